@@ -1,0 +1,31 @@
+"""Axis names, defined once. Every array annotation of the project uses these words.
+
+batch    texts explained together
+tokens   positions of the model's input, special tokens and padding included
+units    what receives a score: tokens, words or sentences of one text
+masks    keeps of one text
+classes  outputs of the model
+hidden   features of an embedding
+heads, query, key   axes of an attention map
+points   points of a path through embedding space
+"""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+TokenIds = Int[Tensor, "batch tokens"]
+TokenMask = Bool[Tensor, "batch tokens"]
+Offsets = Int[Tensor, "batch tokens 2"]
+Embeddings = Float[Tensor, "batch tokens hidden"]
+Logits = Float[Tensor, "batch classes"]
+Keeps = Bool[Tensor, "masks units"]
+MaskLogits = Float[Tensor, "masks classes"]
+MaskValues = Float[Tensor, " masks"]
+Batch = Float[Tensor, " batch"]
+Classes = Int[Tensor, " batch"]
+TokenScores = Float[Tensor, "batch tokens"]
+Scores = Float[Tensor, "batch scored"]
+Attention = Float[Tensor, "batch heads query key"]
+PathEmbeddings = Float[Tensor, "points tokens hidden"]
+TokenGradients = Float[Tensor, "tokens hidden"]
+Points = Float[Tensor, " points"]

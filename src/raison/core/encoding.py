@@ -1,0 +1,72 @@
+"""A batch of texts as tensors, tokenized once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.unit import Granularity, Text, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """A batch of texts as tensors, padded on the right, on the CPU.
+
+    `unit_ids` maps each token to its unit in `units`; -1 marks what is never scored and never removed
+    (special tokens, a prompt, padding). `truncated` holds, per text, the number of tokens that were cut off.
+    """
+
+    texts: tuple[Text, ...]
+    unit: Granularity
+    units: tuple[tuple[Unit, ...], ...]
+    input_ids: Int[Tensor, "batch tokens"]
+    attention_mask: Bool[Tensor, "batch tokens"]
+    type_ids: Int[Tensor, "batch tokens"]
+    offsets: Int[Tensor, "batch tokens 2"]
+    unit_ids: Int[Tensor, "batch tokens"]
+    truncated: tuple[int, ...]
+    prefix_length: int = 0
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def unit_counts(self) -> tuple[int, ...]:
+        """Number of units of each text."""
+        return tuple(len(units) for units in self.units)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of tokens of each text, special tokens included, padding not."""
+        return tuple(self.attention_mask.sum(1).tolist())
+
+    @property
+    def scored(self) -> Bool[Tensor, "batch tokens"]:
+        """Which tokens belong to a unit."""
+        return self.unit_ids >= 0
+
+    def select(self, rows: Sequence[int]) -> "Encoding":
+        """The same encoding for some of its texts, without the padding that they do not need."""
+        index = torch.as_tensor(list(rows), dtype=torch.long)
+        width = int(self.attention_mask[index].sum(1).max())
+        return replace(
+            self,
+            texts=tuple(self.texts[i] for i in rows),
+            units=tuple(self.units[i] for i in rows),
+            truncated=tuple(self.truncated[i] for i in rows),
+            input_ids=self.input_ids[index, :width],
+            attention_mask=self.attention_mask[index, :width],
+            type_ids=self.type_ids[index, :width],
+            offsets=self.offsets[index, :width],
+            unit_ids=self.unit_ids[index, :width],
+        )
+
+    def sum_to_units(self, token_scores: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch units"]:
+        """Sum the scores of each unit's tokens; rows of texts with fewer units end in zeros."""
+        width = max(self.unit_counts)
+        sums = torch.zeros(len(self), width + 1, dtype=token_scores.dtype)
+        # Column `width` collects what belongs to no unit and is cut off.
+        sums.scatter_add_(1, torch.where(self.scored, self.unit_ids, width), token_scores.cpu())
+        return sums[:, :width]

@@ -1,0 +1,47 @@
+"""Every error that a user can cause, each with one clear line: what, why and the way out."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class RaisonError(Exception):
+    """Base of all errors that this library raises on purpose."""
+
+
+class InputError(RaisonError, ValueError):
+    """A text, target or setting that cannot be used."""
+
+
+class TextTooLongError(InputError):
+    """A text has more tokens than the model can read."""
+
+
+class UnknownNameError(InputError):
+    """A name of a method, metric, model, label, unit or setting that does not exist."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        choices = sorted(known)
+        close = difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
+        hint = f" Did you mean '{close[0]}'?" if close else ""
+        super().__init__(f"unknown {kind} '{name}'.{hint} Known: {', '.join(choices) or 'none'}.")
+
+
+class UnsupportedError(RaisonError):
+    """The model cannot do what was asked; lists every reason and the way out."""
+
+    def __init__(self, what: str, reasons: Sequence[str], way_out: str = "") -> None:
+        text = f"{what}: " + "; ".join(reasons) + "."
+        super().__init__(f"{text} {way_out}".strip())
+        self.reasons = tuple(reasons)
+
+
+class NonFiniteError(RaisonError, ArithmeticError):
+    """The model returned NaN or infinite numbers."""
+
+
+class DataError(RaisonError):
+    """A data file that is missing, broken or lacks a column."""
+
+
+class LoadError(RaisonError):
+    """A model or its weights could not be found or read."""

@@ -1,0 +1,132 @@
+"""One score per unit, with its provenance. Plain numbers: this file never needs torch."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from raison.core.errors import DataError
+from raison.core.unit import Text, Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+
+RENDERERS: dict[str, "Callable[[Explanation], str]"] = {}
+"""Filled by the package's front door with what raison.report offers, so that core depends on nothing above it."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """Scores of one text's units for one prediction.
+
+    `value_full` and `value_empty` are the target's value on the whole text and with every unit removed.
+    `evaluations` and `gradients` count the forward and backward passes of single sequences that the method asked for
+    (the two values above not included); `seconds` is the text's share of its batch's time. `truncated` is the number
+    of tokens that were cut off. `notes` holds what the method has to say beside its scores.
+    """
+
+    text: Text
+    unit: str
+    units: tuple[Unit, ...]
+    scores: tuple[float, ...]
+    classes: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    target: str
+    against: str | None
+    of: str
+    value_full: float
+    value_empty: float
+    method: str
+    config: dict[str, Any]
+    model: str
+    removal: str
+    seed: int
+    evaluations: int
+    gradients: int
+    seconds: float
+    truncated: int = 0
+    notes: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    schema: int = SCHEMA
+
+    @property
+    def prediction(self) -> str:
+        """The class with the highest probability."""
+        return self.classes[max(range(len(self.classes)), key=self.probabilities.__getitem__)]
+
+    @property
+    def completeness_gap(self) -> float:
+        """Sum of the scores minus (value_full - value_empty); zero for a method that is complete."""
+        return sum(self.scores) - (self.value_full - self.value_empty)
+
+    def order(self) -> tuple[int, ...]:
+        """Units from the highest score to the lowest; ties keep the order of the text."""
+        return tuple(sorted(range(len(self.scores)), key=lambda unit: (-self.scores[unit], unit)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON text that `from_json` reads back to an equal explanation."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Explanation":
+        """The inverse of `to_dict`. Raises DataError on a missing field or a newer schema."""
+        if data.get("schema", SCHEMA) > SCHEMA:
+            raise DataError(
+                f"this explanation has schema {data['schema']}; this version of raison reads up to {SCHEMA}."
+            )
+        names = {f.name for f in fields(cls)}
+        missing = sorted(
+            {f.name for f in fields(cls) if f.name not in ("truncated", "notes", "version", "schema")} - set(data)
+        )
+        if missing:
+            raise DataError(f"not an explanation: the fields {', '.join(missing)} are missing.")
+        values = {name: value for name, value in data.items() if name in names}
+        for name in ("scores", "classes", "probabilities"):
+            values[name] = tuple(values[name])
+        values["text"] = data["text"] if isinstance(data["text"], str) else tuple(data["text"])
+        values["units"] = tuple(Unit(**unit) for unit in data["units"])
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Explanation":
+        """Read what `to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataError(f"not JSON: {error}.") from None
+        if not isinstance(data, dict):
+            raise DataError("not an explanation: expected a JSON object.")
+        return cls.from_dict(data)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per unit with its text, span and score. Needs pandas (the extra `frame`)."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise DataError("a data frame needs pandas: pip install 'raison[frame]'.") from None
+        return pd.DataFrame(
+            {
+                "unit": [unit.text for unit in self.units],
+                "segment": [unit.segment for unit in self.units],
+                "start": [unit.start for unit in self.units],
+                "end": [unit.end for unit in self.units],
+                "score": list(self.scores),
+            }
+        )
+
+    def to_html(self) -> str:
+        """A standalone page that needs no network."""
+        return RENDERERS["html"](self)
+
+    def _repr_html_(self) -> str:
+        return RENDERERS["html_fragment"](self)
+
+    def __repr__(self) -> str:
+        top = ", ".join(f"{self.units[i].text!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
+        return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"

@@ -1,0 +1,60 @@
+"""A method: a frozen record of hyper-parameters and one function."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.model import Capability
+from raison.core.problem import Problem
+
+Rngs = Sequence[np.random.Generator]
+"""One generator per text, seeded from the run's seed and the text: a text's draws do not depend on its batch."""
+
+
+class Property(StrEnum):
+    """A claim about a method's scores that the contract tests check."""
+
+    SIGNED = "signed"
+    """A unit that speaks against the target scores below zero."""
+    COMPLETE = "complete"
+    """Scores sum to the value of the full text minus that of the fully removed one."""
+    DUMMY = "dummy"
+    """A unit that changes nothing scores zero."""
+    TOKENWISE = "tokenwise"
+    """The function returns one score per token; the driver sums them to units."""
+    RANDOM = "random"
+    """Scores depend on the seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Passes of single sequences that one text takes."""
+
+    forwards: int = 0
+    backwards: int = 0
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """Scores the units of a batch of texts. Its name is its file's name."""
+
+    reference: ClassVar[str]
+    """Key in docs/references.bib."""
+    needs: ClassVar[frozenset[Capability]] = frozenset()
+    properties: ClassVar[frozenset[Property]] = frozenset()
+    passes: ClassVar[str]
+    """Cost per text as a formula in units n, tokens t and the method's settings, for the generated table."""
+
+    @abstractmethod
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        """Scores per unit, or per token where the method is TOKENWISE; what lies past a text's own units is ignored."""
+
+    @abstractmethod
+    def cost(self, units: int) -> Cost:
+        """Passes for a text of so many units: exact, or an upper bound where repeated keeps are evaluated once."""

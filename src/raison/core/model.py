@@ -1,0 +1,101 @@
+"""The only door to a model. One adapter per way of predicting lives in raison.models."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import Protocol
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.dims import Attention, Embeddings, Logits, PathEmbeddings, Points
+from raison.core.encoding import Encoding
+from raison.core.target import Target
+from raison.core.unit import Granularity, Text
+
+
+class Capability(StrEnum):
+    """What a model can do; a method states what it needs."""
+
+    EMBEDDINGS = "embeddings"
+    """Accepts word embeddings in place of ids, and gradients reach them."""
+    ATTENTION = "attention"
+    """Its attention can be read and replaced."""
+    STEP_LOGITS = "step_logits"
+    """Gives a prediction after each token."""
+
+
+class TapRecord(Protocol):
+    """What an attention tap has seen, by layer, after a forward pass inside its context."""
+
+    probabilities: dict[int, Attention]
+
+
+Path = Callable[[int, Points], PathEmbeddings]
+"""Points of a path of one text: (text number, positions on the path) -> embeddings of all its tokens."""
+
+
+class LanguageModel(ABC):
+    """A classifier over texts. Nothing that is called here changes the model, its tokenizer or the random state."""
+
+    name: str
+    classes: tuple[str, ...]
+    multi_label: bool
+    capabilities: frozenset[Capability]
+    removals: tuple[str, ...]
+    """The kinds of removal that the tokenizer allows, the default first."""
+    max_tokens: int | None
+    """Longest input in tokens, special tokens included; None if the model has no limit."""
+
+    @abstractmethod
+    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool = False) -> Encoding:
+        """Tokenize once and find the units. Raises InputError on blank text, TextTooLongError past the limit."""
+
+    @abstractmethod
+    def embed(self, encoding: Encoding) -> Embeddings:
+        """Word embeddings of the tokens, as the model's embedding table gives them."""
+
+    @abstractmethod
+    def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
+        """Logits of every text in one differentiable forward pass, from embeddings when they are given."""
+
+    @abstractmethod
+    def removed(self, encoding: Encoding, removal: str) -> Encoding:
+        """The encoding with every unit removed in place ("mask", "unk" or "pad": the length stays the same)."""
+
+    @abstractmethod
+    def masked_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "masks units"]], removal: str
+    ) -> list[Float[Tensor, "masks classes"]]:
+        """Logits of each text under each of its keeps, in single precision on the CPU, without gradients."""
+
+    @abstractmethod
+    def path_gradients(
+        self,
+        encoding: Encoding,
+        path: Path,
+        positions: Points,
+        weights: Points,
+        target: Target,
+    ) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+        """For each text, sum over points p of weights[p] * d target / d embeddings at path(text, positions[p]).
+
+        Returns the sums (own tokens only, single precision, on the CPU) and the target's value at each point.
+        Costs one forward and one backward pass per text and point, in batches of bounded size.
+        """
+
+    @abstractmethod
+    def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[TapRecord]:
+        """Record attention probabilities of the given layers (all by default) in the passes made inside."""
+
+    @abstractmethod
+    def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        """How much each token's last hidden state counts in the prediction, summing to 1.
+
+        One for the first token of a CLS model or the last of a decoder; equal shares where the model pools a mean.
+        """
+
+    @abstractmethod
+    def batches(self, encoding: Encoding) -> list[list[int]]:
+        """Rows to run together so that a differentiable pass over each group stays within the memory budget."""

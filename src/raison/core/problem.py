@@ -1,0 +1,114 @@
+"""What a method is given: a model, a batch of texts, a target and a removal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.model import LanguageModel, Path
+from raison.core.target import Target
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one method asked of the model, per text, and what it wants to tell beside its scores."""
+
+    evaluations: list[int]
+    """Forward passes of single sequences; a keep that was asked for twice counts once."""
+    gradients: list[int]
+    """Backward passes of single sequences."""
+    notes: list[dict[str, object]]
+
+    @classmethod
+    def empty(cls, batch: int) -> "Ledger":
+        return cls([0] * batch, [0] * batch, [{} for _ in range(batch)])
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """Logits already computed for a batch of texts, shared by all methods and metrics that see the same batch.
+
+    The key of a keep is (text, removal, bits); a keep that removes nothing is the same under every removal.
+    """
+
+    logits: dict[tuple[int, str, bytes], Tensor] = field(default_factory=dict)
+
+    @staticmethod
+    def key(text: int, removal: str, keep: bytes) -> tuple[int, str, bytes]:
+        return (text, "" if 0 not in keep else removal, keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Explain `target` of `model` on the texts of `encoding`, where an absent unit is removed by `removal`.
+
+    One problem per method run: its ledger counts what that method asked for. The evaluations may be shared.
+    """
+
+    model: LanguageModel
+    encoding: Encoding
+    target: Target
+    removal: str
+    ledger: Ledger
+    evaluations: Evaluations
+    asked: set[tuple[int, str, bytes]] = field(default_factory=set)
+
+    def values(self, keeps: Sequence[Bool[Tensor, "masks units"]]) -> list[Float[Tensor, " masks"]]:
+        """The target's value of each text under each of its keeps, one tensor per text, in float64.
+
+        Equal keeps are evaluated once, and never again for this batch of texts. No gradients.
+        """
+        keys = self._keys(keeps)
+        self._count(keys)
+        self._compute(keeps, keys)
+        found = self.evaluations.logits
+        values = []
+        for text, rows in enumerate(keys):
+            if not rows:
+                values.append(torch.zeros(0, dtype=torch.float64))
+                continue
+            logits = torch.stack([found[key] for key in rows]).double()
+            values.append(self.target.row(text, len(rows)).scalar(logits))
+        return values
+
+    def path_gradients(
+        self, path: Path, positions: Tensor, weights: Tensor
+    ) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+        """Weighted sums of gradients along a path; see LanguageModel.path_gradients. Counts its passes."""
+        for text in range(len(self.encoding)):
+            self.ledger.evaluations[text] += len(positions)
+            self.ledger.gradients[text] += len(positions)
+        return self.model.path_gradients(self.encoding, path, positions, weights, self.target)
+
+    def note(self, name: str, per_text: Sequence[object]) -> None:
+        """Say something beside the scores, one JSON value per text; it ends up in the explanation's notes."""
+        for notes, value in zip(self.ledger.notes, per_text, strict=True):
+            notes[name] = value
+
+    def _keys(self, keeps: Sequence[Tensor]) -> list[list[tuple[int, str, bytes]]]:
+        key = self.evaluations.key
+        return [[key(text, self.removal, row.tobytes()) for row in rows.numpy()] for text, rows in enumerate(keeps)]
+
+    def _count(self, keys: list[list[tuple[int, str, bytes]]]) -> None:
+        for text, rows in enumerate(keys):
+            new = set(rows) - self.asked
+            self.ledger.evaluations[text] += len(new)
+            self.asked.update(new)
+
+    def _compute(self, keeps: Sequence[Tensor], keys: list[list[tuple[int, str, bytes]]]) -> None:
+        found = self.evaluations.logits
+        missing: list[list[int]] = []
+        for rows in keys:
+            first = {key: number for number, key in reversed(list(enumerate(rows))) if key not in found}
+            missing.append(sorted(first.values()))
+        texts = [text for text, rows in enumerate(missing) if rows]
+        if not texts:
+            return
+        encoding = self.encoding.select(texts)
+        wanted = [keeps[text][missing[text]] for text in texts]
+        for text, logits in zip(texts, self.model.masked_logits(encoding, wanted, self.removal), strict=True):
+            for number, row in zip(missing[text], logits, strict=True):
+                found[keys[text][number]] = row

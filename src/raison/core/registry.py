@@ -1,0 +1,87 @@
+"""Methods and metrics by name. A name is a file's name: whoever adds a file adds a method."""
+
+import ast
+import importlib
+import pkgutil
+from dataclasses import fields
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from raison.core.errors import InputError, UnknownNameError
+
+T = TypeVar("T")
+
+
+class Catalogue(Generic[T]):
+    """The classes of one folder, found by their files' names and imported only when asked for."""
+
+    def __init__(self, package: str, kind: str) -> None:
+        self._package = package
+        self._kind = kind
+        self.names: tuple[str, ...] = _module_names(package)
+
+    def get(self, name: str) -> type[T]:
+        """The class of a name; UnknownNameError with the nearest name otherwise."""
+        if name not in self.names:
+            raise UnknownNameError(self._kind, name, self.names)
+        module = importlib.import_module(f"{self._package}.{name}")
+        found: type[T] = vars(module)[class_name(name)]
+        return found
+
+    def classes(self) -> dict[str, str]:
+        """Class name -> name, for every file of the folder."""
+        return {class_name(name): name for name in self.names}
+
+    def create(self, spec: "str | T") -> T:
+        """An instance from a name, a call such as "kernel_shap(samples=512)", or an instance."""
+        if not isinstance(spec, str):
+            return spec
+        name, settings = _parse(spec, self._kind)
+        cls = self.get(name)
+        known = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
+        for setting in settings:
+            if setting not in known:
+                raise UnknownNameError(f"setting of {name}", setting, known)
+        return cls(**settings)
+
+
+def class_name(name: str) -> str:
+    """kernel_shap -> KernelShap."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def name_of(instance: object) -> str:
+    """The name of a method's or metric's instance or class: its module's last part."""
+    cls = instance if isinstance(instance, type) else type(instance)
+    return cls.__module__.rpartition(".")[2]
+
+
+def label_of(instance: object) -> str:
+    """The name, with the settings that differ from their defaults: "kernel_shap(samples=512)"."""
+    changed = [
+        f"{f.name}={getattr(instance, f.name)!r}"
+        for f in fields(instance)  # type: ignore[arg-type]
+        if getattr(instance, f.name) != f.default
+    ]
+    return name_of(instance) + (f"({', '.join(changed)})" if changed else "")
+
+
+@cache
+def _module_names(package: str) -> tuple[str, ...]:
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))
+
+
+def _parse(spec: str, kind: str) -> tuple[str, dict[str, Any]]:
+    if "(" not in spec:
+        return spec.strip(), {}
+    advice = f"cannot read the {kind} '{spec}': write it as a call with keyword settings, such as name(samples=512)."
+    try:
+        call = ast.parse(spec.strip(), mode="eval").body
+    except SyntaxError:
+        raise InputError(advice) from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise InputError(advice)
+    try:
+        return call.func.id, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except ValueError:
+        raise InputError(advice) from None

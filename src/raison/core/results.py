@@ -1,0 +1,166 @@
+"""Metric scores of methods: what evaluating and comparing return. Plain numbers: this file never needs torch."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from raison.core.errors import DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RENDERERS: dict[str, "Callable[[Scores | Comparison], str]"] = {}
+"""Filled by the package's front door with what raison.report offers, so that core depends on nothing above it.
+Keys: "text", "html", "html_fragment", "markdown", "latex" and "csv"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The mean over `count` texts with its 95 % interval; NaN with a count of zero where nothing was measured."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """One metric's value on every text."""
+
+    metric: str
+    higher_is_better: bool
+    values: tuple[float, ...]
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scores:
+    """What one method reached, and what it cost per text."""
+
+    method: str
+    metrics: tuple[MetricScores, ...]
+    evaluations: Summary
+    gradients: Summary
+    seconds: Summary
+
+    def __getitem__(self, metric: str) -> MetricScores:
+        """The scores of a metric by its name."""
+        for scores in self.metrics:
+            if scores.metric == metric:
+                return scores
+        raise UnknownNameError("metric", metric, [scores.metric for scores in self.metrics])
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat row per metric, the three costs last."""
+        costs = {"evaluations": self.evaluations, "gradients": self.gradients, "seconds": self.seconds}
+        named = [(scores.metric, scores.higher_is_better, scores.summary) for scores in self.metrics]
+        named += [(name, False, summary) for name, summary in costs.items()]
+        return [
+            {"method": self.method, "metric": name, "higher_is_better": higher, **asdict(summary)}
+            for name, higher, summary in named
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The rows of `records`. Needs pandas (the extra `frame`)."""
+        return _frame(self.records())
+
+    def __str__(self) -> str:
+        return RENDERERS["text"](self)
+
+    def _repr_html_(self) -> str:
+        return RENDERERS["html_fragment"](self)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{scores.metric} {scores.summary.mean:.3f}" for scores in self.metrics)
+        return f"<Scores of {self.method}: {means}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """Methods side by side on the same texts. `settings` holds whatever else is needed to repeat it."""
+
+    rows: tuple[Scores, ...]
+    model: str
+    data: str
+    texts: int
+    unit: str
+    of: str
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, method: str) -> Scores:
+        """The scores of a method by its name."""
+        for row in self.rows:
+            if row.method == method:
+                return row
+        raise UnknownNameError("method", method, [row.method for row in self.rows])
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat row per method and metric."""
+        return [record for row in self.rows for record in row.records()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The rows of `records`. Needs pandas (the extra `frame`)."""
+        return _frame(self.records())
+
+    def to_markdown(self) -> str:
+        """A Markdown table: best in bold, second best underlined."""
+        return RENDERERS["markdown"](self)
+
+    def to_latex(self) -> str:
+        """A LaTeX table that needs the package booktabs."""
+        return RENDERERS["latex"](self)
+
+    def to_csv(self) -> str:
+        """The rows of `records` as CSV."""
+        return RENDERERS["csv"](self)
+
+    def to_html(self) -> str:
+        """A standalone page that needs no network."""
+        return RENDERERS["html"](self)
+
+    def __str__(self) -> str:
+        return RENDERERS["text"](self)
+
+    def _repr_html_(self) -> str:
+        return RENDERERS["html_fragment"](self)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(row.method for row in self.rows)} on {self.texts} texts>"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _frame(records: list[dict[str, Any]]) -> "pd.DataFrame":
+    try:
+        import pandas as pd
+    except ImportError:
+        raise DataError("a data frame needs pandas: pip install 'raison[frame]'.") from None
+    return pd.DataFrame(records)

@@ -1,0 +1,105 @@
+"""The scalar of the output that is explained."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from raison.core.errors import InputError, UnknownNameError
+
+Of = Literal["probability", "logit", "log_odds", "margin"]
+TargetSpec = None | str | int | tuple[str | int, str | int]
+"""None for the predicted class, a label's name or index, or a pair (this, not that)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One class per text, or the difference of two, as a function of the logits.
+
+    `of` is "probability", "logit", "log_odds" (log p/(1-p)) or "margin" (logit minus the logit of `against`).
+    With `against`, every choice of `of` becomes the difference between the two classes.
+    `multi_label` models have one sigmoid per class instead of a softmax over all.
+    """
+
+    index: Int[Tensor, " batch"]
+    against: Int[Tensor, " batch"] | None
+    of: Of
+    multi_label: bool = False
+
+    def scalar(self, logits: Float[Tensor, "batch classes"]) -> Float[Tensor, " batch"]:
+        """The explained number of each row, differentiable."""
+        scores = self._transform(logits)
+        value = scores.gather(1, self.index.to(logits.device)[:, None])[:, 0]
+        if self.against is None:
+            return value
+        return value - scores.gather(1, self.against.to(logits.device)[:, None])[:, 0]
+
+    def rows(self, texts: Int[Tensor, " rows"]) -> "Target":
+        """The same target for the given texts, repeated as often as they are named."""
+        against = None if self.against is None else self.against[texts]
+        return Target(self.index[texts], against, self.of, self.multi_label)
+
+    def row(self, text: int, repeats: int) -> "Target":
+        """The target of one text, for each of its masks."""
+        return self.rows(torch.full((repeats,), text, dtype=torch.long))
+
+    def _transform(self, logits: Float[Tensor, "batch classes"]) -> Float[Tensor, "batch classes"]:
+        if self.of in ("logit", "margin"):
+            return logits
+        if self.of == "probability":
+            return probabilities(logits, self.multi_label)
+        if self.multi_label:
+            return logits
+        # log p_c/(1-p_c) = z_c - log sum_{j != c} exp z_j, exact where p_c rounds to one
+        classes = logits.shape[1]
+        others = logits[:, None, :].expand(-1, classes, -1)
+        own = torch.eye(classes, dtype=torch.bool, device=logits.device)
+        return logits - others.masked_fill(own, -torch.inf).logsumexp(-1)
+
+
+def probabilities(logits: Float[Tensor, "batch classes"], multi_label: bool) -> Float[Tensor, "batch classes"]:
+    """Probabilities of the classes: softmax, or one sigmoid per class."""
+    return logits.sigmoid() if multi_label else logits.softmax(-1)
+
+
+def resolve_target(
+    spec: TargetSpec, of: str, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
+) -> Target:
+    """The target of every text from what the user asked for; `logits` are those of the unperturbed texts.
+
+    A margin without a second class is taken against the strongest other class of the unperturbed text, which
+    then stays fixed.
+    """
+    if of not in get_args(Of):
+        raise UnknownNameError("quantity to explain (of=)", of, get_args(Of))
+    if isinstance(spec, tuple):
+        if len(spec) != 2:
+            raise InputError(f"a pair of targets is (this, not that); got {len(spec)} entries.")
+        index, against = (_class_index(item, classes) for item in spec)
+        if index == against:
+            raise InputError(f"the two targets are the same class '{classes[index]}'; name two different ones.")
+        return Target(_repeat(index, logits), _repeat(against, logits), of, multi_label)  # type: ignore[arg-type]
+    chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
+    runner_up = None
+    if of == "margin":
+        runner_up = logits.scatter(1, chosen[:, None], -torch.inf).argmax(-1)
+    return Target(chosen, runner_up, of, multi_label)  # type: ignore[arg-type]
+
+
+def _repeat(index: int, logits: Tensor) -> Tensor:
+    return torch.full((len(logits),), index, dtype=torch.long)
+
+
+def _class_index(item: str | int, classes: tuple[str, ...]) -> int:
+    if isinstance(item, str):
+        lowered = [name.lower() for name in classes]
+        if item in classes:
+            return classes.index(item)
+        if lowered.count(item.lower()) == 1:
+            return lowered.index(item.lower())
+        raise UnknownNameError("label", item, classes)
+    if not 0 <= item < len(classes):
+        raise InputError(f"class {item} does not exist: the model has {len(classes)} classes, 0 to {len(classes) - 1}.")
+    return item

@@ -1,0 +1,82 @@
+"""Attention rollout: attention followed through the layers."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.dims import Attention
+from raison.core.errors import InputError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class AttentionRollout(Method):
+    """How much of each token reaches the prediction if attention alone moves information between positions.
+
+    score = r . B_L ... B_1 with B_l = (A_l + I) / 2, rows rescaled to sum to 1 (Abnar and Zuidema 2020, equation 1),
+    A_l the mean over heads of layer l's attention (query x key) and r the model's prediction rows. Returns (batch,
+    tokens): shares that sum to 1 over all tokens, special ones included, never negative. 1 forward pass (finding the
+    prediction rows can cost the model one more for the whole batch).
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward
+    layers and the head are ignored.
+
+    `residual=False` leaves out the identity: B_l = A_l.
+
+    Differences from the paper: it reads the first token's row; here r is that row for a model that predicts from its
+    first token, the last token's for a decoder, and the mean where the model pools a mean.
+
+    Reference: abnar2020quantifying.
+    """
+
+    residual: bool = True
+
+    reference: ClassVar[str] = "abnar2020quantifying"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    passes: ClassVar[str] = "1 forward"
+
+    def __post_init__(self) -> None:
+        if type(self.residual) is not bool:
+            raise InputError(
+                f"residual of attention_rollout cannot be {self.residual!r}: it says whether the identity is added to "
+                "the attention. Give True or False."
+            )
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding, model = problem.encoding, problem.model
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        rows = model.prediction_rows(encoding)
+        for group in model.batches(encoding):
+            part = encoding.select(group)
+            width = part.input_ids.shape[1]
+            with torch.no_grad(), model.tap() as tap:
+                model.logits(part)
+            # From the last layer down: a row times a matrix per layer instead of a product of matrices.
+            flow = rows[group, :width, None].mT
+            for layer in sorted(tap.probabilities, reverse=True):
+                mixing = self._mixing(tap.probabilities[layer], part.attention_mask)
+                flow = flow.to(mixing) @ mixing
+            scores[group, :width] = flow[:, 0].cpu().double()
+            for text in group:
+                problem.ledger.evaluations[text] += 1
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)
+
+    def _mixing(self, attention: Attention, own: Bool[Tensor, "batch tokens"]) -> Float[Tensor, "batch query key"]:
+        """One layer's matrix B; rows and columns of padding are zero, so that nothing of it can enter the product."""
+        mean = attention.mean(1)
+        mean = mean.to(torch.promote_types(mean.dtype, torch.float32))
+        own = own.to(mean.device)
+        mean = mean.masked_fill(~(own[:, :, None] & own[:, None, :]), 0)
+        if not self.residual:
+            return mean
+        mixed = (mean + torch.diag_embed(own.to(mean))) / 2
+        return mixed / mixed.sum(-1, keepdim=True).clamp_min(torch.finfo(mixed.dtype).tiny)

@@ -1,0 +1,50 @@
+"""Input times gradient."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class InputXGradient(Method):
+    """The first-order estimate of what setting a token's word embedding to zero would cost.
+
+    score_t = e_t . d v / d e_t (the baseline called gradient times input in Shrikumar et al. 2016 and 2017), v the target and e_t the token's word embedding. Returns (batch, tokens), signed, in units of
+    the target. 1 forward and 1 backward pass.
+
+    Guarantees no sum: only for a model that is linear in its embeddings do the scores add up to the value minus that
+    of zero embeddings. A token that the model does not read scores zero.
+
+    Differences from the paper: it multiplies features; here the products are summed over the embedding's features.
+
+    Reference: shrikumar2016not; shrikumar2017learning.
+    """
+
+    reference: ClassVar[str] = "shrikumar2016not"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.DUMMY})
+    passes: ClassVar[str] = "1 forward + 1 backward"
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding = problem.encoding
+        embeds = problem.model.embed(encoding).detach()
+        point = torch.ones(1, dtype=torch.float64)
+        # A path of one point, the input itself.
+        gradients, _ = problem.path_gradients(
+            lambda text, points: embeds[text].expand(len(points), -1, -1), point, point
+        )
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        for text, gradient in enumerate(gradients):
+            own = embeds[text, : len(gradient)].cpu().double()
+            scores[text, : len(gradient)] = (own * gradient.double()).sum(-1)
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1, backwards=1)

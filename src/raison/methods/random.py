@@ -1,0 +1,38 @@
+"""Random scores: what every other method has to beat."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class Random(Method):
+    """Independent standard normal scores, the baseline without information.
+
+    score_i ~ N(0, 1), from the text's own generator. Returns (batch, units), no unit. 0 passes.
+
+    Guarantees nothing: it does not look at the model. Ties have probability zero, so every order of the units is
+    equally likely, as for the random rationales of DeYoung et al. 2020, which are uniform numbers instead of normal
+    ones: only the order matters to the metrics.
+
+    Reference: deyoung2020eraser.
+    """
+
+    reference: ClassVar[str] = "deyoung2020eraser"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    passes: ClassVar[str] = "0"
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        counts = problem.encoding.unit_counts
+        rows = [torch.from_numpy(rng.standard_normal(n)) for n, rng in zip(counts, rngs, strict=True)]
+        return pad_sequence(rows, batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost()

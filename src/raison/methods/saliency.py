@@ -1,0 +1,50 @@
+"""Saliency: the size of the gradient."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class Saliency(Method):
+    """How strongly the target reacts to a small change of a token's word embedding.
+
+    score_t = || d v / d e_t ||_2 (Simonyan et al. 2014, section 3), v the target and e_t the token's word embedding.
+    Returns (batch, tokens), in target per embedding length, never negative. 1 forward and 1 backward pass.
+
+    Guarantees no sign and no sum: a saturated model has small gradients wherever it is sure. A token that the model
+    does not read scores zero.
+
+    Differences from the paper: the L2 norm over the embedding's features, as is usual for text, instead of the
+    largest absolute value over colour channels; any target, not only the class score before the softmax.
+
+    Reference: simonyan2014deep.
+    """
+
+    reference: ClassVar[str] = "simonyan2014deep"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DUMMY})
+    passes: ClassVar[str] = "1 forward + 1 backward"
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding = problem.encoding
+        embeds = problem.model.embed(encoding).detach()
+        point = torch.ones(1, dtype=torch.float64)
+        # A path of one point, the input itself.
+        gradients, _ = problem.path_gradients(
+            lambda text, points: embeds[text].expand(len(points), -1, -1), point, point
+        )
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        for text, gradient in enumerate(gradients):
+            scores[text, : len(gradient)] = gradient.double().norm(dim=-1)
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1, backwards=1)

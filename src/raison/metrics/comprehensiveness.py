@@ -1,0 +1,37 @@
+"""Comprehensiveness: does the prediction fall when the top units go?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, KeepRows, Metric
+from raison.numerics.ranking import check_share, convention, top_keeps
+
+
+@dataclass(frozen=True)
+class Comprehensiveness(Metric):
+    """p(full text) - p(text without its top units), for the explained class.
+
+    Comp(k) = F_y(x) - F_y(x without the top k % of units), ERASER eq. 1; AML A.5, RPI A.3. In -1..1, higher is
+    better. The units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a fraction;
+    `profile` says how k % of n units is rounded (see raison.numerics.ranking.PROFILES).
+    Cost: 1 evaluation beside the full text.
+    """
+
+    share: float = 0.2
+    profile: str = "printed"
+    removal: str = "delete"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_share(self.share)
+        convention(self.profile)
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        count = convention(self.profile).count(len(explanation.units), self.share)
+        return {self.removal: top_keeps(explanation.order(), [0, count], keep_top=False)}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        full, without = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
+        return float(full - without)

@@ -1,0 +1,39 @@
+"""Log-odds: how much less likely is the class when the top units are masked?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
+from raison.numerics.ranking import check_share, convention, top_keeps
+
+
+@dataclass(frozen=True)
+class LogOdds(Metric):
+    """log p(text with its top units masked) - log p(full text), for the explained class.
+
+    LO(k) = log (F_y(x with the top k % masked) / F_y(x)), Shrikumar 2017 as used in AML A.5 and RPI A.3. Despite the
+    name it is a ratio of probabilities, not of odds. Unbounded, lower is better. Masked means the mask token, or the
+    unknown token where the tokenizer has no mask, as in the papers. `profile` says how k % of n units is rounded.
+    Cost: 1 evaluation beside the full text.
+    """
+
+    share: float = 0.2
+    profile: str = "printed"
+    removal: str = IN_PLACE
+    reference: ClassVar[str] = "shrikumar2017learning"
+    higher_is_better: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_share(self.share)
+        convention(self.profile)
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        count = convention(self.profile).count(len(explanation.units), self.share)
+        return {self.removal: top_keeps(explanation.order(), [0, count], keep_top=False)}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        full, masked = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
+        return float(np.log(masked) - np.log(full))

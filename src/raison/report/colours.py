@@ -1,0 +1,74 @@
+"""The one colour scale: red speaks for the target, blue against it, white (or a dark page's ground) is zero.
+
+Red for and blue against is the convention of the field. The shades are ColorBrewer's RdBu, which people with any
+common colour vision deficiency can tell apart; numbers and signs always stand beside the colours.
+"""
+
+import math
+from collections.abc import Iterable
+
+WHITE = "#ffffff"
+BLACK = "#000000"
+DARK = "#16191f"
+"""The ground of a dark page, where it takes the place of white as the colour of zero."""
+
+_FOR = {WHITE: ("#fddbc7", "#f4a582", "#d6604d", "#b2182b"), DARK: ("#471f22", "#7c2a28", "#b5433a", "#ee6a50")}
+_AGAINST = {WHITE: ("#d1e5f0", "#92c5de", "#4393c3", "#2166ac"), DARK: ("#182f45", "#1f4b73", "#2f71a8", "#57a3dc")}
+
+
+def peak(scores: Iterable[float]) -> float:
+    """The largest absolute finite score; zero where there is none."""
+    return max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
+
+
+def level(score: float, largest: float) -> float:
+    """A score on the scale from -1 to 1 on which zero stays zero."""
+    return max(-1.0, min(1.0, score / largest)) if largest > 0 else 0.0
+
+
+def shade(value: float, ground: str = WHITE) -> str:
+    """The colour of a level from -1 to 1, as hex."""
+    stops = (ground, *(_FOR if value > 0 else _AGAINST)[ground])
+    place = min(abs(value), 1.0) * (len(stops) - 1)
+    first = min(int(place), len(stops) - 2)
+    pairs = zip(_channels(stops[first]), _channels(stops[first + 1]), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * (place - first)):02x}" for a, b in pairs)
+
+
+def ink(background: str) -> str:
+    """Black or white text, whichever reads better. The better of the two always has a contrast above 4.5:1."""
+    return max(BLACK, WHITE, key=lambda colour: contrast(colour, background))
+
+
+def contrast(first: str, second: str) -> float:
+    """Contrast ratio of two colours as WCAG 2 defines it, from 1 to 21."""
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def terminal_style(value: float) -> str:
+    """The style of a unit in a terminal, in rich's words; none near zero.
+
+    There the terminal's own ground stands for zero: nobody can ask it for its colour, and on a dark one white would
+    catch the eye more than the strongest red.
+    """
+    background = shade(value)
+    return "" if abs(value) < 0.08 else f"{ink(background)} on {background}"
+
+
+def gradient() -> str:
+    """The whole scale as a CSS gradient, from against to for, that follows the page's light or dark scheme."""
+    stops = ", ".join(f"light-dark({shade(step / 4)}, {shade(step / 4, DARK)})" for step in range(-4, 5))
+    return f"linear-gradient(to right, {stops})"
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (
+        channel / 255 / 12.92 if channel <= 10 else ((channel / 255 + 0.055) / 1.055) ** 2.4
+        for channel in _channels(colour)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

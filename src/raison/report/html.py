@@ -1,0 +1,160 @@
+"""Explanations as HTML: a standalone page, and a fragment for notebooks."""
+
+import json
+import math
+from collections.abc import Sequence
+
+from raison.core.explanation import Explanation
+from raison.report import phrases
+from raison.report.colours import DARK, WHITE, gradient, ink, level, shade
+from raison.report.layout import Piece, largest, piece_score, pieces, strongest
+from raison.report.markup import asset, document, escape
+
+TOP = 8
+
+
+def page(explanations: Explanation | Sequence[Explanation]) -> str:
+    """A standalone page of one or more explanations, without any link to the network."""
+    shown = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    title = f"{shown[0].prediction}: {_excerpt(shown[0])}" if len(shown) == 1 else f"{len(shown)} explanations"
+    articles = "\n".join(_article(e, f"explanation-{number}") for number, e in enumerate(shown, 1))
+    versions = sorted({e.version for e in shown if e.version})
+    body = (
+        f"<h1>{'Explanation' if len(shown) == 1 else escape(title)}</h1>\n{_contents(shown)}{articles}\n"
+        f"<footer>{escape(' '.join(['raison', *versions]))}</footer>\n"
+        '<div id="tip" role="tooltip" hidden></div>'
+    )
+    return document(title, body, ("explanation.css", "page.css"), asset("page.js"))
+
+
+def fragment(e: Explanation) -> str:
+    """One explanation for a notebook: styles reach only into it, no script, light or dark as the notebook is."""
+    return f"<style>\n{asset('explanation.css')}{asset('fragment.css')}</style>\n{_article(e, '')}"
+
+
+def _contents(shown: list[Explanation]) -> str:
+    if len(shown) < 2:
+        return ""
+    items = "".join(
+        f'<li><a href="#explanation-{number}"><bdi>{escape(_excerpt(e))}</bdi></a> '
+        f"{escape(' '.join(phrases.verdict(e)))}, {escape(e.method)}</li>\n"
+        for number, e in enumerate(shown, 1)
+    )
+    return f'<nav aria-label="Explanations"><ol>\n{items}</ol></nav>\n'
+
+
+def _excerpt(e: Explanation) -> str:
+    return phrases.shorten(e.text if isinstance(e.text, str) else " / ".join(e.text), 60)
+
+
+def _article(e: Explanation, anchor: str) -> str:
+    scale = largest(e)
+    name, share = phrases.verdict(e)
+    truncation = phrases.truncation(e)
+    parts = [
+        f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>',
+        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, with {escape(e.method)}</p>',
+        _texts(e, scale),
+        _legend(e, scale),
+        f'<p class="warning">{escape(truncation)}.</p>' if truncation else "",
+        _ranking(e, scale),
+        _provenance(e),
+    ]
+    identity = f' id="{anchor}"' if anchor else ""
+    return f'<article class="raison"{identity}>\n' + "\n".join(part for part in parts if part) + "\n</article>"
+
+
+def _texts(e: Explanation, scale: float) -> str:
+    labels = ("",) if isinstance(e.text, str) else ("First text", "Second text")
+    ranks = {unit: rank for rank, unit in enumerate(strongest(e, len(e.scores)), 1)}
+    blocks = []
+    for label, text in zip(labels, pieces(e), strict=True):
+        spans = "".join(_span(e, piece, scale, ranks) for piece in text)
+        heading = f'<p class="label">{label}</p>\n' if label else ""
+        blocks.append(f'{heading}<div class="text {e.unit}" dir="auto" lang="" translate="no">{spans}</div>')
+    return "\n".join(blocks)
+
+
+def _span(e: Explanation, piece: Piece, scale: float, ranks: dict[int, int]) -> str:
+    if not piece.units:
+        return escape(piece.text)
+    score = piece_score(e, piece)
+    value = _signed(score, phrases.decimals(scale))
+    rank = min(ranks[unit] for unit in piece.units)
+    shared = f" ({phrases.count(len(piece.units), e.unit)} together)" if len(piece.units) > 1 else ""
+    tip = f"{value}{shared}, rank {rank} of {len(e.scores)}"
+    style = f' style="{_colours(level(score, scale))}"' if math.isfinite(score) else ""
+    numbers = " ".join(map(str, piece.units))
+    return (
+        f'<span class="unit{"" if style else " none"}"{style} data-units="{numbers}" tabindex="0" role="group" '
+        f'title="{tip}" aria-label="{escape(piece.text.strip())}: {tip}">{escape(piece.text)}</span>'
+    )
+
+
+def _colours(value: float) -> str:
+    """Ground and ink of a level, first on a light page and then on a dark one."""
+    light, dark = shade(value, WHITE), shade(value, DARK)
+    return f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
+
+
+def _legend(e: Explanation, scale: float) -> str:
+    against, towards = phrases.ends(e)
+    places = phrases.decimals(scale)
+    return (
+        f'<div class="legend"><span class="soft">{escape(against)}</span><span>{_signed(-scale, places)}</span>'
+        f'<span class="strip" style="background:{gradient()}"></span>'
+        f'<span>{_signed(scale, places)}</span><span class="soft">{escape(towards)}</span></div>'
+    )
+
+
+def _ranking(e: Explanation, scale: float) -> str:
+    shown = strongest(e, TOP)
+    places = phrases.decimals(scale)
+    rows = "".join(_bar_row(e, unit, scale) for unit in shown)
+    rest = set(range(len(e.scores))) - set(shown)
+    note = ""
+    if rest:
+        total = _signed(sum(e.scores[unit] for unit in sorted(rest)), places)
+        note = f'\n<p class="rest">{phrases.count(len(rest), f"weaker {e.unit}")} add up to {total}</p>'
+    return f'<table class="top"><caption>Strongest {e.unit}s</caption><tbody>\n{rows}</tbody></table>{note}'
+
+
+def _bar_row(e: Explanation, unit: int, scale: float) -> str:
+    score = e.scores[unit]
+    value = level(score, scale) if math.isfinite(score) else 0.0
+    side = "for" if value > 0 else "against"
+    colours = _colours(0.75 if value > 0 else -0.75)
+    bar = f'<span class="bar {side}" style="width:{50 * abs(value):.1f}%;{colours}"></span>'
+    return (
+        f'<tr data-unit="{unit}"><td>{_signed(score, phrases.decimals(scale))}</td>'
+        f'<td><span class="axis">{bar if value else ""}</span></td>'
+        f'<th scope="row"><bdi translate="no">{escape(phrases.shorten(e.units[unit].text, 90))}</bdi></th></tr>\n'
+    )
+
+
+def _provenance(e: Explanation) -> str:
+    pairs = zip(e.classes, e.probabilities, strict=True)
+    config = ", ".join(f"{name}={_plain(value)}" for name, value in e.config.items())
+    facts = {
+        "Value": phrases.value_change(e),
+        "Gap": phrases.gap(e),
+        "Probabilities": ", ".join(f"{name} {phrases.percent(share)}" for name, share in pairs),
+        "Method": f"{e.method}: {config}" if config else e.method,
+        "Model": e.model,
+        "Removal": e.removal,
+        "Seed": e.seed,
+        "Cost": phrases.effort(e),
+        **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name != "completeness_gap"},
+        "Version": f"raison {e.version}" if e.version else None,
+    }
+    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>\n" for k, v in facts.items() if v is not None)
+    return f"<details><summary>How this was computed</summary>\n<dl>\n{items}</dl></details>"
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _signed(value: float, places: int) -> str:
+    """With a true minus sign: as wide as the plus, and read aloud where a hyphen often is not."""
+    return phrases.signed(value, places).replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,41 @@
+"""HTML building blocks: escaping, package files, the shell of a standalone page."""
+
+import html
+from importlib.resources import files
+
+_UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
+# HTML reads a carriage return as a line feed unless it is written as a reference.
+_RETURN = {13: "&#13;"}
+
+
+def escape(text: object) -> str:
+    """Text for element content and quoted attributes; what HTML cannot hold becomes the replacement character."""
+    return html.escape(str(text).translate(_UNPRINTABLE)).translate(_RETURN)
+
+
+def asset(name: str) -> str:
+    """A file beside this one."""
+    return files("raison.report").joinpath(name).read_text("utf-8")
+
+
+def document(title: str, body: str, styles: tuple[str, ...], script: str = "") -> str:
+    """A standalone HTML page. Its policy keeps it from loading anything, whatever the texts hold."""
+    css = "\n".join(asset(name) for name in styles)
+    code = f"<script>\n{script}</script>\n" if script else ""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+script-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title>
+<style>
+{css}</style>
+</head>
+<body>
+{body}
+{code}</body>
+</html>
+"""

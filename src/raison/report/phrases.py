@@ -1,0 +1,99 @@
+"""Numbers and short phrases, the same in the terminal and in HTML."""
+
+import math
+
+from raison.core.explanation import Explanation
+
+_QUANTITIES = {"probability": "probability", "logit": "logit", "log_odds": "log-odds", "margin": "margin"}
+
+
+def decimals(largest: float) -> int:
+    """Places after the point that give the largest number of a group three significant digits."""
+    if not math.isfinite(largest) or largest <= 0:
+        return 3
+    return max(0, min(9, 2 - math.floor(math.log10(largest))))
+
+
+def number(value: float, places: int) -> str:
+    """A number with a fixed count of places, without a minus before zero; n/a for NaN."""
+    return f"{value:z,.{places}f}" if math.isfinite(value) else "n/a"
+
+
+def signed(value: float, places: int) -> str:
+    """A score with its sign, so that it reads without colour; n/a for NaN."""
+    if not math.isfinite(value):
+        return "n/a"
+    text = f"{value:+z.{places}f}"
+    return text[1:] if float(text) == 0 else text
+
+
+def percent(probability: float) -> str:
+    """A probability as a percentage that never rounds to certainty."""
+    if not math.isfinite(probability):
+        return "n/a"
+    if 0.9995 <= probability < 1:
+        return "> 99.9 %"
+    return "< 0.1 %" if 0 < probability < 0.0005 else f"{100 * probability:.1f} %"
+
+
+def goal(e: Explanation) -> str:
+    """What was explained, such as "probability of positive"."""
+    quantity = _QUANTITIES.get(e.of, e.of)
+    if e.against is None:
+        return f"{quantity} of {e.target}"
+    return f"{quantity} of {e.target} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
+
+
+def verdict(e: Explanation) -> tuple[str, str]:
+    """The predicted class and its probability."""
+    return e.prediction, percent(max(e.probabilities))
+
+
+def ends(e: Explanation) -> tuple[str, str]:
+    """What a negative score speaks for, and what a positive one does."""
+    return (f"against {e.target}" if e.against is None else f"for {e.against}"), f"for {e.target}"
+
+
+def value_change(e: Explanation) -> str:
+    """The explained value of the whole text and of the empty one."""
+    places = max(3, decimals(max(abs(e.value_full), abs(e.value_empty))))
+    full, empty = number(e.value_full, places), number(e.value_empty, places)
+    return f"{full} -> {empty} with every {e.unit} removed ({e.removal})"
+
+
+def effort(e: Explanation) -> str:
+    """Forward and backward passes and time."""
+    backward = f", {count(e.gradients, 'gradient')}" if e.gradients else ""
+    return f"{count(e.evaluations, 'evaluation')}{backward}, {seconds(e.seconds)}"
+
+
+def gap(e: Explanation) -> str | None:
+    """How far the scores are from adding up, for methods whose scores should and therefore note it."""
+    noted = e.notes.get("completeness_gap")
+    return None if noted is None else f"{noted:+.2g} between the sum of the scores and the change in value"
+
+
+def truncation(e: Explanation) -> str | None:
+    """A warning where the model did not read the whole text."""
+    if not e.truncated:
+        return None
+    verb = "was" if e.truncated == 1 else "were"
+    return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read the end of the text"
+
+
+def count(amount: int, thing: str) -> str:
+    """1 unit, 2 units, 1,000 units."""
+    return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
+
+
+def seconds(value: float) -> str:
+    """A duration with two or three significant digits."""
+    if not math.isfinite(value):
+        return "n/a"
+    return f"{1000 * value:.2g} ms" if value < 0.0995 else f"{value:,.{decimals(value)}f} s"
+
+
+def shorten(text: str, width: int) -> str:
+    """One line of at most `width` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"

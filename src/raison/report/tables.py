@@ -1,0 +1,185 @@
+"""Results of methods as a grid of cells, and that grid as Markdown, LaTeX and CSV."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from raison.core.results import Comparison, Scores, Summary
+from raison.report import phrases
+from raison.report.colours import peak
+
+Results = Scores | Comparison | Sequence[Scores]
+
+_FIELDS = ("method", "metric", "higher_is_better", "mean", "low", "high", "count")
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "[": "{[}", "–": "--", **{character: f"\\{character}" for character in "&%$#_{}"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, else 0."""
+
+    mean: str
+    interval: str = ""
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One metric or cost, with a cell per method."""
+
+    name: str
+    arrow: str
+    cells: tuple[Cell, ...]
+
+
+def rows_of(results: Results) -> tuple[Scores, ...]:
+    """The methods' scores."""
+    if isinstance(results, Scores):
+        return (results,)
+    return results.rows if isinstance(results, Comparison) else tuple(results)
+
+
+def columns(results: Results) -> tuple[Column, ...]:
+    """Every metric in order of first appearance, then what the methods cost per text."""
+    rows = rows_of(results)
+    most = _most(rows)
+    directions = {scores.metric: scores.higher_is_better for row in rows for scores in row.metrics}
+    found = [_metric_column(rows, name, higher, most) for name, higher in directions.items()]
+    found.append(_cost_column("evaluations", [row.evaluations for row in rows]))
+    if any(row.gradients.mean for row in rows):
+        found.append(_cost_column("gradients", [row.gradients for row in rows]))
+    return (*found, _time_column([row.seconds for row in rows]))
+
+
+def caption(results: Results) -> str:
+    """What the numbers are and where they come from."""
+    most = _most(rows_of(results))
+    reading = f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text."
+    if not isinstance(results, Comparison):
+        return reading
+    return (
+        f"{results.model} on {results.data}, {phrases.count(results.texts, 'text')}, {results.of} explained "
+        f"{results.unit} by {results.unit}, seed {results.seed}. {reading}"
+    )
+
+
+def markdown(results: Results) -> str:
+    """A Markdown table with a caption below; best in bold, second best underlined."""
+    shown = columns(results)
+    lines = [
+        ["method", *(f"{_markdown(column.name)} {column.arrow}".strip() for column in shown)],
+        ["---", *("---:" for _ in shown)],
+        *_body(results, shown, _markdown, ("{}", "**{}**", "<u>{}</u>")),
+    ]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"{table}\n\n{_markdown(caption(results))}\n"
+
+
+def latex(results: Results) -> str:
+    """A LaTeX table that needs the package booktabs; best in bold, second best underlined."""
+    arrows = {"↑": r" $\uparrow$", "↓": r" $\downarrow$", "": ""}
+    shown = columns(results)
+    head = ["method", *(_latex(column.name) + arrows[column.arrow] for column in shown)]
+    body = _body(results, shown, _latex, ("{}", r"\textbf{{{}}}", r"\underline{{{}}}"))
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{l{'r' * len(shown)}}}",
+            r"\toprule",
+            " & ".join(head) + r" \\",
+            r"\midrule",
+            *(" & ".join([line[0], *map(_latex_number, line[1:])]) + r" \\" for line in body),
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{_latex(caption(results))}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def csv_text(results: Results) -> str:
+    """One line per method and metric, unrounded; an undefined number is left empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows_of(results):
+        for record in row.records():
+            writer.writerow({name: _defined(value) for name, value in record.items()})
+    return out.getvalue()
+
+
+def _body(
+    results: Results, shown: Sequence[Column], escape: Callable[[str], str], mark: tuple[str, str, str]
+) -> list[list[str]]:
+    """Lines of cells; `mark` holds how a cell reads without rank, as the best, as the second."""
+    lines = []
+    for number, row in enumerate(rows_of(results)):
+        cells = [column.cells[number] for column in shown]
+        lines.append(
+            [escape(row.method), *(f"{mark[cell.rank].format(cell.mean)} {cell.interval}".strip() for cell in cells)]
+        )
+    return lines
+
+
+def _metric_column(rows: Sequence[Scores], metric: str, higher: bool, most: int) -> Column:
+    summaries = [next((s.summary for s in row.metrics if s.metric == metric), None) for row in rows]
+    places = max(3, phrases.decimals(peak(s.mean for s in summaries if s)))
+    ranks = _ranks([s.mean if s else math.nan for s in summaries], higher)
+    cells = tuple(_cell(s, places, rank, most) for s, rank in zip(summaries, ranks, strict=True))
+    return Column(metric, "↑" if higher else "↓", cells)
+
+
+def _cell(summary: Summary | None, places: int, rank: int, most: int) -> Cell:
+    if summary is None:
+        return Cell("–")
+    interval = f"[{phrases.number(summary.low, places)}, {phrases.number(summary.high, places)}]"
+    if not (math.isfinite(summary.low) and math.isfinite(summary.high)):
+        interval = ""
+    if summary.count != most:
+        interval = f"{interval} n={summary.count:,}".strip()
+    return Cell(phrases.number(summary.mean, places), interval, rank)
+
+
+def _cost_column(name: str, summaries: Sequence[Summary]) -> Column:
+    return Column(name, "", tuple(Cell(phrases.number(s.mean, 0)) for s in summaries))
+
+
+def _time_column(summaries: Sequence[Summary]) -> Column:
+    return Column("time", "", tuple(Cell(phrases.seconds(s.mean)) for s in summaries))
+
+
+def _ranks(means: Sequence[float], higher: bool) -> list[int]:
+    """1 for the best and 2 for the second best value, ties together; no ranks below two methods, no second of two."""
+    distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=higher)
+    if len(distinct) < 2:
+        return [0] * len(means)
+    places = {distinct[0]: 1} | ({distinct[1]: 2} if len(distinct) > 2 else {})
+    return [places.get(mean, 0) for mean in means]
+
+
+def _most(rows: Sequence[Scores]) -> int:
+    return max((scores.summary.count for row in rows for scores in row.metrics), default=0)
+
+
+def _defined(value: object) -> object:
+    return "" if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _markdown(text: str) -> str:
+    flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def _latex_number(text: str) -> str:
+    return text.replace("-", "$-$").replace("–", "--")

@@ -1,0 +1,200 @@
+"""Explanations and results for the terminal. Colour is rich's decision: none with NO_COLOR or into a file."""
+
+import io
+import math
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from raison.core.explanation import Explanation
+from raison.report import phrases
+from raison.report.colours import level, shade, terminal_style
+from raison.report.layout import Piece, largest, piece_score, pieces, strongest
+from raison.report.tables import Cell, Column, Results, caption, columns, rows_of
+
+TOP = 8
+_HALF = 14
+# Escape codes in a text must never reach the terminal; each is shown as its control picture instead.
+_CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
+_CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar from a centre line: to the right for positive levels, to the left for negative ones."""
+
+    level: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        style = Style(color=shade(0.75 if self.level > 0 else -0.75))
+        whole, half = divmod(round(abs(self.level) * 2 * _HALF), 2)
+        block, left_half, right_half, axis = ("=", "-", "-", "|") if options.ascii_only else ("━", "╺", "╸", "│")
+        left = left_half * half + block * whole if self.level < 0 else ""
+        right = block * whole + right_half * half if self.level > 0 else ""
+        yield Segment(left.rjust(_HALF), style)
+        yield Segment(axis, Style(dim=True))
+        yield Segment(right.ljust(_HALF), style)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(2 * _HALF + 1, 2 * _HALF + 1)
+
+
+def explanation_text(e: Explanation) -> RenderableType:
+    """One explanation: what was predicted, the coloured text, its strongest units, what it cost."""
+    scale = largest(e)
+    parts: list[RenderableType] = [_header(e), Text("")]
+    labels = ("",) if isinstance(e.text, str) else ("first text", "second text")
+    for label, text in zip(labels, pieces(e), strict=True):
+        if label:
+            parts.append(Text(label, "dim"))
+        parts += [Padding(_coloured(e, text, scale), (0, 2)), Text("")]
+    parts += [_legend(e, scale), Text(""), *_ranking(e, scale), Text(""), *_footer(e)]
+    return Group(*parts)
+
+
+def explanations_text(explanations: tuple[Explanation, ...]) -> RenderableType:
+    """Several explanations, one below the other."""
+    parts: list[RenderableType] = []
+    for e in explanations:
+        parts += [explanation_text(e), Text("")]
+    return Group(*parts[:-1])
+
+
+def plain(renderable: RenderableType) -> str:
+    """What a terminal would show, without any escape code."""
+    console = Console(file=io.StringIO(), color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+def _header(e: Explanation) -> RenderableType:
+    name, share = phrases.verdict(e)
+    facts = {
+        "Predicted": Text.assemble((_safe(name), "bold"), f" {share}"),
+        "Explained": Text(_safe(f"{phrases.goal(e)}, {e.unit} by {e.unit}")),
+        "Method": Text(_safe(e.method)),
+    }
+    return _facts(facts)
+
+
+def _coloured(e: Explanation, text: tuple[Piece, ...], scale: float) -> Text:
+    shown = Text(overflow="fold")
+    for piece in text:
+        score = piece_score(e, piece) if piece.units else 0.0
+        style = terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
+        shown.append(_safe(piece.text), style)
+    return shown
+
+
+def _legend(e: Explanation, scale: float) -> Text:
+    against, towards = phrases.ends(e)
+    places = phrases.decimals(scale)
+    strip = Text.assemble(*((" ", terminal_style(step / 8)) for step in range(-8, 9)))
+    return Text.assemble(
+        (_safe(against), "dim"), f" {phrases.signed(-scale, places)} ", strip,
+        f" {phrases.signed(scale, places)} ", (_safe(towards), "dim"),
+    )  # fmt: skip
+
+
+def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
+    shown = strongest(e, TOP)
+    places = phrases.decimals(scale)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right")
+    grid.add_column(no_wrap=True, min_width=2 * _HALF + 1)
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for unit in shown:
+        score = e.scores[unit]
+        bar = Bar(level(score, scale) if math.isfinite(score) else 0.0)
+        grid.add_row(phrases.signed(score, places), bar, Text(_safe(phrases.shorten(e.units[unit].text, 60))))
+    rest = set(range(len(e.scores))) - set(shown)
+    parts: list[RenderableType] = [grid]
+    if rest:
+        total = phrases.signed(sum(e.scores[unit] for unit in sorted(rest)), places)
+        parts.append(Text(f"{phrases.count(len(rest), 'weaker ' + e.unit)} add up to {total}", "dim"))
+    return parts
+
+
+def _footer(e: Explanation) -> list[RenderableType]:
+    facts = {"Value": Text(_safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
+    gap, truncation = phrases.gap(e), phrases.truncation(e)
+    if gap:
+        facts["Gap"] = Text(gap)
+    warning = [Text(f"Warning: {truncation}.", "bold yellow")] if truncation else []
+    return [_facts(facts), *warning]
+
+
+def _facts(facts: dict[str, Text]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", min_width=9)
+    grid.add_column(overflow="fold")
+    for label, text in facts.items():
+        grid.add_row(label, text)
+    return grid
+
+
+def _safe(text: str) -> str:
+    return text.translate(_CONTROLS)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsTable:
+    """Methods by metrics. Columns that do not fit beside each other go into further tables below."""
+
+    results: Results
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        methods = [_safe(row.method) for row in rows_of(self.results)]
+        room = options.max_width - max(map(cell_len, ["method", *methods])) - 4
+        for group in _groups(columns(self.results), room):
+            yield _grid(methods, group)
+        yield Text(_safe(caption(self.results)) + " Best in bold with *, second underlined.", "dim")
+
+
+def table(results: Results) -> RenderableType:
+    """Scores of one or more methods, or a comparison."""
+    return ResultsTable(results)
+
+
+def results_plain(results: Results) -> str:
+    """The table without any escape code."""
+    return plain(table(results))
+
+
+def _groups(shown: tuple[Column, ...], room: int) -> list[list[Column]]:
+    groups: list[list[Column]] = [[]]
+    left = room
+    for column in shown:
+        width = 2 + max(
+            len(column.name) + 2, *(max(len(cell.mean) + 1, len(cell.interval)) for cell in column.cells), 0
+        )
+        if groups[-1] and width > left:
+            groups.append([])
+            left = room
+        groups[-1].append(column)
+        left -= width
+    return groups
+
+
+def _grid(methods: list[str], shown: list[Column]) -> Table:
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("method", overflow="fold")
+    for column in shown:
+        grid.add_column(Text(f"{_safe(column.name)} {column.arrow}".strip()), justify="right", no_wrap=True)
+    for number, method in enumerate(methods):
+        grid.add_row(Text(method), *(_cell(column.cells[number]) for column in shown))
+    return grid
+
+
+def _cell(cell: Cell) -> Text:
+    mean = Text(f"{cell.mean}{'*' if cell.rank == 1 else ''}", {1: "bold", 2: "underline"}.get(cell.rank, ""))
+    return Text.assemble(mean, "\n", (cell.interval, "dim")) if cell.interval else mean

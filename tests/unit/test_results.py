@@ -1,0 +1,70 @@
+"""Results as plain data."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from raison.core import results
+from raison.core.errors import UnknownNameError
+from raison.core.results import Comparison, MetricScores, Scores, Summary
+
+ONE = Summary(1.0, 0.5, 1.5, 4)
+ROW = Scores(
+    "rpi",
+    (MetricScores("log_odds", False, (0.5, math.nan), Summary(0.5, math.nan, math.nan, 1)),),
+    evaluations=ONE,
+    gradients=ONE,
+    seconds=ONE,
+)
+TABLE = Comparison((ROW,), "demo/sst2", "sst2", 2, "word", "logit", 0, {"removal": "mask"})
+
+
+def test_found_by_name() -> None:
+    assert TABLE["rpi"]["log_odds"].values[0] == 0.5
+    with pytest.raises(UnknownNameError, match="Did you mean 'log_odds'"):
+        ROW["log_od"]
+    with pytest.raises(UnknownNameError, match="unknown method 'x'"):
+        TABLE["x"]
+
+
+def test_json_has_no_nan() -> None:
+    data = json.loads(TABLE.to_json())
+    assert data == TABLE.to_dict()
+    metric = data["rows"][0]["metrics"][0]
+    assert metric["values"] == [0.5, None]
+    assert metric["summary"] == {"mean": 0.5, "low": None, "high": None, "count": 1}
+    assert data["settings"] == {"removal": "mask"}
+    assert json.loads(ROW.to_json()) == data["rows"][0]
+
+
+def test_frame_has_a_row_per_method_and_metric() -> None:
+    frame = TABLE.to_frame()
+    assert list(frame["metric"]) == ["log_odds", "evaluations", "gradients", "seconds"]
+    assert list(frame.columns) == ["method", "metric", "higher_is_better", "mean", "low", "high", "count"]
+    assert ROW.to_frame().equals(frame)
+
+
+def test_is_shown_by_the_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("text", "html", "html_fragment", "markdown", "latex", "csv"):
+        monkeypatch.setitem(results.RENDERERS, key, lambda shown, key=key: f"{key} of {type(shown).__name__}")
+    assert str(ROW) == "text of Scores"
+    assert str(TABLE) == "text of Comparison"
+    assert ROW._repr_html_() == "html_fragment of Scores"
+    assert TABLE._repr_html_() == "html_fragment of Comparison"
+    assert TABLE.to_html() == "html of Comparison"
+    assert TABLE.to_markdown() == "markdown of Comparison"
+    assert TABLE.to_latex() == "latex of Comparison"
+    assert TABLE.to_csv() == "csv of Comparison"
+
+
+def test_repr_is_one_line() -> None:
+    assert repr(ROW) == "<Scores of rpi: log_odds 0.500>"
+    assert repr(TABLE) == "<Comparison of rpi on 2 texts>"
+
+
+def test_never_imports_torch() -> None:
+    code = "import sys, raison.core.results; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
