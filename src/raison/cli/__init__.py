@@ -1,0 +1,45 @@
+"""The command line: parse, call, show. Bad input is one clear line and exit code 2."""
+
+import sys
+from io import TextIOWrapper
+
+import typer
+
+from raison.cli import catalogue, compare, doctor, estimate, explain, train
+from raison.core.errors import RaisonError
+
+app = typer.Typer(
+    name="raison",
+    help="Which tokens, words or sentences made a language model say that, and how far the explanation can be trusted.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("explain")(explain.explain)
+app.command("compare")(compare.compare)
+app.command("methods")(catalogue.methods)
+app.command("metrics")(catalogue.metrics)
+app.command("doctor")(doctor.doctor)
+app.command("estimate")(estimate.estimate)
+app.add_typer(train.app, name="train")
+
+
+def main() -> None:
+    """Entry point of the command `raison`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character shows a question mark; it is no reason to stop.
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except RaisonError as error:
+        sys.stderr.write(f"raison: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("raison: interrupted; what was written is kept, and the same command goes on from there.\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has stopped, as `head` does.
+        sys.stderr.close()
+        sys.exit(0)

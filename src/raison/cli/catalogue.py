@@ -1,0 +1,75 @@
+"""raison methods, raison metrics."""
+
+import json as json_module
+from dataclasses import fields
+
+import typer
+
+from raison.cli import options
+
+
+def methods(json: options.Json = False) -> None:
+    """List the methods with what they need, what they promise and what they cost."""
+    from raison.methods import CATALOGUE
+
+    rows = [
+        {
+            "method": name,
+            "needs": sorted(cls.needs),
+            "properties": sorted(cls.properties),
+            "passes": cls.passes,
+            "settings": _settings(cls),
+            "about": _summary(cls),
+            "reference": cls.reference,
+        }
+        for name in CATALOGUE.names
+        for cls in [CATALOGUE.get(name)]
+    ]
+    _print(rows, json)
+
+
+def metrics(json: options.Json = False) -> None:
+    """List the metrics with their direction and settings."""
+    from raison.metrics import CATALOGUE
+
+    rows = [
+        {
+            "metric": name,
+            "better": "higher" if cls.higher_is_better else "lower",
+            "settings": _settings(cls),
+            "about": _summary(cls),
+            "reference": cls.reference,
+        }
+        for name in CATALOGUE.names
+        for cls in [CATALOGUE.get(name)]
+    ]
+    _print(rows, json)
+
+
+def _settings(cls: type) -> dict[str, object]:
+    return {field.name: field.default for field in fields(cls)}
+
+
+def _summary(cls: type) -> str:
+    return (cls.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+
+
+def _print(rows: list[dict[str, object]], json: bool) -> None:
+    if json:
+        typer.echo(json_module.dumps(rows, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in rows[0]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    Console().print(table, markup=False)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

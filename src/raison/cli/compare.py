@@ -1,0 +1,65 @@
+"""raison compare."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raison.cli import options
+
+
+def compare(
+    data: options.Data,
+    model: options.Model = "demo/sst2",
+    methods: options.Methods = "integrated_gradients,kernel_shap,lime,occlusion",
+    metrics: options.Metrics = "comprehensiveness,sufficiency,aopc_comprehensiveness,aopc_sufficiency,log_odds",
+    limit: options.Limit = None,
+    text_column: options.TextColumn = None,
+    pair_column: options.PairColumn = None,
+    unit: options.Unit = "word",
+    target: options.TargetOption = None,
+    of: options.Of = "probability",
+    removal: options.RemovalOption = None,
+    seed: options.Seed = 0,
+    truncate: options.Truncate = False,
+    skip_bad: options.SkipBad = False,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    out: Annotated[Path | None, typer.Option(help="Keep every explanation and score here; run again to go on.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Compare methods on a data set, always beside random scores."""
+    from raison.cli.output import show
+    from raison.cli.rows import readable_texts
+    from raison.compare import compare as run
+    from raison.methods import CATALOGUE as METHODS
+    from raison.metrics import CATALOGUE as METRICS
+    from raison.models.load import load
+
+    chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
+    judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)
+    # Everything that can be wrong with the request is said before the model is loaded.
+    for spec in chosen:
+        METHODS.create(spec)
+    for spec in judges:
+        METRICS.create(spec)
+    loaded = load(model, device=device, dtype=dtype)
+    texts, name = readable_texts(loaded, data, (text_column, pair_column), limit, (skip_bad, truncate))
+    comparison = run(
+        loaded,
+        texts,
+        chosen,
+        judges,
+        unit=unit,
+        target=options.target_of(target),
+        of=of,
+        removal=removal,
+        seed=seed,
+        truncate=truncate,
+        out=out,
+        data=name,
+    )
+    if json:
+        typer.echo(comparison.to_json(indent=1))
+    else:
+        show(comparison)

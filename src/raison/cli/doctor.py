@@ -1,0 +1,62 @@
+"""raison doctor."""
+
+import json as json_module
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from raison.cli import options
+
+
+def doctor(
+    model: Annotated[str, typer.Argument(help="Demo name, Hub id or folder of a classifier.")] = "demo/sst2",
+    text: Annotated[str | None, typer.Option(help="The text to check with.")] = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    json: options.Json = False,
+) -> None:
+    """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
+    from raison.methods import CATALOGUE
+    from raison.models.load import load
+    from raison.models.selfcheck import TEXT, selfcheck, supported
+
+    loaded = load(model, device=device, dtype=dtype)
+    findings = selfcheck(loaded, text or TEXT)
+    able = supported(findings)
+    works = {name: sorted(CATALOGUE.get(name).needs - able) for name in CATALOGUE.names}
+    facts = {
+        "model": loaded.name,
+        "class": type(loaded.core).__name__,
+        "classes": list(loaded.classes),
+        "longest input": loaded.max_tokens,
+        "device": str(loaded.device),
+        "dtype": str(loaded.core.dtype).removeprefix("torch."),
+        "removals": list(loaded.removals),
+    }
+    if json:
+        report = {**facts, "checks": [asdict(finding) for finding in findings], "missing for": works}
+        typer.echo(json_module.dumps(report, indent=1))
+    else:
+        _show(facts, [asdict(finding) for finding in findings], works)
+    if not all(finding.passed for finding in findings):
+        raise typer.Exit(1)
+
+
+def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict[str, list[str]]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for name, value in facts.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        console.print(Text(f"{name:14}{'no limit' if shown is None else shown}"))
+    console.print()
+    for check in checks:
+        mark, style = ("ok  ", "green") if check["passed"] else ("FAIL", "bold red")
+        console.print(Text.assemble((mark, style), f"  {check['check']}: {check['detail']}"))
+    console.print()
+    console.print(Text("methods that work: " + ", ".join(name for name, missing in works.items() if not missing)))
+    for name, missing in works.items():
+        if missing:
+            console.print(Text(f"  not {name}: the model lacks {', '.join(missing)}"))

@@ -1,0 +1,55 @@
+"""Options that several commands share, so that they read the same everywhere."""
+
+from typing import Annotated
+
+import typer
+
+from raison.core.target import TargetSpec
+
+Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a classifier.")]
+Device = Annotated[str | None, typer.Option(help="Where to put the model, such as cpu or cuda.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; the model's own by default.")]
+Unit = Annotated[str, typer.Option("--unit", "-u", help="What receives a score: token, word or sentence.")]
+Of = Annotated[str, typer.Option(help="What is explained: probability, logit, log_odds or margin.")]
+TargetOption = Annotated[
+    str | None, typer.Option("--target", help="Label to explain; two with a comma: this,not that. Default: predicted.")
+]
+RemovalOption = Annotated[
+    str | None, typer.Option("--removal", help="What an absent unit becomes: mask, unk, pad or delete.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of random methods.")]
+Truncate = Annotated[bool, typer.Option("--truncate", help="Explain the beginning of a text that is too long.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
+Methods = Annotated[
+    str, typer.Option("--methods", help='Names or calls with commas between: "lime,kernel_shap(samples=64)"; or all.')
+]
+Metrics = Annotated[str, typer.Option("--metrics", help="Names or calls with commas between, or all.")]
+Data = Annotated[str, typer.Option("--data", "-d", help="A tsv, csv, jsonl or parquet file, or a data set's Hub id.")]
+TextColumn = Annotated[str | None, typer.Option(help="Column of the text: a name, or a number counted from 0.")]
+PairColumn = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]
+
+
+def target_of(option: str | None) -> TargetSpec:
+    """A label, a class number, or a pair of these from the command line."""
+    if option is None:
+        return None
+    parts = [int(part) if part.strip().isdigit() else part.strip() for part in option.split(",")]
+    return (parts[0], parts[1]) if len(parts) == 2 else option if len(parts) > 2 else parts[0]
+
+
+def split_calls(option: str) -> list[str]:
+    """Split at the commas that are outside brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for character in option:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]

@@ -1,0 +1,24 @@
+"""What every command does with a result: show it, or write it to a file."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from raison.core.errors import DataError
+from raison.core.explanation import Explanation
+from raison.core.results import Comparison
+from raison.report.terminal import explanation_text, table
+
+
+def show(result: Explanation | Comparison) -> None:
+    """Print to the terminal, in colour where it has any."""
+    console = Console(highlight=False)
+    console.print(explanation_text(result) if isinstance(result, Explanation) else table(result))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, or say in one line why not."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}.") from None

@@ -1,0 +1,78 @@
+"""raison train: models that need training, trained by one command."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Train a classifier.", no_args_is_help=True)
+
+
+@app.callback()
+def _train() -> None:
+    """Train a classifier."""
+
+
+@app.command()
+def classifier(
+    context: typer.Context,
+    train: Annotated[Path, typer.Option(help="Training data: tsv, csv, txt, jsonl or parquet.")],
+    test: Annotated[Path, typer.Option(help="Test data, used once, after training.")],
+    out: Annotated[Path, typer.Option(help="Folder for the adapter and its card.")],
+    dev: Annotated[Path | None, typer.Option(help="Development data: scored after each epoch.")] = None,
+    base: Annotated[str, typer.Option(help="Base model: a known name or a folder.")] = "minilm",
+    labels: Annotated[str, typer.Option(help="Names of numeric labels, in order: negative,positive.")] = "",
+    text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
+    pair: Annotated[str | None, typer.Option(help="The columns of a pair of texts: premise,hypothesis.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
+    epochs: Annotated[int, typer.Option(min=1)] = 3,
+    batch_size: Annotated[int, typer.Option(min=1)] = 32,
+    lr: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-3,
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the adapters.")] = 16,
+    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Dropout of the adapters.")] = 0.05,
+    max_tokens: Annotated[int, typer.Option(min=4, help="Longer texts are cut.")] = 128,
+    limit: Annotated[int | None, typer.Option(min=1, help="Train on so many rows, drawn at random.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the new weights, the rows and their order.")] = 0,
+    keep_best: Annotated[bool, typer.Option(help="End with the epoch that is best on the development data.")] = False,
+    skip_bad: Annotated[bool, typer.Option(help="Go on without the broken lines of the data.")] = False,
+) -> None:
+    """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""
+    # Only now: the help page must not wait for torch.
+    from raison.data.files import load_file
+    from raison.training.classifier import ClassifierSettings, Splits, train_classifier
+
+    first, _, second = (pair or "").partition(",")
+    columns = (text, (first, second) if pair else None, label)
+    files = [load_file(path, *columns, skip_bad=skip_bad) for path in (train, test, *([dev] if dev else []))]
+    settings = ClassifierSettings(
+        labels=tuple(name.strip() for name in labels.split(",") if name.strip()),
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=lr,
+        rank=rank,
+        dropout=dropout,
+        max_tokens=max_tokens,
+        limit=limit,
+        seed=seed,
+        keep_best=keep_best,
+    )
+    card = train_classifier(base, Splits(*files), out, settings, _command_line(context))
+    scores = ", ".join(f"{name} accuracy {value:.4f}" for name, value in card["accuracy"].items())
+    typer.echo(f"{out}: {scores}")
+
+
+def _command_line(context: typer.Context) -> str:
+    """The command as typed, with paths relative to the current folder, so that a card names no machine's folders."""
+    words = ["raison", "train", "classifier"]
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[parameter.name or ""]
+        if value is True:
+            words.append(parameter.opts[0])
+            continue
+        words += [parameter.opts[0], os.path.relpath(value) if isinstance(value, Path) else str(value)]
+    return shlex.join(words)

@@ -1,0 +1,203 @@
+"""The only caller of methods: check, run, sum to units, add provenance."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raison._version import __version__
+from raison.core.encoding import Encoding
+from raison.core.errors import NonFiniteError, UnsupportedError
+from raison.core.explanation import Explanation
+from raison.core.method import Method, Property, Rngs
+from raison.core.model import LanguageModel
+from raison.core.problem import Evaluations, Ledger, Problem
+from raison.core.registry import name_of
+from raison.core.target import Target, TargetSpec, probabilities, resolve_target
+from raison.core.unit import Granularity, Text
+from raison.methods import CATALOGUE
+from raison.progress import Advance, progress_bar
+
+BATCH = 32
+"""Texts explained together: enough to fill batches, few enough that an interruption loses little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is explained, whatever the method. `removal` None is the model's default: mask, else unk, else pad."""
+
+    unit: Granularity = "word"
+    target: TargetSpec = None
+    of: str = "probability"
+    removal: str | None = None
+    seed: int = 0
+    truncate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Texts encoded once, with the predictions that every method and metric shares."""
+
+    model: LanguageModel
+    settings: Settings
+    encoding: Encoding
+    removal: str
+    target: Target
+    full: Tensor
+    """Logits of the unperturbed texts, (batch, classes)."""
+    evaluations: Evaluations = field(default_factory=Evaluations)
+
+
+def explain(
+    model: LanguageModel,
+    text: Text | list[Text],
+    method: str | Method = "integrated_gradients",
+    *,
+    unit: Granularity = "word",
+    target: TargetSpec = None,
+    of: str = "probability",
+    removal: str | None = None,
+    seed: int = 0,
+    truncate: bool = False,
+    progress: bool | Advance = True,
+) -> Explanation | list[Explanation]:
+    """Explain the model's prediction on one text, or on each text of a list.
+
+    Args:
+        model: from `raison.load`.
+        text: a string, a pair (premise, hypothesis), or a list of these. A list gives a list.
+        method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
+        unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
+        target: None for the predicted class, a label's name or index, or a pair (this, not that).
+        of: "probability", "logit", "log_odds" or "margin".
+        removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the model's default, the first
+            of these that its tokenizer allows.
+        seed: of random methods. A text's draws depend on the seed and the text alone.
+        truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
+        progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
+
+    Raises:
+        InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
+    """
+    chosen = CATALOGUE.create(method)
+    settings = Settings(unit, target, of, removal, seed, truncate)
+    if not isinstance(text, list):
+        return run(prepare(model, [text], settings), chosen)[0]
+    return _explain_all(model, text, chosen, settings, progress)
+
+
+def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
+    """Tokenize, predict once and settle the target."""
+    encoding = model.encode(texts, settings.unit, settings.truncate)
+    removal = settings.removal if settings.removal is not None else model.removals[0]
+    evaluations = Evaluations()
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    logits = model.masked_logits(encoding, whole, removal)
+    for text, row in enumerate(logits):
+        evaluations.logits[evaluations.key(text, removal, whole[text][0].numpy().tobytes())] = row[0]
+    full = torch.cat(logits)
+    target = resolve_target(settings.target, settings.of, full, model.classes, model.multi_label)
+    return Batch(model, settings, encoding, removal, target, full, evaluations)
+
+
+def run(batch: Batch, method: Method) -> list[Explanation]:
+    """One method on one batch of texts."""
+    check(batch.model, method)
+    problem = _problem(batch)
+    started = time.perf_counter()
+    scores = method.attribute(problem, _rngs(batch, method))
+    seconds = (time.perf_counter() - started) / len(batch.encoding)
+    if Property.TOKENWISE in method.properties:
+        scores = batch.encoding.sum_to_units(scores.detach())
+    scores = scores.detach().double().cpu()
+    _check_scores(scores, batch, method)
+    return _explanations(batch, method, scores, problem.ledger, seconds)
+
+
+def check(model: LanguageModel, method: Method) -> None:
+    """UnsupportedError, with every missing capability, unless the model can do what the method needs."""
+    missing = sorted(method.needs - model.capabilities)
+    if missing:
+        able = [name for name in CATALOGUE.names if CATALOGUE.get(name).needs <= model.capabilities]
+        raise UnsupportedError(
+            f"{name_of(method)} does not work on {model.name}",
+            [f"the model lacks the capability '{capability}'" for capability in missing],
+            f"These methods work: {', '.join(able)}.",
+        )
+
+
+def _explain_all(
+    model: LanguageModel, texts: Sequence[Text], method: Method, settings: Settings, progress: bool | Advance
+) -> list[Explanation]:
+    """Texts of similar length go together: their batches need little padding."""
+    order = sorted(range(len(texts)), key=lambda i: len("".join(texts[i])))
+    found: dict[int, Explanation] = {}
+    with progress_bar(f"{name_of(method)}", len(texts), progress) as advance:
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            batch = prepare(model, [texts[i] for i in rows], settings)
+            found.update(zip(rows, run(batch, method), strict=True))
+            advance(len(rows))
+    return [found[i] for i in range(len(texts))]
+
+
+def _problem(batch: Batch) -> Problem:
+    ledger = Ledger.empty(len(batch.encoding))
+    return Problem(batch.model, batch.encoding, batch.target, batch.removal, ledger, batch.evaluations)
+
+
+def _rngs(batch: Batch, method: Method) -> Rngs:
+    """A generator per text that depends on the seed, the method and the text, and on nothing else."""
+
+    def rng(text: Text) -> np.random.Generator:
+        digest = hashlib.blake2b(repr((batch.settings.seed, name_of(method), text)).encode(), digest_size=16).digest()
+        return np.random.default_rng(int.from_bytes(digest, "little"))
+
+    return [rng(text) for text in batch.encoding.texts]
+
+
+def _check_scores(scores: Tensor, batch: Batch, method: Method) -> None:
+    for text, count in enumerate(batch.encoding.unit_counts):
+        if not torch.isfinite(scores[text, :count]).all():
+            raise NonFiniteError(
+                f"{name_of(method)} gave NaN or infinite scores on {str(batch.encoding.texts[text])!r:.80}: "
+                "load the model in float32 (dtype='float32'), or explain of='logit' where the probability is exactly 1."
+            )
+
+
+def _explanations(batch: Batch, method: Method, scores: Tensor, ledger: Ledger, seconds: float) -> list[Explanation]:
+    encoding, classes = batch.encoding, batch.model.classes
+    ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
+    shares = probabilities(batch.full.double(), batch.model.multi_label)
+    against = batch.target.against
+    return [
+        Explanation(
+            text=encoding.texts[i],
+            unit=encoding.unit,
+            units=encoding.units[i],
+            scores=tuple(scores[i, :count].tolist()),
+            classes=classes,
+            probabilities=tuple(shares[i].tolist()),
+            target=classes[int(batch.target.index[i])],
+            against=None if against is None else classes[int(against[i])],
+            of=batch.target.of,
+            value_full=ends[i][0].item(),
+            value_empty=ends[i][1].item(),
+            method=name_of(method),
+            config=asdict(method),
+            model=batch.model.name,
+            removal=batch.removal,
+            seed=batch.settings.seed,
+            evaluations=ledger.evaluations[i],
+            gradients=ledger.gradients[i],
+            seconds=seconds,
+            truncated=encoding.truncated[i],
+            notes=ledger.notes[i],
+            version=__version__,
+        )
+        for i, count in enumerate(encoding.unit_counts)
+    ]

@@ -1,0 +1,160 @@
+"""Turns (texts x keeps) and (texts x points) into the fewest, fullest batches under a token budget."""
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.models.removal import Remover, masked_rows
+
+Result = TypeVar("Result")
+
+ROWS_IN_MEMORY = 1 << 22
+"""Tokens of masked texts that are laid out at a time, before they are cut into batches."""
+
+
+@dataclass(slots=True)
+class TokenBudget:
+    """Tokens (padding included) per batch. Out of memory halves it for the rest of the run."""
+
+    tokens: int
+    floor: int = 1
+
+    def halve(self) -> None:
+        self.tokens = max(self.floor, self.tokens // 2)
+
+
+def default_budget(device: torch.device) -> int:
+    """Tokens per batch at which throughput levels off: benchmarks/masked_evaluation.py measures it."""
+    return 2048 if device.type == "cpu" else 65536
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Sequences to run together. `mask` is None where nothing is padded, which spares attention the mask."""
+
+    ids: Int[Tensor, "rows tokens"]
+    type_ids: Int[Tensor, "rows tokens"]
+    lengths: Int[Tensor, " rows"]
+
+    @property
+    def mask(self) -> Bool[Tensor, "rows tokens"] | None:
+        width = self.ids.shape[1]
+        if int(self.lengths.min()) == width:
+            return None
+        return torch.arange(width)[None, :] < self.lengths[:, None]
+
+
+def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Rows in groups of similar length, longest first, each of at most `budget` tokens with its padding.
+
+    A group ends early where the next row is shorter and the group is already half full: a smaller batch without
+    padding is cheaper than a full one with it.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    found: list[list[int]] = []
+    for row in order:
+        if found:
+            width, size = lengths[found[-1][0]], len(found[-1])
+            fits = (size + 1) * width <= budget
+            worth = lengths[row] == width or size * width * 2 < budget
+            if fits and worth:
+                found[-1].append(row)
+                continue
+        found.append([row])
+    return found
+
+
+def masked_logits(
+    encoding: Encoding,
+    keeps: Sequence[Bool[Tensor, "masks units"]],
+    remover: Remover,
+    budget: TokenBudget,
+    forward: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
+) -> list[Float[Tensor, "masks classes"]]:
+    """Logits of every text under every keep; `forward` runs one batch."""
+    results: list[list[Tensor]] = [[] for _ in keeps]
+    for pieces in _pieces(encoding, keeps):
+        rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
+        lengths = torch.cat([row[2] for row in rows])
+        logits = _run(_pad(rows), lengths, budget, forward)
+        for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
+            results[text].append(part)
+    return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
+
+
+def shrinking(
+    budget: TokenBudget, run: Callable[[list[int]], Result], rows: list[int]
+) -> Iterator[tuple[list[int], Result]]:
+    """Run a group of rows; where memory runs out, halve the budget and run it in two halves."""
+    try:
+        yield rows, run(rows)
+        return
+    except torch.OutOfMemoryError:
+        if len(rows) == 1:
+            raise
+        budget.halve()
+    # Outside the handler: inside, the exception's traceback would keep the failed batch's tensors alive.
+    gc.collect()
+    with contextlib.suppress(RuntimeError, AssertionError):
+        torch.cuda.empty_cache()
+    half = len(rows) // 2
+    yield from shrinking(budget, run, rows[:half])
+    yield from shrinking(budget, run, rows[half:])
+
+
+def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:
+    """(text, rows of its keeps) in portions of bounded size."""
+    portion: list[tuple[int, slice]] = []
+    room = ROWS_IN_MEMORY
+    for text, length in enumerate(encoding.lengths):
+        step = max(1, ROWS_IN_MEMORY // length)
+        for start in range(0, len(keeps[text]), step):
+            piece = slice(start, min(start + step, len(keeps[text])))
+            tokens = (piece.stop - piece.start) * length
+            if portion and tokens > room:
+                yield portion
+                portion, room = [], ROWS_IN_MEMORY
+            portion.append((text, piece))
+            room -= tokens
+    if portion:
+        yield portion
+
+
+def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    width = max(ids.shape[1] for ids, _, _ in rows)
+    pads = [(0, width - ids.shape[1]) for ids, _, _ in rows]
+    ids = torch.cat([torch.nn.functional.pad(row[0], pad) for row, pad in zip(rows, pads, strict=True)])
+    types = torch.cat([torch.nn.functional.pad(row[1], pad) for row, pad in zip(rows, pads, strict=True)])
+    return ids, types
+
+
+def _run(
+    table: tuple[Tensor, Tensor], lengths: Tensor, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]
+) -> Tensor:
+    ids, types = table
+
+    def run(rows: list[int]) -> Tensor:
+        own = lengths[rows]
+        width = int(own.max())
+        return forward(TokenBatch(ids[rows, :width], types[rows, :width], own))
+
+    logits: Tensor | None = None
+    pending = groups(lengths.tolist(), budget.tokens)
+    while pending:
+        before = budget.tokens
+        for rows, part in shrinking(budget, run, pending.pop(0)):
+            if logits is None:
+                logits = torch.zeros(len(lengths), part.shape[1])
+            logits[rows] = part
+        if budget.tokens < before:
+            left = [row for group in pending for row in group]
+            pending = [[left[i] for i in group] for group in groups([int(lengths[row]) for row in left], budget.tokens)]
+    assert logits is not None
+    return logits

@@ -1,0 +1,48 @@
+"""Where in a model do numbers stop being finite?"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
+    """The dotted name of the first module, in order of computation, whose output has NaN or infinity; None if none.
+
+    `run` makes one pass of the model, and is called once. Modules inside come before those around them, so the name is
+    that of the innermost culprit. The model itself, whose dotted name is empty, is named by its class.
+    """
+    found: list[str] = []
+
+    def watch(name: str) -> Callable[[nn.Module, object, object], None]:
+        def hook(_module: nn.Module, _args: object, output: object) -> None:
+            if not found and not all(_finite(tensor) for tensor in _tensors(output)):
+                found.append(name)
+
+        return hook
+
+    handles = [
+        module.register_forward_hook(watch(name or type(model).__name__)) for name, module in model.named_modules()
+    ]
+    try:
+        run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found[0] if found else None
+
+
+def _finite(tensor: Tensor) -> bool:
+    # Integers are always finite, and so are booleans.
+    return not tensor.is_floating_point() or bool(torch.isfinite(tensor.detach()).all())
+
+
+def _tensors(output: object) -> Iterator[Tensor]:
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, Mapping):
+        for item in output.values():
+            yield from _tensors(item)
+    elif isinstance(output, tuple | list):
+        for item in output:
+            yield from _tensors(item)

@@ -1,0 +1,60 @@
+"""Facts about architectures, one file per family, found by folder discovery.
+
+A file defines FAMILY. Where a fact depends on a model's settings, it also defines `configure(config) -> Family`.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from torch import nn
+from transformers import PreTrainedConfig
+
+Pooling = Literal["first", "last", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What the library knows about an architecture beyond what every transformers model has in common."""
+
+    model_types: tuple[str, ...]
+    """Values of config.model_type."""
+    pools: Pooling | None = None
+    """Which last hidden states the sequence classification head reads: those of the first token, of the last token
+    that is not padding, or the mean over tokens. None: something else, or unknown."""
+    position_offset: int = 0
+    """Rows of the position table, counted in config.max_position_embeddings, that no token can use."""
+
+
+UNKNOWN = Family(model_types=())
+"""Taken for a model type that no file knows: every position is usable, and the pooling is unknown."""
+
+
+def family_of(model_or_config: nn.Module | PreTrainedConfig) -> Family:
+    """The facts about a model, by its config's model_type; UNKNOWN for a type that no file knows."""
+    config = model_or_config if isinstance(model_or_config, PreTrainedConfig) else model_or_config.config
+    configure = _by_model_type().get(config.model_type)
+    return UNKNOWN if configure is None else configure(config)
+
+
+def family_names() -> tuple[str, ...]:
+    """The names of the families: their files' names."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+@cache
+def _by_model_type() -> dict[str, Callable[[PreTrainedConfig], Family]]:
+    found: dict[str, Callable[[PreTrainedConfig], Family]] = {}
+    for name in family_names():
+        module = vars(importlib.import_module(f"{__name__}.{name}"))
+        family: Family = module["FAMILY"]
+        for model_type in family.model_types:
+            found[model_type] = module.get("configure", _constant(family))
+    return found
+
+
+def _constant(family: Family) -> Callable[[PreTrainedConfig], Family]:
+    return lambda _config: family

@@ -1,0 +1,5 @@
+"""GPT-2: absolute positions; the score head reads the last token that is not padding."""
+
+from raison.models.families import Family
+
+FAMILY = Family(model_types=("gpt2",), pools="last")

@@ -1,0 +1,5 @@
+"""Mistral: rotary positions, attention within a sliding window; the score head reads the last token."""
+
+from raison.models.families import Family
+
+FAMILY = Family(model_types=("mistral",), pools="last")

@@ -1,0 +1,72 @@
+"""Gradients with respect to word embeddings, over many texts and points, in batches of bounded size."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from raison.core.dims import Embeddings, Logits, Points
+from raison.core.encoding import Encoding
+from raison.core.model import Path
+from raison.core.target import Target
+from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+
+Forward = Callable[[TokenBatch, Embeddings | None], Logits]
+
+
+def path_gradients(
+    forward: Forward,
+    budget: TokenBudget,
+    encoding: Encoding,
+    path: Path,
+    points: tuple[Points, Points],
+    target: Target,
+) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+    """See LanguageModel.path_gradients; `points` are the positions on the path and their weights.
+
+    Only the sums are kept: memory holds one batch of points at a time.
+    """
+    positions, weights = points
+    lengths = encoding.lengths
+    jobs = [(text, point) for text in range(len(encoding)) for point in range(len(positions))]
+    sums: list[Tensor | None] = [None] * len(encoding)
+    values = torch.zeros(len(encoding), len(positions))
+
+    def run(rows: list[int]) -> tuple[Tensor, Tensor]:
+        return _gradients(forward, encoding, [jobs[row] for row in rows], (path, positions), target)
+
+    for group in groups([lengths[text] for text, _ in jobs], budget.tokens):
+        for rows, (scalars, gradients) in shrinking(budget, run, group):
+            for row, scalar, gradient in zip(rows, scalars, gradients, strict=True):
+                text, point = jobs[row]
+                values[text, point] = scalar
+                weighted = weights[point] * gradient[: lengths[text]]
+                known = sums[text]
+                sums[text] = weighted if known is None else known + weighted
+    return [found for found in sums if found is not None], values
+
+
+def _gradients(
+    forward: Forward,
+    encoding: Encoding,
+    jobs: list[tuple[int, int]],
+    course: tuple[Path, Points],
+    target: Target,
+) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows tokens hidden"]]:
+    path, positions = course
+    texts: Int[Tensor, " rows"] = torch.as_tensor([text for text, _ in jobs])
+    lengths = encoding.attention_mask[texts].sum(1)
+    width = int(lengths.max())
+    embeds = torch.cat(
+        [
+            path(text, positions[[point for owner, point in jobs if owner == text]])[:, :width]
+            for text in dict.fromkeys(texts.tolist())
+        ]
+    )
+    embeds = embeds.detach().requires_grad_()
+    batch = TokenBatch(encoding.input_ids[texts, :width], encoding.type_ids[texts, :width], lengths)
+    with torch.enable_grad():
+        scalars = target.rows(texts).scalar(forward(batch, embeds))
+        (gradients,) = torch.autograd.grad(scalars.sum(), embeds)
+    return scalars.detach().float().cpu(), gradients.float().cpu()

@@ -1,0 +1,138 @@
+"""The adapter checks itself on a real text: what the model supports, found by trying."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from raison.core.encoding import Encoding
+from raison.core.errors import RaisonError
+from raison.core.model import Capability
+from raison.core.target import Target
+from raison.models.classifier import Classifier
+
+TEXT = "The plot is thin, but the acting is a quiet pleasure."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: passed or not, with the number or the reason. `capability` is what a failure takes away."""
+
+    check: str
+    passed: bool
+    detail: str
+    capability: Capability | None = None
+
+
+def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
+    """Run every check on one text: about ten forward and three backward passes of it."""
+    encoding = model.encode([text], "token")
+    checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
+        ("the adapter's prediction equals the plain model's", None, _plain),
+        ("padding changes nothing", None, _padding),
+        ("everything kept equals plain", None, _kept),
+        ("embeddings in place of ids change nothing", Capability.EMBEDDINGS, _embeds),
+        ("gradients reach the embeddings", Capability.EMBEDDINGS, _gradients),
+        ("tapped attention equals the model's own", Capability.ATTENTION, _tap),
+        ("rows of attention sum to 1", Capability.ATTENTION, _rows),
+        ("the head reads known positions", Capability.ATTENTION, _pooling),
+    ]
+    return [_finding(name, capability, check, model, encoding) for name, capability, check in checks]
+
+
+def supported(findings: list[Finding]) -> frozenset[Capability]:
+    """The capabilities that no failed check takes away."""
+    failed = {finding.capability for finding in findings if not finding.passed}
+    return frozenset(
+        capability for capability in (Capability.EMBEDDINGS, Capability.ATTENTION) if capability not in failed
+    )
+
+
+def _finding(
+    name: str,
+    capability: Capability | None,
+    check: Callable[[Classifier, Encoding], tuple[bool, str]],
+    model: Classifier,
+    encoding: Encoding,
+) -> Finding:
+    try:
+        passed, detail = check(model, encoding)
+    except (RaisonError, RuntimeError, ValueError, TypeError, KeyError, IndexError, NotImplementedError) as error:
+        # A model that breaks here is what the check is for; its own words say why.
+        passed, detail = False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    return Finding(name, passed, detail, capability)
+
+
+def _tolerance(model: Classifier) -> float:
+    half = next(model.core.parameters()).dtype in (torch.float16, torch.bfloat16)
+    return 5e-2 if half else 1e-4
+
+
+def _difference(model: Classifier, first: torch.Tensor, second: torch.Tensor) -> tuple[bool, str]:
+    largest = (first.float() - second.float()).abs().max().item()
+    return largest <= _tolerance(model), f"largest difference of logits {largest:.1e}"
+
+
+def _logits(model: Classifier, encoding: Encoding) -> torch.Tensor:
+    with torch.no_grad():
+        return model.logits(encoding).cpu()
+
+
+def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    arguments = {"input_ids": encoding.input_ids.to(model.device)}
+    if model.takes_types:
+        arguments["token_type_ids"] = encoding.type_ids.to(model.device)
+    with torch.no_grad(), model.quiet():
+        plain = model.model(**arguments).logits.cpu()
+    own = _logits(model, encoding)
+    return _difference(model, own[:, -plain.shape[1] :], plain)
+
+
+def _padding(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    longer = model.encode([encoding.texts[0], f"{encoding.texts[0]} {encoding.texts[0]}"], encoding.unit)
+    return _difference(model, _logits(model, longer)[:1], _logits(model, encoding))
+
+
+def _kept(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    keep = torch.ones(1, encoding.unit_counts[0], dtype=torch.bool)
+    plain = _logits(model, encoding)
+    found = [model.masked_logits(encoding, [keep], removal)[0] for removal in model.removals]
+    return _difference(model, torch.cat(found), plain.expand(len(found), -1))
+
+
+def _embeds(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    with torch.no_grad():
+        given = model.logits(encoding, model.embed(encoding)).cpu()
+    return _difference(model, given, _logits(model, encoding))
+
+
+def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    embeds = model.embed(encoding)
+    target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
+    one = torch.ones(1)
+    sums, _ = model.path_gradients(encoding, lambda _text, _positions: embeds, one, one, target)
+    norms = sums[0].norm(dim=-1)
+    reached = int((norms > 0).sum())
+    # Not all need have one: a sliding window may hide the text's beginning from the last token.
+    return reached > 0, f"{reached} of {len(norms)} tokens have a gradient"
+
+
+def _tap(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    with torch.no_grad(), model.tap():
+        tapped = model.logits(encoding).cpu()
+    return _difference(model, tapped, _logits(model, encoding))
+
+
+def _rows(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    with torch.no_grad(), model.tap() as tap:
+        model.logits(encoding)
+    sums = torch.cat([layer.float().sum(-1).flatten() for layer in tap.probabilities.values()])
+    largest = (sums - 1).abs().max().item()
+    return largest <= _tolerance(model), f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
+
+
+def _pooling(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    rows = model.prediction_rows(encoding)[0]
+    where = rows.nonzero()[:, 0].tolist()
+    named = {(0,): "the first token", (encoding.lengths[0] - 1,): "the last token"}
+    return True, named.get(tuple(where), f"the mean of {len(where)} tokens")

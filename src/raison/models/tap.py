@@ -1,0 +1,300 @@
+"""Read and edit the steps of a model's attention, through the attention registry of transformers.
+
+Inside the context the model computes with its family's own eager attention function, called as it is: nothing is
+rewritten, so outputs equal eager attention exactly, in every dtype. The function's few torch calls (matmul, softmax,
+dropout, matmul) are watched on the way, which is where steps are recorded and edited.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from raison.core.dims import Attention
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+
+Step = Literal["query", "key", "value", "scores", "probabilities", "output"]
+STEPS: tuple[Step, ...] = get_args(Step)
+HeadStates = Float[Tensor, "batch heads tokens features"]
+Edit = Callable[[Step, int, Tensor], Tensor]
+"""(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
+
+_NAME = "raison_tap"
+_WAY_OUT = "Use a method that does not read attention, such as integrated_gradients."
+
+
+@dataclass
+class Tap:
+    """What the attention layers computed in the latest pass, by layer. Records stay readable after the context.
+
+    Tensors are the ones that the model went on with (after every edit) and stay in the graph: gradients with respect
+    to them can be taken. Where no parameter asks for gradients, an edit that returns `t.detach().requires_grad_()`
+    starts the graph there. A step that was not asked for is empty.
+    """
+
+    query: dict[int, HeadStates] = field(default_factory=dict)
+    key: dict[int, HeadStates] = field(default_factory=dict)
+    """After repetition: as many heads as the queries have."""
+    value: dict[int, HeadStates] = field(default_factory=dict)
+    """After repetition: as many heads as the queries have."""
+    scores: dict[int, Attention] = field(default_factory=dict)
+    """What enters the softmax: scaled, with position bias and mask. Models with attention sinks have a further key."""
+    probabilities: dict[int, Attention] = field(default_factory=dict)
+    """After the softmax, before dropout. Rows sum to 1, less the share of a sink."""
+    output: dict[int, HeadStates] = field(default_factory=dict)
+    """Per head, before the output projection."""
+
+    def __getitem__(self, step: Step) -> dict[int, Tensor]:
+        """The records of one step, by layer."""
+        if step not in STEPS:
+            raise UnknownNameError("step of attention", step, STEPS)
+        records: dict[int, Tensor] = getattr(self, step)
+        return records
+
+
+@contextmanager
+def tap(
+    model: nn.Module,
+    record: Collection[Step] = ("probabilities",),
+    layers: Collection[int] | None = None,
+    edit: Edit | None = None,
+) -> Iterator[Tap]:
+    """Record and edit attention in the passes that this thread makes inside the context.
+
+    `model` is a transformers model or a PEFT wrapper of one. `layers` counts the self-attention layers from 0 (all by
+    default; of an encoder-decoder, those of the encoder). `edit` is called with every step of these layers. Taps can
+    be nested: edits apply from the outermost to the innermost, records hold what came out. Other threads that run the
+    model meanwhile are neither recorded nor edited. On leaving, also through an exception, the model is as before.
+
+    Raises UnsupportedError for a model whose attention cannot be tapped, UnknownNameError and InputError for a step
+    or a layer that does not exist.
+    """
+    for step in record:
+        if step not in STEPS:
+            raise UnknownNameError("step of attention", step, STEPS)
+    modules = attention_modules(model)
+    chosen = set(range(len(modules)) if layers is None else layers)
+    if not chosen <= set(range(len(modules))):
+        raise InputError(f"layers {sorted(chosen)}: the model has {len(modules)} attention layers, numbered from 0.")
+    records = Tap()
+    numbers = {id(module): number for number, module in enumerate(modules) if number in chosen}
+    every = frozenset(id(module) for module in model.modules())
+    opened = _Opened(records, frozenset(record), numbers, every, edit)
+    configs = _configs(model)
+    _switch(configs)
+    _OPEN.set((*_OPEN.get(), opened))
+    try:
+        yield records
+    finally:
+        _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
+        _restore(configs)
+
+
+def attention_modules(model: nn.Module) -> list[nn.Module]:
+    """The self-attention modules of a model in the order of its layers; of an encoder-decoder, the encoder's.
+
+    Raises UnsupportedError where the attention cannot be tapped.
+    """
+    base = _transformer(model)
+    root = base.get_encoder() if base.config.is_encoder_decoder else base
+    modules = [module for module in root.modules() if _dispatches(module)]
+    reasons = []
+    if not modules:
+        reasons.append("its attention does not go through the attention interface of transformers")
+    # ALBERT runs one module in several layers: a module then says nothing about the layer it computes.
+    groups = vars(base.config).get("num_hidden_groups")
+    if groups is not None and groups < base.config.num_hidden_layers:
+        reasons.append("its layers share one attention module")
+    if any(_eager(module) is None for module in modules):
+        reasons.append("its modeling file has no eager_attention_forward")
+    if reasons:
+        raise UnsupportedError(f"cannot read the attention of {type(base).__name__}", reasons, _WAY_OUT)
+    return modules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Opened:
+    """A tap while its context is open: what to record, of which modules (id -> layer), and the edit."""
+
+    records: Tap
+    steps: frozenset[Step]
+    numbers: dict[int, int]
+    modules: frozenset[int]
+    edit: Edit | None
+
+    def watches(self, step: Step) -> bool:
+        """Whether this tap records or edits the step."""
+        return self.edit is not None or step in self.steps
+
+
+@dataclass(slots=True)
+class _Switched:
+    """A config whose attention implementation is ours for now, how often, and what it was."""
+
+    config: PreTrainedConfig
+    previous: str | None
+    taps: int = 0
+
+
+# The open taps belong to a thread (or task); the configs that they switch belong to all.
+_OPEN: ContextVar[tuple[_Opened, ...]] = ContextVar("raison_open_taps", default=())
+_SWITCHED: dict[int, _Switched] = {}
+_LOCK = Lock()
+
+
+def _switch(configs: list[PreTrainedConfig]) -> None:
+    with _LOCK:
+        for config in configs:
+            state = _SWITCHED.setdefault(id(config), _Switched(config, config._attn_implementation_internal))
+            state.taps += 1
+            # Not the public-looking setter: it would also overwrite the sub-configs, whose values may differ.
+            config._attn_implementation_internal = _NAME
+
+
+def _restore(configs: list[PreTrainedConfig]) -> None:
+    with _LOCK:
+        for config in configs:
+            state = _SWITCHED[id(config)]
+            state.taps -= 1
+            if state.taps == 0:
+                config._attn_implementation_internal = state.previous
+                del _SWITCHED[id(config)]
+
+
+def _configs(model: nn.Module) -> list[PreTrainedConfig]:
+    """Every config that a module of the model holds: masks and attention look at different ones."""
+    held = [vars(module).get("config") for module in model.modules()]
+    return list({id(config): config for config in held if isinstance(config, PreTrainedConfig)}.values())
+
+
+def _transformer(model: nn.Module) -> PreTrainedModel:
+    """The outermost transformers model; a PEFT model wraps one."""
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel):
+            return module
+    raise UnsupportedError(f"cannot read the attention of {type(model).__name__}", ["it is not a transformers model"])
+
+
+def _dispatches(module: nn.Module) -> bool:
+    """Whether the module's own forward looks up the attention interface; true of attention modules and no other."""
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)  # compiled modules have none
+    return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+
+
+def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """The eager attention function of the module's family: that of the file which defines its class."""
+    for cls in type(module).__mro__:
+        function = vars(sys.modules[cls.__module__]).get("eager_attention_forward")
+        if function is not None:
+            return function  # type: ignore[no-any-return]
+    return None
+
+
+def _attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> tuple[Tensor, Tensor | None]:
+    """The registered function: what transformers calls for every attention module of a switched model."""
+    inputs = (module, query, key, value, attention_mask)
+    here = [opened for opened in _OPEN.get() if id(module) in opened.modules]
+    if not here:
+        return _elsewhere(module, attention_mask)(*inputs, **kwargs)
+    eager = _eager(module)
+    taps = [(opened, opened.numbers[id(module)]) for opened in here if id(module) in opened.numbers]
+    if not taps:
+        return eager(*inputs, **kwargs)  # type: ignore[misc]
+    watch = _Watch(taps)
+    with watch:
+        output, weights = eager(*inputs, **kwargs)  # type: ignore[misc]
+    watch.check(module)
+    # The function returns (batch, query, heads, features); records have the heads first in every step.
+    return watch.visit_turned("output", output, 1, 2), weights
+
+
+def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    """What computes a pass of another thread, which meets the switched config: the implementation it started with.
+
+    A pass that began before the switch may come with a mask made for that implementation, so eager is called only
+    where it was the implementation, or where the mask is its own kind and the implementation would not take it.
+    """
+    state = _SWITCHED.get(id(module.config))
+    name = module.config._attn_implementation if state is None else state.previous
+    additive = mask is not None and mask.dim() == 4 and mask.is_floating_point()
+    eager = _eager(module)
+    if name in (None, "eager") or (additive and name != "sdpa"):
+        return eager  # type: ignore[return-value]
+    return AttentionInterface().get_interface(name, eager)  # type: ignore[no-any-return]
+
+
+_MATMUL = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm})
+_SOFTMAX = frozenset({nn.functional.softmax, torch.softmax, Tensor.softmax})
+_DROPOUT = frozenset({nn.functional.dropout})
+
+
+class _Watch(TorchFunctionMode):
+    """Follows one call of an eager attention function: matmul(query, key), softmax, dropout, matmul(., value)."""
+
+    def __init__(self, taps: list[tuple[_Opened, int]]) -> None:
+        super().__init__()
+        self._taps = taps
+        self._next = [_MATMUL, _SOFTMAX, _DROPOUT, _MATMUL]
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if self._next and func in self._next[0]:
+            self._next.pop(0)
+            args = (*self._visit_arguments(*args[:2]), *args[2:])
+        return func(*args, **(kwargs or {}))
+
+    def check(self, module: nn.Module) -> None:
+        """Raises UnsupportedError if the function did not take the steps that every known one takes."""
+        if self._next:
+            raise UnsupportedError(
+                f"cannot read the attention of {type(module).__name__}",
+                ["its eager attention is not matmul, softmax, dropout, matmul"],
+                _WAY_OUT,
+            )
+
+    def visit_turned(self, step: Step, tensor: Tensor, first: int, second: int) -> Tensor:
+        """Visit a step whose tensor has two axes the other way round."""
+        if not any(opened.watches(step) for opened, _ in self._taps):
+            return tensor
+        return self._visit(step, tensor.transpose(first, second)).transpose(first, second)
+
+    def _visit_arguments(self, first: Tensor, second: Any = None) -> tuple[Any, ...]:
+        """Visit what enters the call that was just taken off the list."""
+        done = 4 - len(self._next)
+        if done == 1:
+            return self._visit("query", first), self.visit_turned("key", second, -1, -2)
+        if done == 4:
+            return first, self._visit("value", second)
+        visited = self._visit("scores" if done == 2 else "probabilities", first)
+        return (visited,) if second is None else (visited, second)
+
+    def _visit(self, step: Step, tensor: Tensor) -> Tensor:
+        for opened, layer in self._taps:
+            if opened.edit is None:
+                continue
+            edited = opened.edit(step, layer, tensor)
+            if edited.shape != tensor.shape:
+                raise InputError(f"an edit of {step} returned shape {tuple(edited.shape)}, not {tuple(tensor.shape)}.")
+            tensor = edited
+        for opened, layer in self._taps:
+            if step in opened.steps:
+                opened.records[step][layer] = tensor
+        return tensor
+
+
+AttentionInterface.register(_NAME, _attention)
+AttentionMaskInterface.register(_NAME, eager_mask)

@@ -1,0 +1,137 @@
+"""The ready-made models: `demo/...` names, each a base model and a small adapter that ships with the package."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as hf_logging
+
+from raison.core.errors import LoadError, UnknownNameError
+from raison.models import weights
+
+PREFIX = "demo/"
+CARD = "card.json"
+ADAPTER = "adapter_model.safetensors"
+_SHIPPED = Path(__file__).parent / "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """A ready-made model: the folder of its base, the folder of its adapter, and what its training wrote down."""
+
+    base_folder: Path
+    adapter_folder: Path
+    card: dict[str, Any]
+
+
+def names() -> tuple[str, ...]:
+    """The ready-made models that ship with this installation, such as "demo/sst2"."""
+    return tuple(sorted(PREFIX + card.parent.name for card in _SHIPPED.glob(f"*/{CARD}")))
+
+
+def resolve(name: str) -> DemoModel:
+    """Where a ready-made model's parts are; fetches the base's weights if they are not there yet.
+
+    Raises UnknownNameError for another name, LoadError if the base's weights cannot be had.
+    """
+    if name not in names():
+        raise UnknownNameError("demo model", name, names())
+    folder = _SHIPPED / name.removeprefix(PREFIX)
+    card = read_card(folder)
+    return DemoModel(weights.fetch(card["base"]), folder, card)
+
+
+def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A ready-made classifier with its adapter merged in, in evaluation mode, and its tokenizer."""
+    demo = resolve(name)
+    return assemble(demo.base_folder, demo.adapter_folder, tuple(demo.card["labels"]))
+
+
+def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The same for a folder that `raison train classifier` wrote. Raises LoadError where it has no card or no base."""
+    card = read_card(folder)
+    base = Path(card["base"])
+    return assemble(base if base.is_dir() else weights.fetch(card["base"]), folder, tuple(card["labels"]))
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """What training wrote down beside an adapter. Raises LoadError if it is missing or broken."""
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise LoadError(f"cannot read {folder / CARD}: {error}. Is {folder} an adapter of raison train?") from error
+    return dict(card)
+
+
+def assemble(
+    base_folder: Path, adapter_folder: Path, labels: tuple[str, ...]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A sequence classifier from a base and a PEFT adapter, merged, in evaluation mode, in float32."""
+    # Only now: peft takes longer to import than a plain model to load.
+    from peft import PeftModel
+
+    if not (adapter_folder / ADAPTER).is_file():
+        raise LoadError(f"{adapter_folder} has no {ADAPTER}; adapters in pickle files are not read.")
+    model, tokenizer = fresh_classifier(base_folder, labels)
+    with quiet(), _unchanged_random_state():
+        merged = PeftModel.from_pretrained(model, adapter_folder).merge_and_unload()
+    return merged.eval(), tokenizer
+
+
+def fresh_classifier(
+    base_folder: Path, labels: tuple[str, ...], seed: int = 0
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only."""
+    numbered = dict(enumerate(labels))
+    try:
+        config = AutoConfig.from_pretrained(
+            base_folder,
+            num_labels=len(labels),
+            id2label=numbered,
+            label2id={label: index for index, label in numbered.items()},
+        )
+        with quiet(), _unchanged_random_state():
+            torch.manual_seed(seed)
+            model = AutoModelForSequenceClassification.from_pretrained(
+                base_folder, config=config, use_safetensors=True, dtype=torch.float32
+            )
+        tokenizer = AutoTokenizer.from_pretrained(base_folder)
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot load a classifier from {base_folder}: {error}") from error
+    return model.eval(), tokenizer
+
+
+@contextmanager
+def _unchanged_random_state() -> Iterator[None]:
+    # Building a head draws random numbers, which the caller's own sequence must not notice.
+    with torch.random.fork_rng():
+        yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Inside, no word of transformers about a new head (it is meant to be new), and no progress bar of its own."""
+    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            # PEFT still asks transformers by the old name.
+            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
+            yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bars:
+            hf_logging.enable_progress_bar()

@@ -1,0 +1,160 @@
+"""The contract of an adapter: the same predictions by every way in, and nothing changed behind the caller's back."""
+
+import copy
+
+import pytest
+import torch
+
+from raison.core.model import Capability
+from raison.core.target import Target
+from raison.models.classifier import Classifier
+from raison.models.selfcheck import selfcheck
+from tests.contracts.conftest import TEXTS
+
+TOLERANCE = {"atol": 2e-5, "rtol": 1e-4}
+
+
+def plain_logits(model: Classifier, text: str) -> torch.Tensor:
+    """The model called as its own documentation says."""
+    with torch.no_grad():
+        return model.model(**model.tokenizer(text, return_tensors="pt")).logits[0]
+
+
+def test_batched_logits_equal_the_plain_model(tiny: Classifier) -> None:
+    with torch.no_grad():
+        own = tiny.logits(tiny.encode(TEXTS))
+    plain = torch.stack([plain_logits(tiny, text) for text in TEXTS])
+    torch.testing.assert_close(own, plain, **TOLERANCE)
+    assert plain.std(0).min() > 1e-3, "a model that ignores its input would pass"
+
+
+def test_everything_kept_equals_plain_under_every_removal(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    keeps = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    plain = torch.stack([plain_logits(tiny, text) for text in TEXTS])
+    for removal in tiny.removals:
+        kept = torch.cat(tiny.masked_logits(encoding, keeps, removal))
+        torch.testing.assert_close(kept, plain, **TOLERANCE)
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_masked_logits_equal_one_literal_sequence_at_a_time(tiny: Classifier, unit: str) -> None:
+    encoding = tiny.encode(TEXTS, unit)
+    generator = torch.Generator().manual_seed(0)
+    keeps = [torch.rand(5, count, generator=generator) < 0.5 for count in encoding.unit_counts]
+    for removal in tiny.removals:
+        found = tiny.masked_logits(encoding, keeps, removal)
+        for text in range(len(TEXTS)):
+            for keep, logits in zip(keeps[text], found[text], strict=True):
+                ids = _literal(tiny, encoding, text, keep, removal)
+                if len(ids):
+                    torch.testing.assert_close(logits, _one_sequence(tiny, ids), **TOLERANCE)
+
+
+def _one_sequence(model: Classifier, ids: torch.Tensor) -> torch.Tensor:
+    """The plain model, told that nothing is padding: ids that look like it must move neither positions nor pooling."""
+    extra = {}
+    padding = model.core.config.pad_token_id
+    if model.core.config.model_type == "roberta":
+        extra["position_ids"] = torch.arange(len(ids))[None] + padding + 1
+    try:
+        if model.score_head is not None:
+            model.core.config.pad_token_id = None
+        with torch.no_grad():
+            return model.model(input_ids=ids[None], attention_mask=torch.ones_like(ids)[None], **extra).logits[0]
+    finally:
+        model.core.config.pad_token_id = padding
+
+
+def _literal(model: Classifier, encoding: object, text: int, keep: torch.Tensor, removal: str) -> torch.Tensor:
+    length = encoding.lengths[text]
+    token = {"mask": model.tokenizer.mask_token_id, "unk": model.tokenizer.unk_token_id}.get(removal)
+    kept = []
+    for position in range(length):
+        unit = int(encoding.unit_ids[text, position])
+        if unit < 0 or keep[unit]:
+            kept.append(int(encoding.input_ids[text, position]))
+        elif removal == "pad":
+            kept.append(model.tokenizer.pad_token_id)
+        elif token is not None:
+            kept.append(token)
+    return torch.tensor(kept, dtype=torch.long)
+
+
+def test_deleting_everything_gives_a_finite_prediction(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    nothing = [torch.zeros(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    found = torch.cat(tiny.masked_logits(encoding, nothing, "delete"))
+    assert torch.isfinite(found).all()
+    torch.testing.assert_close(found, found[:1].expand_as(found), **TOLERANCE)
+
+
+def test_embeddings_in_place_of_ids_change_nothing(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    with torch.no_grad():
+        torch.testing.assert_close(tiny.logits(encoding, tiny.embed(encoding)), tiny.logits(encoding), **TOLERANCE)
+
+
+def test_gradients_agree_with_finite_differences(tiny: Classifier) -> None:
+    tiny.model.double()
+    encoding = tiny.encode(TEXTS[:1])
+    embeds = tiny.embed(encoding)
+    target = Target(torch.tensor([1]), None, "logit")
+    one = torch.ones(1)
+    (gradient,), _ = tiny.path_gradients(encoding, lambda _text, _at: embeds, one, one, target)
+    direction = torch.randn(embeds.shape, generator=torch.Generator().manual_seed(1), dtype=embeds.dtype)
+    step = 1e-4
+    with torch.no_grad():
+        ahead, behind = (tiny.logits(encoding, embeds + sign * step * direction)[0, 1] for sign in (1, -1))
+    slope = ((ahead.double() - behind.double()) / (2 * step)).item()
+    assert slope == pytest.approx((gradient * direction[0].float()).sum().item(), rel=2e-2, abs=2e-2)
+
+
+def test_path_gradients_do_not_depend_on_the_batch(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    target = Target(torch.tensor([0, 1, 2]), None, "logit")
+    at, weights = torch.tensor([0.3, 1.0]), torch.tensor([0.5, 2.0])
+
+    def gradients(rows: list[int]) -> list[torch.Tensor]:
+        part = encoding.select(rows)
+        embeds = tiny.embed(part)
+        own = target.rows(torch.tensor(rows))
+        return tiny.path_gradients(part, lambda i, p: p[:, None, None] * embeds[i], at, weights, own)[0]
+
+    together = gradients([0, 1, 2])
+    for row, found in enumerate(together):
+        torch.testing.assert_close(found, gradients([row])[0], atol=1e-4, rtol=1e-3)
+
+
+def test_small_budget_gives_the_same(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    keeps = [torch.eye(count, dtype=torch.bool) for count in encoding.unit_counts]
+    large = tiny.masked_logits(encoding, keeps, "delete")
+    tiny.budget.tokens = 20
+    for first, second in zip(large, tiny.masked_logits(encoding, keeps, "delete"), strict=True):
+        torch.testing.assert_close(first, second, **TOLERANCE)
+
+
+def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> None:
+    failed = [finding for finding in selfcheck(tiny, TEXTS[0]) if not finding.passed]
+    lacking = {finding.capability for finding in failed}
+    assert not lacking & tiny.capabilities, failed
+    if tiny.core.config.is_encoder_decoder:
+        assert Capability.ATTENTION not in tiny.capabilities
+
+
+def test_training_mode_and_hooks_are_restored(tiny: Classifier) -> None:
+    tiny.model.train()
+    first = dict(tiny.model.named_children())
+    next(iter(first.values())).eval()
+    before = [module.training for module in tiny.model.modules()]
+    hooks = copy.copy(tiny.embedding_table._forward_hooks)
+    encoding = tiny.encode(TEXTS)
+    random_state = torch.get_rng_state()
+    tiny.logits(encoding, tiny.embed(encoding))
+    with tiny.tap() if Capability.ATTENTION in tiny.capabilities else torch.no_grad():
+        tiny.logits(encoding)
+    assert [module.training for module in tiny.model.modules()] == before
+    assert tiny.embedding_table._forward_hooks == hooks
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(parameter.grad is None for parameter in tiny.model.parameters())

@@ -1,0 +1,142 @@
+"""Random models of about 50 thousand parameters, one per family, with tokenizers that fit.
+
+Weights are as large as those of trained models, so that outputs depend on every part of the input. Each call builds a
+new model and a new tokenizer, always the same ones, and leaves the random state of the process alone.
+"""
+
+import copy
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    DistilBertConfig,
+    ElectraConfig,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
+    ModernBertConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    RobertaConfig,
+    T5Config,
+)
+
+from tests.tokenizers import TOKENIZERS
+
+LABELS = ("negative", "neutral", "positive")
+HIDDEN, HEADS, INNER, POSITIONS = 32, 4, 64, 128
+
+_BERT_LIKE = {
+    "hidden_size": HIDDEN,
+    "num_attention_heads": HEADS,
+    "intermediate_size": INNER,
+    "num_hidden_layers": 3,
+    "max_position_embeddings": POSITIONS,
+}
+_LLAMA_LIKE = _BERT_LIKE | {"num_key_value_heads": 2}
+_QWEN3 = _LLAMA_LIKE | {"head_dim": 16}
+_DISTILBERT = {
+    "dim": HIDDEN,
+    "n_heads": HEADS,
+    "hidden_dim": INNER,
+    "n_layers": 3,
+    "max_position_embeddings": POSITIONS,
+}
+_GPT2 = {"n_embd": HIDDEN, "n_head": HEADS, "n_inner": INNER, "n_layer": 3, "n_positions": POSITIONS}
+_T5 = {"d_model": HIDDEN, "num_heads": HEADS, "d_kv": 8, "d_ff": INNER, "num_layers": 2}
+
+_FAMILIES: dict[str, tuple[Callable[..., PreTrainedConfig], str]] = {
+    "bert": (partial(BertConfig, **_BERT_LIKE), "bert_uncased"),
+    # Two rows of the position table belong to padding.
+    "roberta": (partial(RobertaConfig, **_BERT_LIKE | {"max_position_embeddings": POSITIONS + 2}), "roberta"),
+    "distilbert": (partial(DistilBertConfig, **_DISTILBERT), "bert"),
+    "electra": (partial(ElectraConfig, **_BERT_LIKE, embedding_size=16), "bert_uncased"),
+    "gpt2": (partial(GPT2Config, **_GPT2), "gpt2"),
+    "llama": (partial(LlamaConfig, **_LLAMA_LIKE), "llama"),
+    "mistral": (partial(MistralConfig, **_LLAMA_LIKE, sliding_window=4), "llama"),
+    "qwen3": (partial(Qwen3Config, **_QWEN3), "gpt2"),
+    "modernbert": (
+        partial(ModernBertConfig, **_BERT_LIKE, global_attn_every_n_layers=2, local_attention=4),
+        "roberta",
+    ),
+    "t5": (partial(T5Config, **_T5, decoder_start_token_id=0), "unigram"),
+}
+
+
+def _tokenizer(name: str) -> PreTrainedTokenizerFast:
+    family = _FAMILIES[name][1]
+    tokenizer = copy.deepcopy(TOKENIZERS[family]())
+    if tokenizer.pad_token is None:
+        # The usual choice for Llama models; without a pad token they refuse batches.
+        tokenizer.pad_token = tokenizer.eos_token
+    if name == "distilbert":
+        tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    return tokenizer
+
+
+def _config(name: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedConfig:
+    ids = {
+        f"{role}_id": tokenizer.convert_tokens_to_ids(token)
+        for role, token in tokenizer.special_tokens_map.items()
+        if role in ("pad_token", "bos_token", "eos_token", "cls_token", "sep_token")
+    }
+    return _FAMILIES[name][0](
+        vocab_size=len(tokenizer),
+        id2label=dict(enumerate(LABELS)),
+        label2id={label: number for number, label in enumerate(LABELS)},
+        **ids,
+    )
+
+
+def _randomize(model: nn.Module) -> None:
+    """Matrices such that a normalized input gives outputs of about its own size; norms near the identity."""
+    generator = torch.Generator().manual_seed(20240229)
+    with torch.no_grad():
+        for module in model.modules():
+            for name, parameter in module.named_parameters(recurse=False):
+                noise = torch.randn(parameter.shape, generator=generator)
+                if isinstance(module, nn.Embedding):
+                    parameter.copy_(noise)
+                elif parameter.dim() > 1:
+                    parameter.copy_(0.25 * noise)
+                else:
+                    parameter.copy_(0.1 * noise + (1.0 if name == "weight" else 0.0))
+
+
+def build(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new model of the family, in evaluation mode, and its tokenizer."""
+    tokenizer = _tokenizer(name)
+    with torch.random.fork_rng(devices=[]):
+        model = AutoModelForSequenceClassification.from_config(_config(name, tokenizer))
+    _randomize(model)
+    return model.eval(), tokenizer
+
+
+TINY: dict[str, Callable[[], tuple[PreTrainedModel, PreTrainedTokenizerFast]]] = {
+    name: partial(build, name) for name in _FAMILIES
+}
+
+TEXTS = (
+    "The old sailor told a modest story about the sea.",
+    "A boring plot!",
+    "I love this so much, and nobody believed him at all, did they?",
+)
+
+
+def padded_batch(name: str) -> tuple[PreTrainedModel, dict[str, Tensor]]:
+    """A new model of the family, and three texts of different lengths as its input."""
+    model, tokenizer = TINY[name]()
+    return model, dict(tokenizer(list(TEXTS), return_tensors="pt", padding=True))
+
+
+def eager_logits(model: PreTrainedModel, inputs: dict[str, Tensor]) -> Tensor:
+    """Logits of a copy of the model under its family's own eager attention."""
+    own = copy.deepcopy(model)
+    own.set_attn_implementation("eager")
+    return own(**inputs).logits.detach()
