@@ -17,7 +17,7 @@ from raison.core.registry import label_of
 from raison.core.results import Comparison, Scores
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
-from raison.data.records import Records, write_atomically
+from raison.data.records import RecordStore, write_whole
 from raison.evaluate import DEFAULT_METRICS, create_metrics, measure, summarise
 from raison.explain import Settings, check, prepare, run
 from raison.methods import CATALOGUE
@@ -75,7 +75,7 @@ def compare(
     labels = [label_of(method) for method in chosen]
     header = _header(model, texts, labels, judges, settings)
     records = None if out is None else _open(Path(out), header)
-    done = {} if records is None else _parsed(records.read())
+    done = {} if records is None else _parsed(records.read().records)
     with progress_bar("compare", len(texts), progress) as advance:
         for start in range(0, len(texts), CHUNK):
             numbers = range(start, min(start + CHUNK, len(texts)))
@@ -127,7 +127,7 @@ def _header(
     }
 
 
-def _open(folder: Path, header: dict[str, object]) -> Records:
+def _open(folder: Path, header: dict[str, object]) -> RecordStore:
     """The folder's records; refuses a folder that holds another run."""
     path = folder / "run.json"
     if path.exists():
@@ -139,9 +139,8 @@ def _open(folder: Path, header: dict[str, object]) -> Records:
                 "or delete this one."
             )
     else:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(header, ensure_ascii=False, indent=1) + "\n")
-    return Records(folder / "records.jsonl")
+        write_whole(path, json.dumps(header, ensure_ascii=False, indent=1) + "\n")
+    return RecordStore(folder / "records.jsonl")
 
 
 def _lines(labels: list[str], numbers: Sequence[int], rows: list[list[Row]]) -> list[dict[str, object]]:

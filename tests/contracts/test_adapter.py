@@ -95,6 +95,17 @@ def test_embeddings_in_place_of_ids_change_nothing(tiny: Classifier) -> None:
         torch.testing.assert_close(tiny.logits(encoding, tiny.embed(encoding)), tiny.logits(encoding), **TOLERANCE)
 
 
+def test_given_embeddings_are_all_that_the_model_reads(tiny: Classifier) -> None:
+    """The embeddings of the removed text, beside the ids of the whole one, give the removed text's prediction."""
+    encoding = tiny.encode(TEXTS)
+    removal = next(name for name in tiny.removals if name != "delete")
+    nothing = [torch.zeros(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    with torch.no_grad():
+        given = tiny.logits(encoding, tiny.embed(tiny.removed(encoding, removal)))
+    removed = torch.cat(tiny.masked_logits(encoding, nothing, removal))
+    torch.testing.assert_close(given, removed, **TOLERANCE)
+
+
 def test_gradients_agree_with_finite_differences(tiny: Classifier) -> None:
     tiny.model.double()
     encoding = tiny.encode(TEXTS[:1])

@@ -121,11 +121,7 @@ def test_json_round_trip(able: Classifier, method: Method) -> None:
 def test_complete_methods_sum_to_the_difference(able: Classifier, method: Method) -> None:
     if Property.COMPLETE not in method.properties:
         pytest.skip("claims no completeness")
-    if able.core.config.model_type == "t5" and able.tokenizer.mask_token is None:
-        removal = "unk"
-    else:
-        removal = able.removals[0]
-    for explanation in raison.explain(able, TEXTS, method, of="logit", removal=removal):
+    for explanation in raison.explain(able, TEXTS, method, of="logit"):
         span = abs(explanation.value_full - explanation.value_empty)
         allowed = explanation.notes.get("completeness_gap")
         if allowed is not None:

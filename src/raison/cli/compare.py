@@ -16,6 +16,7 @@ def compare(
     limit: options.Limit = None,
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
+    split: options.Split = "test",
     unit: options.Unit = "word",
     target: options.TargetOption = None,
     of: options.Of = "probability",
@@ -30,7 +31,7 @@ def compare(
 ) -> None:
     """Compare methods on a data set, always beside random scores."""
     from raison.cli.output import show
-    from raison.cli.rows import readable_texts
+    from raison.cli.rows import Source, readable_texts
     from raison.compare import compare as run
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
@@ -44,7 +45,7 @@ def compare(
     for spec in judges:
         METRICS.create(spec)
     loaded = load(model, device=device, dtype=dtype)
-    texts, name = readable_texts(loaded, data, (text_column, pair_column), limit, (skip_bad, truncate))
+    texts, name = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
     comparison = run(
         loaded,
         texts,

@@ -21,6 +21,7 @@ def estimate(
     limit: options.Limit = None,
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
+    split: options.Split = "test",
     unit: options.Unit = "word",
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
@@ -29,7 +30,7 @@ def estimate(
     json: options.Json = False,
 ) -> None:
     """Say how many passes, how much memory and about how much time `compare` will take."""
-    from raison.cli.rows import readable_texts
+    from raison.cli.rows import Source, readable_texts
     from raison.estimate import estimate as run
     from raison.explain import Settings
     from raison.methods import CATALOGUE as METHODS
@@ -37,7 +38,7 @@ def estimate(
     from raison.models.load import load
 
     loaded = load(model, device=device, dtype=dtype)
-    texts, name = readable_texts(loaded, data, (text_column, pair_column), limit, (skip_bad, truncate))
+    texts, name = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
     chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
     judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)
     found = run(loaded, texts, chosen, judges, Settings(unit=unit, truncate=truncate))  # type: ignore[arg-type]

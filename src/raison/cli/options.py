@@ -27,6 +27,7 @@ Metrics = Annotated[str, typer.Option("--metrics", help="Names or calls with com
 Data = Annotated[str, typer.Option("--data", "-d", help="A tsv, csv, jsonl or parquet file, or a data set's Hub id.")]
 TextColumn = Annotated[str | None, typer.Option(help="Column of the text: a name, or a number counted from 0.")]
 PairColumn = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
+Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]
 

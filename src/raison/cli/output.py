@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.results import Comparison
+from raison.data.records import write_whole
 from raison.report.terminal import explanation_text, table
 
 
@@ -18,7 +18,4 @@ def show(result: Explanation | Comparison) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file, or say in one line why not."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}.") from None
+    write_whole(path, text)

@@ -1,39 +1,61 @@
 """Texts of a data set that the model can read; the others are named."""
 
+from dataclasses import dataclass
+
 import typer
 
 from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
+from raison.data import Wanted
 from raison.data import load as load_data
 
 
-def readable_texts(
-    model: LanguageModel,
-    source: str,
-    columns: tuple[str | None, str | None],
-    limit: int | None,
-    choices: tuple[bool, bool],
-) -> tuple[list[Text], str]:
-    """The texts and the data set's name. `choices` are (skip_bad, truncate).
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the options of a command say about its data."""
+
+    data: str
+    text_column: str | None
+    pair_column: str | None
+    split: str
+    limit: int | None
+    skip_bad: bool
+    truncate: bool
+
+
+def readable_texts(model: LanguageModel, source: Source) -> tuple[list[Text], str]:
+    """The texts that the model can read, and the data set's name.
 
     Rows that cannot be read raise DataError, or are named on stderr and left out with skip_bad.
     """
-    skip_bad, truncate = choices
-    dataset = load_data(source, text=columns[0], pair=columns[1], limit=limit, skip_bad=skip_bad)
+    dataset = load_data(source.data, _wanted(source), split=source.split, limit=source.limit, skip_bad=source.skip_bad)
     for line in dataset.broken:
-        typer.echo(f"raison: left out {line}", err=True)
+        typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
     texts: list[Text] = []
     for row in dataset.rows:
         try:
-            model.encode([row.text], "token", truncate)
+            model.encode([row.text], "token", source.truncate)
         except InputError as error:
-            message = f"row {row.number} of {source}: {error}"
-            if not skip_bad:
+            message = f"row {row.number} of {source.data}: {error}"
+            if not source.skip_bad:
                 raise DataError(f"{message} --skip-bad goes on without such rows.") from None
             typer.echo(f"raison: left out {message}", err=True)
             continue
         texts.append(row.text)
     if not texts:
-        raise DataError(f"no row of {source} can be used.")
+        raise DataError(f"no row of {source.data} can be used.")
     return texts, dataset.name
+
+
+def _wanted(source: Source) -> Wanted:
+    text, pair = (_column(option) for option in (source.text_column, source.pair_column))
+    if pair is None:
+        return Wanted(text=text)
+    if text is None:
+        raise InputError("--pair-column needs --text-column: name both texts of the pair.")
+    return Wanted(pair=(text, pair))
+
+
+def _column(option: str | None) -> str | int | None:
+    return int(option) if option is not None and option.isdigit() else option

@@ -8,6 +8,8 @@ classes  outputs of the model
 hidden   features of an embedding
 heads, query, key   axes of an attention map
 points   points of a path through embedding space
+
+An axis whose size differs between the tensors of one list is written with an underscore before it: "_masks _units".
 """
 
 from jaxtyping import Bool, Float, Int

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,6 +16,7 @@ IN_PLACE = "in_place"
 """A removal that keeps the length: the mask token, else the unknown token, else padding."""
 
 
+@runtime_checkable
 class Evidence(Protocol):
     """What a metric may ask of the model about one text."""
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -26,6 +26,7 @@ class Capability(StrEnum):
     """Gives a prediction after each token."""
 
 
+@runtime_checkable
 class TapRecord(Protocol):
     """What an attention tap has seen, by layer, after a forward pass inside its context."""
 
@@ -33,7 +34,7 @@ class TapRecord(Protocol):
 
 
 Path = Callable[[int, Points], PathEmbeddings]
-"""Points of a path of one text: (text number, positions on the path) -> embeddings of all its tokens."""
+"""Points of a path of one text: (text number, positions on the path) -> embeddings, as wide as the whole encoding."""
 
 
 class LanguageModel(ABC):
@@ -66,8 +67,8 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def masked_logits(
-        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "masks units"]], removal: str
-    ) -> list[Float[Tensor, "masks classes"]]:
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
         """Logits of each text under each of its keeps, in single precision on the CPU, without gradients."""
 
     @abstractmethod
@@ -78,7 +79,7 @@ class LanguageModel(ABC):
         positions: Points,
         weights: Points,
         target: Target,
-    ) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         """For each text, sum over points p of weights[p] * d target / d embeddings at path(text, positions[p]).
 
         Returns the sums (own tokens only, single precision, on the CPU) and the target's value at each point.

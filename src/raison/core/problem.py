@@ -56,7 +56,7 @@ class Problem:
     evaluations: Evaluations
     asked: set[tuple[int, str, bytes]] = field(default_factory=set)
 
-    def values(self, keeps: Sequence[Bool[Tensor, "masks units"]]) -> list[Float[Tensor, " masks"]]:
+    def values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, " _masks"]]:
         """The target's value of each text under each of its keeps, one tensor per text, in float64.
 
         Equal keeps are evaluated once, and never again for this batch of texts. No gradients.
@@ -76,12 +76,17 @@ class Problem:
 
     def path_gradients(
         self, path: Path, positions: Tensor, weights: Tensor
-    ) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         """Weighted sums of gradients along a path; see LanguageModel.path_gradients. Counts its passes."""
         for text in range(len(self.encoding)):
             self.ledger.evaluations[text] += len(positions)
             self.ledger.gradients[text] += len(positions)
         return self.model.path_gradients(self.encoding, path, positions, weights, self.target)
+
+    def count_forward(self) -> None:
+        """Tell the ledger of one forward pass of every text, made by the method itself."""
+        for text in range(len(self.encoding)):
+            self.ledger.evaluations[text] += 1
 
     def note(self, name: str, per_text: Sequence[object]) -> None:
         """Say something beside the scores, one JSON value per text; it ends up in the explanation's notes."""

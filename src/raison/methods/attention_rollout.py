@@ -63,8 +63,7 @@ class AttentionRollout(Method):
                 mixing = self._mixing(tap.probabilities[layer], part.attention_mask)
                 flow = flow.to(mixing) @ mixing
             scores[group, :width] = flow[:, 0].cpu().double()
-            for text in group:
-                problem.ledger.evaluations[text] += 1
+        problem.count_forward()
         return scores
 
     def cost(self, units: int) -> Cost:

@@ -16,8 +16,9 @@ from raison.core.problem import Problem
 class InputXGradient(Method):
     """The first-order estimate of what setting a token's word embedding to zero would cost.
 
-    score_t = e_t . d v / d e_t (the baseline called gradient times input in Shrikumar et al. 2016 and 2017), v the target and e_t the token's word embedding. Returns (batch, tokens), signed, in units of
-    the target. 1 forward and 1 backward pass.
+    score_t = e_t . d v / d e_t (the baseline called gradient times input in Shrikumar et al. 2016 and 2017), v the
+    target and e_t the token's word embedding. Returns (batch, tokens), signed, in units of the target. 1 forward and
+    1 backward pass.
 
     Guarantees no sum: only for a model that is linear in its embeddings do the scores add up to the value minus that
     of zero embeddings. A token that the model does not read scores zero.

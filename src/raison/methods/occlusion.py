@@ -17,8 +17,8 @@ class Occlusion(Method):
     """What the target loses when one unit is removed and all others stay.
 
     score_i = v(all) - v(all but i) (the erasure of Li et al. 2016, without its division; the occlusion test of Zeiler
-    and Fergus 2014, section 4.2), v the target and removal the problem's own. Returns (batch, units), signed, in units of
-    the target. n + 1 forward passes.
+    and Fergus 2014, section 4.2), v the target and removal the problem's own. Returns (batch, units), signed, in units
+    of the target. n + 1 forward passes.
 
     Guarantees no sum: units that say the same twice each score low, units that need each other are each credited
     with the whole effect. A unit that changes nothing scores zero.

@@ -73,11 +73,11 @@ def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 def masked_logits(
     encoding: Encoding,
-    keeps: Sequence[Bool[Tensor, "masks units"]],
+    keeps: Sequence[Bool[Tensor, "_masks _units"]],
     remover: Remover,
     budget: TokenBudget,
     forward: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
-) -> list[Float[Tensor, "masks classes"]]:
+) -> list[Float[Tensor, "_masks classes"]]:
     """Logits of every text under every keep; `forward` runs one batch."""
     results: list[list[Tensor]] = [[] for _ in keeps]
     for pieces in _pieces(encoding, keeps):

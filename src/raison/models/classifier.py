@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import torch
@@ -19,10 +19,10 @@ from raison.core.unit import Granularity, Text
 from raison.models import batching
 from raison.models.diagnose import first_nonfinite
 from raison.models.encoder import TextEncoder
-from raison.models.families import family_of
+from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
 from raison.models.limits import max_tokens
-from raison.models.pooling import prediction_rows
+from raison.models.pooling import find_pooling, prediction_rows
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
 from raison.models.tap import Tap, attention_modules, tap
 
@@ -47,6 +47,7 @@ class Classifier(LanguageModel):
         self._replacements = replacement_ids(tokenizer)
         self.removals = (*self._replacements, "delete")
         self.score_head = decoder_head(self.core)
+        self._pooling: Pooling | None = None if self.score_head is None else "last"
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
@@ -97,8 +98,8 @@ class Classifier(LanguageModel):
         return remove_all(encoding, self._replacements[removal])
 
     def masked_logits(
-        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "masks units"]], removal: str
-    ) -> list[Float[Tensor, "masks classes"]]:
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
         check_removal(removal, self._replacements)
         token = None if removal == "delete" else self._replacements[removal]
         remover = Remover(token, placeholder_id(self.tokenizer))
@@ -111,14 +112,16 @@ class Classifier(LanguageModel):
 
     def path_gradients(
         self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target
-    ) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         return path_gradients(self.forward, self.budget, encoding, path, (positions, weights), target)
 
     def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[Tap]:
         return tap(self.core, layers=layers)
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
-        return prediction_rows(self.core, encoding, self.score_head is not None, self.logits)
+        if self._pooling is None:
+            self._pooling = find_pooling(self.core, encoding, self.logits)
+        return prediction_rows(self._pooling, encoding)
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return batching.groups(encoding.lengths, self.budget.tokens)
@@ -137,20 +140,29 @@ class Classifier(LanguageModel):
 
     @contextmanager
     def _embeddings(self, embeds: Embeddings | None) -> Iterator[None]:
-        """Let the embedding table return `embeds` once: ids still decide on positions, padding and pooling."""
+        """Let the embedding table return `embeds`: ids still decide on positions, padding and pooling.
+
+        An encoder-decoder classifier reads the text twice, in its decoder one position later.
+        """
         if embeds is None:
             yield
             return
-        pending = [embeds]
+        pending: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [(self.embedding_table, embeds.to)]
+        if self.core.config.is_encoder_decoder:
+            decoder = self.core.get_decoder().get_input_embeddings()
+            pending.append((decoder, lambda start: torch.cat([start[:, :1], embeds[:, :-1].to(start)], dim=1)))
 
-        def replace(_module: nn.Module, _args: object, output: Tensor) -> Tensor:
-            return pending.pop().to(output.dtype) if pending else output
+        def replace(module: nn.Module, _args: object, output: Tensor) -> Tensor:
+            if pending and pending[0][0] is module:
+                return pending.pop(0)[1](output)
+            return output
 
-        handle = self.embedding_table.register_forward_hook(replace)
+        handles = [module.register_forward_hook(replace) for module in {module for module, _ in pending}]
         try:
             yield
         finally:
-            handle.remove()
+            for handle in handles:
+                handle.remove()
 
     def _run(self, batch: batching.TokenBatch) -> Tensor:
         ids = batch.ids.to(self.device)

@@ -22,7 +22,7 @@ def path_gradients(
     path: Path,
     points: tuple[Points, Points],
     target: Target,
-) -> tuple[list[Float[Tensor, "tokens hidden"]], Float[Tensor, "batch points"]]:
+) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
     """See LanguageModel.path_gradients; `points` are the positions on the path and their weights.
 
     Only the sums are kept: memory holds one batch of points at a time.

@@ -11,6 +11,9 @@ from raison.core.model import LanguageModel
 from raison.models import zoo
 from raison.models.classifier import Classifier, inner_model
 
+HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
+"""Last layers of classification heads, by which an adapter's number of classes is told."""
+
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
 
 
@@ -47,14 +50,15 @@ def load(
     placing = {"dtype": _dtype(dtype), "device_map": device_map}
     name = str(model)
     if name.startswith(zoo.PREFIX):
-        demo = zoo.resolve(name)
-        loaded, own = zoo.assemble(demo.base_folder, demo.adapter_folder)
-        loaded = _place(loaded, placing)
-    elif (Path(name) / "adapter_config.json").is_file():
+        loaded, own = zoo.load_demo(name)
+    elif (Path(name) / zoo.CARD).is_file():
         loaded, own = zoo.load_adapter(Path(name))
-        loaded = _place(loaded, placing)
+    elif (Path(name) / "adapter_config.json").is_file():
+        loaded, own = _foreign_adapter(Path(name), placing)
     else:
         loaded, own = _pretrained(name, placing), _tokenizer(name)
+    if dtype is not None:
+        loaded = loaded.to(dtype=_dtype(dtype))
     if device is not None:
         loaded = loaded.to(device)
     return Classifier(loaded.eval(), own, name)
@@ -90,6 +94,28 @@ def _pretrained(name: str, placing: dict[str, object]) -> PreTrainedModel:
     if missing:
         raise LoadError(_no_head(name, f"the checkpoint lacks {', '.join(missing[:4])}"))
     return model
+
+
+def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrainedModel, Tokenizer]:
+    """A PEFT adapter that was not trained here: its head tells the number of classes, its config the base."""
+    from peft import PeftConfig, PeftModel, load_peft_weights
+
+    base = PeftConfig.from_pretrained(folder).base_model_name_or_path
+    heads = [
+        tensor for key, tensor in load_peft_weights(str(folder), device="cpu").items() if key.endswith(HEAD_WEIGHTS)
+    ]
+    if not base or not heads:
+        raise LoadError(_no_head(str(folder), "the adapter names no base model or saves no head"))
+    with torch.random.fork_rng(), zoo.quiet():
+        try:
+            model = AutoModelForSequenceClassification.from_pretrained(
+                base, num_labels=len(heads[-1]), use_safetensors=True, **placing
+            )
+        except (OSError, ValueError) as error:
+            raise LoadError(f"cannot load '{base}', the base of the adapter {folder}: {_first_line(error)}") from None
+        model = PeftModel.from_pretrained(model, folder).merge_and_unload()
+    own = (folder / "tokenizer_config.json").is_file()
+    return model, _tokenizer(str(folder) if own else base)
 
 
 def _config(name: str) -> object:

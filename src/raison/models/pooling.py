@@ -9,31 +9,36 @@ from transformers import PreTrainedModel
 
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.models.families import Pooling
 
 
-def prediction_rows(
-    model: PreTrainedModel, encoding: Encoding, decoder: bool, logits: Callable[[Encoding], Tensor]
-) -> Float[Tensor, "batch tokens"]:
-    """Weights over tokens, summing to 1: found from gradients on the first text, never guessed from a name.
+def find_pooling(model: PreTrainedModel, encoding: Encoding, logits: Callable[[Encoding], Tensor]) -> Pooling:
+    """What the head reads, from the gradient of the logits on the first text: never guessed from a name.
 
-    Costs one forward and one backward pass of the first text for an encoder, nothing for a decoder.
+    Costs one forward and one backward pass. Raises UnsupportedError where it is none of first, last or mean.
     """
-    mask = encoding.attention_mask.float()
-    last = torch.nn.functional.one_hot(encoding.attention_mask.sum(1) - 1, mask.shape[1]).float()
-    if decoder:
-        return last
-    used = _used_rows(model, encoding.select([0]), logits)
-    if used.tolist() == [0]:
-        return torch.nn.functional.one_hot(torch.zeros(len(mask), dtype=torch.long), mask.shape[1]).float()
-    if used.tolist() == [encoding.lengths[0] - 1]:
-        return last
-    if len(used) == encoding.lengths[0]:
-        return mask / mask.sum(1, keepdim=True)
+    length = encoding.lengths[0]
+    used = _used_rows(model, encoding.select([0]), logits).tolist()
+    if used == [0]:
+        return "first"
+    if used == [length - 1]:
+        return "last"
+    if len(used) == length:
+        return "mean"
     raise UnsupportedError(
         f"cannot tell which tokens {type(model).__name__} predicts from",
-        [f"its head reads {len(used)} of {encoding.lengths[0]} positions"],
+        [f"its head reads {len(used)} of {length} positions"],
         "Use a method that does not read attention rows, such as integrated_gradients.",
     )
+
+
+def prediction_rows(pooling: Pooling, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+    """Weights over tokens, summing to 1."""
+    mask = encoding.attention_mask.float()
+    if pooling == "mean":
+        return mask / mask.sum(1, keepdim=True)
+    position = torch.zeros(len(mask), dtype=torch.long) if pooling == "first" else encoding.attention_mask.sum(1) - 1
+    return torch.nn.functional.one_hot(position, mask.shape[1]).float()
 
 
 def _used_rows(model: PreTrainedModel, encoding: Encoding, logits: Callable[[Encoding], Tensor]) -> Tensor:

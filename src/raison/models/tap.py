@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.masking_utils import eager_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from raison.core.dims import Attention
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
@@ -213,8 +214,7 @@ def _attention(
     taps = [(opened, opened.numbers[id(module)]) for opened in here if id(module) in opened.numbers]
     if not taps:
         return eager(*inputs, **kwargs)  # type: ignore[misc]
-    watch = _Watch(taps)
-    with watch:
+    with _Watch(taps) as watch:
         output, weights = eager(*inputs, **kwargs)  # type: ignore[misc]
     watch.check(module)
     # The function returns (batch, query, heads, features); records have the heads first in every step.
@@ -227,13 +227,13 @@ def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Te
     A pass that began before the switch may come with a mask made for that implementation, so eager is called only
     where it was the implementation, or where the mask is its own kind and the implementation would not take it.
     """
-    state = _SWITCHED.get(id(module.config))
-    name = module.config._attn_implementation if state is None else state.previous
+    config: Any = module.config
+    state = _SWITCHED.get(id(config))
+    name = config._attn_implementation if state is None else state.previous
     additive = mask is not None and mask.dim() == 4 and mask.is_floating_point()
-    eager = _eager(module)
     if name in (None, "eager") or (additive and name != "sdpa"):
-        return eager  # type: ignore[return-value]
-    return AttentionInterface().get_interface(name, eager)  # type: ignore[no-any-return]
+        return _eager(module)  # type: ignore[return-value]
+    return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
 
 
 _MATMUL = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm})

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from torch import nn
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
 Pooling = Literal["first", "last", "mean"]
 
@@ -33,7 +32,7 @@ UNKNOWN = Family(model_types=())
 """Taken for a model type that no file knows: every position is usable, and the pooling is unknown."""
 
 
-def family_of(model_or_config: nn.Module | PreTrainedConfig) -> Family:
+def family_of(model_or_config: PreTrainedModel | PreTrainedConfig) -> Family:
     """The facts about a model, by its config's model_type; UNKNOWN for a type that no file knows."""
     config = model_or_config if isinstance(model_or_config, PreTrainedConfig) else model_or_config.config
     configure = _by_model_type().get(config.model_type)

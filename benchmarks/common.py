@@ -1,0 +1,76 @@
+"""What the benchmarks share: a real base model, texts of mixed length, and ratios measured in one run."""
+
+import json
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+import raison
+from raison.models import weights, zoo
+from raison.models.classifier import Classifier
+
+WORDS = (
+    "the a of and to is it that this film movie plot story with for but not so too very quite rather never always "
+    "good bad dull bright funny sad slow quick warm cold charming tedious clever silly honest hollow lovely awful "
+    "actor scene ending dialogue music camera director audience script performance moment character surprise heart"
+).split()
+RESULTS = Path(__file__).parent / "results"
+
+
+def minilm() -> Classifier:
+    """all-MiniLM-L6-v2 (6 layers of 384) with a random head of two classes: the speed does not depend on training."""
+    model, tokenizer = zoo.fresh_classifier(weights.fetch("minilm"), ("negative", "positive"))
+    loaded = raison.load(model, tokenizer)
+    assert isinstance(loaded, Classifier)
+    return loaded
+
+
+def mixed_texts(count: int, seed: int = 0) -> list[str]:
+    """Sentences of 5 to 60 words, about 20 on average, as in SST-2 and longer reviews."""
+    rng = random.Random(seed)
+    lengths = [max(5, min(60, round(rng.lognormvariate(2.9, 0.5)))) for _ in range(count)]
+    return [" ".join(rng.choices(WORDS, k=length)) for length in lengths]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall-clock time of one call."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def alternately(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each, taken in turn so that a drift of the machine's speed meets all alike."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for work in works.values():
+        work()
+    for _ in range(rounds):
+        for name, work in works.items():
+            times[name].append(seconds(work))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def save(name: str, rows: list[dict[str, object]]) -> None:
+    """Print a table and keep it as results/NAME.json and .md, with what it was measured on."""
+    header = list(rows[0])
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    lines += [
+        "| " + " | ".join(f"{row[key]:.3g}" if isinstance(row[key], float) else str(row[key]) for key in header) + " |"
+        for row in rows
+    ]
+    machine = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "processor": platform.machine(),
+    }
+    note = f"Measured with `python benchmarks/{name}.py` in one run: {machine}."
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n\n" + note + "\n")
+    print("\n".join(lines))

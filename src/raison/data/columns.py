@@ -1,0 +1,166 @@
+"""Which column is the text and which the label."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raison.core.errors import DataError, UnknownNameError
+from raison.data.lines import Record, is_label_like, usual_width
+
+Column = str | int
+"""A column's name, or its number counted from 0. "title+description" joins columns with a space."""
+
+TEXT_NAMES = ("text", "sentence", "review", "content", "question", "document", "tweet", "comment", "premise", "phrase")
+LABEL_NAMES = (
+    "label",
+    "labels",
+    "label_name",
+    "class",
+    "category",
+    "sentiment",
+    "target",
+    "classification",
+    "gold_label",
+)
+PAIR_NAMES = (
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+)
+OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "sentence2", "question1", "question2")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The columns that the caller asked for; None leaves the choice to the file."""
+
+    text: Column | None = None
+    pair: tuple[Column, Column] | None = None
+    label: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a file keeps its texts and labels.
+
+    `texts` holds one group of columns per text of a pair; a group's cells are joined with a space.
+    `header` tells that the first record is no row. `width` is the number of cells of a row, None for mappings.
+    """
+
+    texts: tuple[tuple[Column, ...], ...]
+    label: Column | None
+    header: bool = False
+    width: int | None = None
+
+
+def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> Layout:
+    """Decide on the layout from a file's first good records. Raises DataError naming the columns that exist."""
+    first = head[0].cells
+    if isinstance(first, dict):
+        names = list(dict.fromkeys(name for record in head for name in record.cells))
+        return _named(names, wanted)
+    lines = [record for record in head if isinstance(record.cells, list)]
+    names = [str(cell).strip() for cell in first]
+    if _is_header(names, wanted):
+        found = _named(names, wanted)
+        return Layout(
+            tuple(tuple(names.index(str(column)) for column in group) for group in found.texts),
+            None if found.label is None else names.index(str(found.label)),
+            header=True,
+            width=len(names),
+        )
+    return _headerless(lines, wanted, comma_separated)
+
+
+def _is_header(names: list[str], wanted: Wanted) -> bool:
+    asked = {name for column in _asked(wanted) if isinstance(column, str) for name in _parts(column)}
+    known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
+    # A line of data may be the single word "class"; two equal names or an empty one never make a header.
+    distinct = len(set(names)) == len(names) and all(names)
+    return distinct and (bool(asked & set(names)) or any(name.lower() in known for name in names))
+
+
+def _asked(wanted: Wanted) -> list[Column]:
+    return [column for column in (wanted.text, *(wanted.pair or ()), wanted.label) if column is not None]
+
+
+def _parts(column: Column) -> tuple[str, ...]:
+    return tuple(part.strip() for part in str(column).split("+"))
+
+
+def _named(names: list[str], wanted: Wanted) -> Layout:
+    label = _first_of(LABEL_NAMES, names) if wanted.label is None else _existing(wanted.label, names)[0]
+    if wanted.pair is not None:
+        return Layout(tuple(_existing(column, names) for column in wanted.pair), label)
+    if wanted.text is not None:
+        return Layout((_existing(wanted.text, names),), label)
+    lowered = [name.lower() for name in names]
+    for pair in PAIR_NAMES:
+        if all(name in lowered for name in pair):
+            return Layout(tuple((names[lowered.index(name)],) for name in pair), label)
+    text = _first_of(TEXT_NAMES, names)
+    if text is None:
+        raise DataError(f"no column is called {', '.join(TEXT_NAMES)}; name the text's: {_listed(names)}.")
+    return Layout(((text,),), label)
+
+
+def _first_of(known: Sequence[str], names: list[str]) -> str | None:
+    lowered = [name.lower() for name in names]
+    return next((names[lowered.index(name)] for name in known if name in lowered), None)
+
+
+def _existing(column: Column, names: list[str]) -> tuple[str, ...]:
+    if isinstance(column, int) and 0 <= column < len(names):
+        return (names[column],)
+    parts = (str(column),) if column in names else _parts(column)
+    for part in parts:
+        if part not in names:
+            raise DataError(str(UnknownNameError("column", part, names)))
+    return parts
+
+
+def _headerless(lines: list[Record], wanted: Wanted, comma_separated: bool) -> Layout:
+    width = usual_width(lines)
+    label = None if wanted.label is None else _numbered(wanted.label, width)[0]
+    if wanted.pair is not None:
+        return Layout(tuple(_numbered(column, width) for column in wanted.pair), label, width=width)
+    if wanted.text is not None:
+        return Layout((_numbered(wanted.text, width),), label, width=width)
+    if width == 1:
+        return Layout(((0,),), None, width=1)
+    if label is None:
+        label = _guess_label(lines, width, comma_separated)
+    rest = tuple(column for column in range(width) if column != label)
+    if label is None or (len(rest) > 1 and not comma_separated):
+        raise DataError(
+            f"the file has no header and {width} columns, so its text cannot be told from the rest. Name the columns "
+            f"by number, counted from 0, such as text=0 and label=1, or pair=(1, 2); text='1+2' joins two."
+        )
+    return Layout((rest,), label, width=width)
+
+
+def _guess_label(lines: list[Record], width: int, comma_separated: bool) -> int | None:
+    full = [record.cells for record in lines if len(record.cells) == width]
+    columns = [[str(cells[column]).strip() for cells in full] for column in range(width)]
+    like = [column for column in range(width) if is_label_like(columns[column])]
+    if width == 2 and len(like) == 2:
+        # Both short: the label is the one with fewer different values.
+        like = [min(like, key=lambda column: (len(set(columns[column])), -column))]
+    # In headerless CSV files the usual form is the class first, then the title and the body of the text.
+    if len(like) == 1 and (width == 2 or (comma_separated and like == [0])):
+        return like[0]
+    return None
+
+
+def _numbered(column: Column, width: int) -> tuple[int, ...]:
+    known = [str(number) for number in range(width)]
+    parts = _parts(column)
+    for part in parts:
+        if part not in known:
+            error = UnknownNameError("column", part, known)
+            raise DataError(f"{error} The file has no header: its columns are numbered from 0.")
+    return tuple(int(part) for part in parts)
+
+
+def _listed(names: list[str]) -> str:
+    return "the columns are " + ", ".join(names)

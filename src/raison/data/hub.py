@@ -1,0 +1,60 @@
+"""Data sets from the Hugging Face Hub, through the `datasets` library."""
+
+from typing import TYPE_CHECKING
+
+from raison.core.errors import DataError
+from raison.data.columns import Column, Wanted
+from raison.data.dataset import Dataset
+from raison.data.files import rows_from
+from raison.data.lines import Record
+
+if TYPE_CHECKING:
+    from datasets import Dataset as HubDataset
+
+
+def load_hub(
+    name: str,
+    split: str = "test",
+    wanted: Wanted | None = None,
+    *,
+    limit: int | None = None,
+    skip_bad: bool = False,
+) -> Dataset:
+    """Read one split of a Hub data set: "owner/name", or "owner/name:configuration".
+
+    Needs the extra `data`. Raises DataError if the library, the data set, the split or a column is missing; blank
+    texts are broken rows, as in a file.
+    """
+    data = _download(name, split)
+    columns = data.column_names
+    chosen = data if limit is None or skip_bad else data.select(range(min(limit, len(data))))
+    records = (Record(number, {column: row[column] for column in columns}) for number, row in enumerate(chosen))
+    rows, broken = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
+    return Dataset(name, rows, broken, labels=_label_names(data, wanted))
+
+
+def _download(name: str, split: str) -> "HubDataset":
+    try:
+        import datasets
+        from huggingface_hub.errors import HfHubHTTPError
+    except ImportError:
+        raise DataError(f"reading '{name}' from the Hub needs datasets: pip install 'raison[data]'.") from None
+    path, _, configuration = name.partition(":")
+    try:
+        return datasets.load_dataset(path, configuration or None, split=split)
+    except (OSError, ValueError, HfHubHTTPError) as error:
+        raise DataError(
+            f"cannot read the data set '{name}' (split {split}) from the Hub: {_first_line(error)}. Without a network, "
+            f"download it elsewhere and give the file."
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _label_names(data: "HubDataset", wanted: Wanted | None) -> tuple[str, ...]:
+    column: Column | None = wanted.label if wanted else None
+    feature = data.features.get(str(column) if column is not None else "label")
+    names = getattr(feature, "names", None)
+    return tuple(names) if names else ()

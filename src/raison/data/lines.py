@@ -1,0 +1,134 @@
+"""Files as records: one list of cells, one mapping, or one broken line at a time. Knows nothing of columns' meaning."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from raison.core.errors import DataError
+
+SAMPLE = 50
+"""Records looked at before deciding on a file's layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The cells of one line (a list, or a mapping by column), or the reason why there are none.
+
+    `number` is the line where it starts, counted from 1.
+    """
+
+    number: int
+    cells: list[Any] | Mapping[str, Any]
+    broken: str = ""
+
+
+def read_records(path: Path, encoding: str) -> Iterator[Record]:
+    """The records of a .tsv, .csv, .txt, .jsonl or .parquet file. Raises DataError if it cannot be opened."""
+    readers = {".csv": _csv, ".tsv": _tsv, ".txt": _txt, ".jsonl": _jsonl}
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        yield from _parquet(path)
+        return
+    # Bytes that are not text become surrogates here and are found line by line, so that one bad line stays one.
+    name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    with path.open(encoding=name, errors="surrogateescape", newline="" if kind == ".csv" else "\n") as file:
+        for record in readers[kind](file):
+            yield _decoded(record, encoding)
+
+
+def is_label_like(values: list[str]) -> bool:
+    """Whether cells look like labels: short, and few different ones."""
+    distinct = set(values)
+    short = all(0 < len(value) <= 30 and len(value.split()) <= 3 for value in distinct)
+    return short and len(distinct) <= max(2, len(values) // 2)
+
+
+def _decoded(record: Record, encoding: str) -> Record:
+    cells = record.cells.values() if isinstance(record.cells, Mapping) else record.cells
+    for cell in cells:
+        if isinstance(cell, str) and any("\udc80" <= character <= "\udcff" for character in cell):
+            byte = next(ord(character) - 0xDC00 for character in cell if "\udc80" <= character <= "\udcff")
+            reason = f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1')"
+            return Record(record.number, [], reason)
+    return record
+
+
+def _csv(file: TextIO) -> Iterator[Record]:
+    reader = csv.reader(file, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Record(number, [], f"not valid CSV ({error})")
+            continue
+        if cells:
+            yield Record(number, cells)
+
+
+def _tsv(file: TextIO) -> Iterator[Record]:
+    for number, line in enumerate(file, start=1):
+        if line.strip():
+            yield Record(number, line.rstrip("\r\n").split("\t"))
+
+
+def _txt(file: TextIO) -> Iterator[Record]:
+    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(file, start=1) if line.strip())
+    head = list(islice(lines, SAMPLE))
+    delimiter = _delimiter([line for _, line in head])
+    for source in (head, lines):
+        for number, line in source:
+            # The text itself may contain the delimiter; the label after it does not.
+            yield Record(number, line.rsplit(delimiter, 1) if delimiter else [line])
+
+
+def _delimiter(lines: list[str]) -> str:
+    for delimiter in ("\t", ";"):
+        ends = [line.rpartition(delimiter)[2].strip() for line in lines if delimiter in line]
+        if len(lines) > 1 and len(ends) == len(lines) and is_label_like(ends[1:]):
+            return delimiter
+    return ""
+
+
+def _jsonl(file: TextIO) -> Iterator[Record]:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            yield Record(number, [], f"not JSON ({error.msg}, column {error.colno})")
+            continue
+        if isinstance(value, dict):
+            yield Record(number, value)
+        else:
+            yield Record(number, [], "not a JSON object")
+
+
+def _parquet(path: Path) -> Iterator[Record]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise DataError(f"reading {path.name} needs pyarrow: pip install 'raison[data]'.") from None
+    try:
+        batches = parquet.ParquetFile(path).iter_batches()
+        number = 0
+        for batch in batches:
+            for row in batch.to_pylist():
+                number += 1
+                yield Record(number, row)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(f"cannot read {path}: {error}.") from None
+
+
+def usual_width(records: list[Record]) -> int:
+    """The most frequent number of cells."""
+    return Counter(len(record.cells) for record in records).most_common(1)[0][0]

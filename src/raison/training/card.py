@@ -1,0 +1,79 @@
+"""What a training run writes down beside its adapter: data, settings, versions, accuracy, the command."""
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from raison.data.dataset import Dataset
+from raison.models.zoo import CARD
+
+_LIBRARIES = ("torch", "transformers", "peft")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did: rows learned from, mean loss (nats) of its last steps, seconds since its last start."""
+
+    rows: int
+    final_loss: float
+    seconds: float
+    accuracy: Mapping[str, float]
+
+
+def make_card(
+    base: Mapping[str, str],
+    labels: tuple[str, ...],
+    data: Mapping[str, Dataset],
+    settings: Mapping[str, Any],
+    outcome: Outcome,
+    command: str,
+) -> dict[str, Any]:
+    """The card as plain JSON values. `base` holds the base model's name and the sha256 of its weights."""
+    return {
+        "base": base["name"],
+        "base_sha256": base["sha256"],
+        "labels": list(labels),
+        "data": {
+            name: {"name": split.name, "sha256": split.sha256, "rows": len(split)} for name, split in data.items()
+        },
+        "settings": dict(settings),
+        "training": {
+            "threads": torch.get_num_threads(),
+            "rows": outcome.rows,
+            "final_loss": round(outcome.final_loss, 4),
+            "seconds": round(outcome.seconds),
+        },
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        "command": command,
+        "accuracy": {name: round(value, 4) for name, value in outcome.accuracy.items()},
+    }
+
+
+def write_card(out: Path, card: Mapping[str, Any]) -> None:
+    """Write card.json, and README.md for people."""
+    (out / "README.md").write_text(_page(card), encoding="utf-8")
+    # Last: an adapter with a card is a finished one.
+    (out / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _page(card: Mapping[str, Any]) -> str:
+    measured = ", ".join(f"{name} {value:.4f}" for name, value in card["accuracy"].items())
+    train, test = card["data"]["train"], card["data"]["test"]
+    return f"""# Adapter: {", ".join(card["labels"])}
+
+LoRA adapter for `{card["base"]}`, trained on `{train["name"]}`: {card["training"]["rows"]} of {train["rows"]} rows.
+
+Accuracy: {measured} (test: the {test["rows"]} rows of `{test["name"]}`, used once, after training).
+
+```
+{card["command"]}
+```
+
+Settings, checksums of the data and library versions are in `{CARD}`.
+"""

@@ -1,0 +1,95 @@
+"""The state of a training run on disk: all that a run needs to go on as if it had never stopped."""
+
+import os
+import pickle
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from raison.core.errors import InputError
+
+RandomState = list[Tensor]
+"""The CPU's generator, then one for every CUDA device."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is: steps done, the loss of each, a score per finished epoch, the best epoch's weights."""
+
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+
+def trainable_state(module: nn.Module) -> dict[str, Tensor]:
+    """A copy of everything that training changes: the module's state without its frozen parameters."""
+    frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
+    return {name: value.detach().clone() for name, value in module.state_dict().items() if name not in frozen}
+
+
+def load_trainable_state(module: nn.Module, state: dict[str, Tensor]) -> None:
+    """Put back what `trainable_state` copied."""
+    module.load_state_dict(state, strict=False)
+
+
+def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    """Write a checkpoint of the run named `run`; a kill in the middle leaves the one before it."""
+    content = {
+        "run": run,
+        "module": trainable_state(module),
+        "optimizer": optimizer.state_dict(),
+        "random": random_state(),
+        "step": progress.step,
+        "losses": progress.losses,
+        "scores": progress.scores,
+        "best": progress.best,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    torch.save(content, part)
+    os.replace(part, path)
+
+
+def restore(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    """Load a checkpoint into the module, the optimizer and torch's generators; a fresh Progress if there is none.
+
+    Raises InputError where the file is no checkpoint or belongs to a run with other settings or data.
+    """
+    if not path.exists():
+        return Progress()
+    content = _read(path)
+    if content["run"] != run:
+        raise InputError(
+            f"the checkpoint {path} belongs to a run with other settings or data. "
+            "Repeat that run's command, or delete the file to start afresh."
+        )
+    load_trainable_state(module, content["module"])
+    optimizer.load_state_dict(content["optimizer"])
+    set_random_state(content["random"])
+    return Progress(content["step"], content["losses"], content["scores"], content["best"])
+
+
+def random_state() -> RandomState:
+    """The state of torch's global generators."""
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
+
+
+def set_random_state(states: RandomState) -> None:
+    """Put back what `random_state` returned."""
+    torch.set_rng_state(states[0])
+    if states[1:]:
+        torch.cuda.set_rng_state_all(states[1:])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise InputError(f"cannot read the checkpoint {path}: {error}. Delete it to start afresh.") from error
+    if not isinstance(content, dict) or "run" not in content:
+        raise InputError(f"{path} is not a checkpoint of this trainer. Delete it to start afresh.")
+    return content

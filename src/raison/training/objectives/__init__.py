@@ -1,0 +1,1 @@
+"""The losses: one file is one loss."""

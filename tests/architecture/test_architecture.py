@@ -1,0 +1,82 @@
+"""The tree is the architecture: layers, one file per method and metric, small files, a light import."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raison.core.registry import class_name, name_of
+from raison.methods import CATALOGUE as METHODS
+from raison.metrics import CATALOGUE as METRICS
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src/raison").rglob("*.py"))
+
+
+def test_imports_respect_the_layers() -> None:
+    found = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize("command", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]])
+def test_linters(command: list[str]) -> None:
+    found = subprocess.run(
+        [Path(sys.executable).parent / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_small(source: Path) -> None:
+    text = source.read_text(encoding="utf-8")
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 60, f"{node.name} is too long"
+
+
+@pytest.mark.parametrize("catalogue", [METHODS, METRICS])
+def test_a_name_is_a_file_with_one_class_and_its_own_tests(catalogue: object) -> None:
+    references = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests/reference").glob("*.py"))
+    for name in catalogue.names:
+        cls = catalogue.get(name)
+        assert (cls.__name__, name_of(cls)) == (class_name(name), name)
+        assert re.search(rf"\b{cls.__name__}\b|\b{name}\b|\b{name.removeprefix('aopc_')}\b", references), (
+            f"{name} has no reference test"
+        )
+        assert cls.__doc__, f"{name} has no docstring"
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, raison; raison.Explanation;"
+        "import json; print(json.dumps([m for m in ('torch', 'transformers', 'scipy', 'pandas') if m in sys.modules]))"
+    )
+    assert json.loads(run_python(code)) == []
+
+
+def test_command_line_help_is_light() -> None:
+    code = (
+        "import sys, raison.cli; import json;"
+        "print(json.dumps([m for m in ('torch', 'transformers', 'scipy') if m in sys.modules]))"
+    )
+    assert json.loads(run_python(code)) == []
+
+
+def test_public_names() -> None:
+    code = (
+        "import raison; from raison.compare import Settings; import raison.explain, raison.evaluate;"
+        "print(all(callable(getattr(raison, n)) for n in ('load', 'explain', 'evaluate', 'compare')),"
+        "raison.methods.KernelShap(samples=8).samples, raison.metrics.LogOdds.__name__)"
+    )
+    assert run_python(code).split() == ["True", "8", "LogOdds"]

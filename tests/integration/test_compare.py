@@ -1,0 +1,134 @@
+"""A comparison that is killed and run again equals one that was not."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import raison
+from raison.core.errors import DataError, InputError, TextTooLongError
+from raison.models.classifier import Classifier
+from tests.tiny import TINY
+
+WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
+TEXTS = [" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(50)]
+METHODS = ["kernel_shap(samples=20)", "occlusion", "input_x_gradient"]
+
+
+@pytest.fixture(scope="module")
+def model() -> Classifier:
+    return raison.load(*TINY["bert"]())
+
+
+@pytest.fixture(scope="module")
+def whole(model: Classifier) -> raison.Comparison:
+    return raison.compare(model, TEXTS, METHODS, progress=False)
+
+
+def values(comparison: raison.Comparison) -> dict:
+    """Everything but the seconds."""
+    return {
+        row.method: [row.evaluations, row.gradients, *(scores.values for scores in row.metrics)]
+        for row in comparison.rows
+    }
+
+
+def test_random_row_and_intervals(whole: raison.Comparison) -> None:
+    assert [row.method for row in whole.rows] == [*METHODS, "random"]
+    for row in whole.rows:
+        for scores in row.metrics:
+            assert scores.summary.low <= scores.summary.mean <= scores.summary.high
+            assert scores.summary.count == len(TEXTS)
+
+
+def test_equals_explain_then_evaluate(model: Classifier, whole: raison.Comparison) -> None:
+    explanations = raison.explain(model, TEXTS, "occlusion")
+    alone = raison.evaluate(model, explanations, ["comprehensiveness", "log_odds"])
+    for metric in ("comprehensiveness", "log_odds"):
+        assert alone[metric].values == pytest.approx(whole["occlusion"][metric].values, abs=1e-4)
+
+
+def test_interrupted_after_any_chunk_then_resumed(model: Classifier, whole: raison.Comparison, tmp_path: Path) -> None:
+    for stop_after in (1, 2):
+        seen = 0
+
+        def interrupt(count: int, limit: int = stop_after) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == limit:
+                raise KeyboardInterrupt
+
+        out = tmp_path / str(stop_after)
+        with pytest.raises(KeyboardInterrupt):
+            raison.compare(model, TEXTS, METHODS, out=out, progress=interrupt)
+        lines = (out / "records.jsonl").read_text().splitlines()
+        assert 0 < len(lines) < len(TEXTS) * 4
+        resumed = raison.compare(model, TEXTS, METHODS, out=out, progress=False)
+        assert values(resumed) == values(whole)
+
+
+def test_a_line_that_was_cut_is_done_again(model: Classifier, whole: raison.Comparison, tmp_path: Path) -> None:
+    raison.compare(model, TEXTS, METHODS, out=tmp_path, progress=False)
+    path = tmp_path / "records.jsonl"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * 0.6)])
+    assert values(raison.compare(model, TEXTS, METHODS, out=tmp_path, progress=False)) == values(whole)
+
+
+def test_killed_with_signal_9_then_resumed(whole: raison.Comparison, tmp_path: Path) -> None:
+    script = (
+        "import raison; from tests.tiny import TINY; from tests.integration.test_compare import METHODS, TEXTS;"
+        f"raison.compare(raison.load(*TINY['bert']()), TEXTS, METHODS, out={str(tmp_path)!r}, progress=False)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[2])])}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+    records = tmp_path / "records.jsonl"
+    deadline = time.monotonic() + 120
+    while not (records.exists() and records.stat().st_size) and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    model = raison.load(*TINY["bert"]())
+    assert values(raison.compare(model, TEXTS, METHODS, out=tmp_path, progress=False)) == values(whole)
+
+
+def test_another_run_in_the_same_folder_is_refused(model: Classifier, tmp_path: Path) -> None:
+    raison.compare(model, TEXTS[:3], ["occlusion"], out=tmp_path, progress=False)
+    with pytest.raises(DataError, match="another run .*settings"):
+        raison.compare(model, TEXTS[:3], ["occlusion"], out=tmp_path, seed=1, progress=False)
+
+
+def test_mistakes_are_refused_before_anything_runs(model: Classifier, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean 'occlusion'"):
+        raison.compare(model, TEXTS, ["oclusion"], out=tmp_path)
+    with pytest.raises(InputError, match="Did you mean 'sufficiency'"):
+        raison.compare(model, TEXTS, ["occlusion"], ["suficiency"], out=tmp_path)
+    with pytest.raises(TextTooLongError, match="text 51 has .* reads at most 128"):
+        raison.compare(model, [*TEXTS, "good " * 200], ["occlusion"], out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_equal_perturbations_are_evaluated_once(model: Classifier) -> None:
+    """Occlusion twice costs the model as much as once: the second finds every keep in the first's."""
+
+    def rows(methods: list[str]) -> int:
+        counted: list[int] = []
+        handle = model.embedding_table.register_forward_hook(lambda _m, args, _o: counted.append(len(args[0])))
+        try:
+            raison.compare(model, TEXTS[:5], methods, ["comprehensiveness"], removal="mask", progress=False)
+        finally:
+            handle.remove()
+        return sum(counted)
+
+    enumerated = "kernel_shap(samples=1024)"
+    texts = [len(text.split()) for text in TEXTS[:5]]
+    assert max(texts) <= 7, "few enough words to be enumerated"
+    both, shap_alone = rows([enumerated, "occlusion"]), rows([enumerated])
+    # Occlusion's keeps are among the enumerated ones; what it adds are the deletions of its own top words.
+    assert both - shap_alone <= 5

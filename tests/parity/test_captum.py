@@ -1,0 +1,82 @@
+"""captum computes the same integrated gradients from the same nodes; its KernelSHAP only where the game is additive."""
+
+import numpy as np
+import pytest
+import torch
+
+from raison.methods.input_x_gradient import InputXGradient
+from raison.methods.integrated_gradients import IntegratedGradients
+from raison.methods.kernel_shap import KernelShap
+from raison.methods.occlusion import Occlusion
+from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem
+
+attr = pytest.importorskip("captum.attr")
+pytestmark = pytest.mark.peer
+
+
+def probability(model):
+    """The positive class's probability as a function of embeddings of texts without padding."""
+
+    def forward(embeds):
+        own = torch.ones(embeds.shape[:2], dtype=torch.bool)
+        return (2 * model.gain(embeds, own)).sigmoid()
+
+    return forward
+
+
+def as_function(values, units):
+    """A game as a function of rows of zeros and ones."""
+    powers = torch.from_numpy(2 ** np.arange(units))
+
+    def forward(rows):
+        return torch.from_numpy(values)[(rows.long() * powers).sum(1)]
+
+    return forward
+
+
+@pytest.mark.parametrize("steps", [5, 50])
+@pytest.mark.parametrize("toy", TOYS)
+def test_integrated_gradients(toy, steps):
+    model = toy()
+    problem = make_problem(model, TEXTS, of="probability")
+    scores = IntegratedGradients(steps=steps).attribute(problem, generators(len(TEXTS)))
+    explainer = attr.IntegratedGradients(probability(model))
+    for text, length in enumerate(problem.encoding.lengths):
+        single = problem.encoding.select([text])
+        ends, starts = model.embed(single), model.embed(model.removed(single, "mask"))
+        found, delta = explainer.attribute(
+            ends, starts, n_steps=steps, method="gausslegendre", return_convergence_delta=True
+        )
+        # captum rounds the weights of the nodes to single precision.
+        torch.testing.assert_close(scores[text, :length], found[0].sum(-1), rtol=1e-6, atol=1e-7)
+        assert problem.ledger.notes[text]["completeness_gap"] == pytest.approx(float(delta), abs=1e-6)
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_input_x_gradient(toy):
+    model = toy()
+    problem = make_problem(model, TEXTS, of="probability")
+    scores = InputXGradient().attribute(problem, generators(len(TEXTS)))
+    for text, length in enumerate(problem.encoding.lengths):
+        embeds = model.embed(problem.encoding.select([text])).requires_grad_()
+        found = attr.InputXGradient(probability(model)).attribute(embeds)
+        torch.testing.assert_close(scores[text, :length], found[0].sum(-1).detach(), rtol=0, atol=1e-10)
+
+
+def test_occlusion():
+    values = np.random.default_rng(0).normal(size=2**7)
+    scores = Occlusion().attribute(game_problem(values), generators(1))[0]
+    found = attr.FeatureAblation(as_function(values, 7)).attribute(torch.ones(1, 7), baselines=0)
+    torch.testing.assert_close(scores, found[0].double(), rtol=0, atol=1e-6)
+
+
+def test_kernel_shap_on_an_additive_game():
+    # captum weights the two ends by 1e6 instead of constraining them and draws with replacement: its values are the
+    # Shapley values only where every sample of coalitions gives the same regression.
+    effects = np.random.default_rng(2).normal(size=8)
+    values = ((np.arange(2**8)[:, None] >> np.arange(8)) & 1) @ effects
+    scores = KernelShap(samples=64).attribute(game_problem(values), generators(1))[0]
+    torch.manual_seed(0)
+    found = attr.KernelShap(as_function(values, 8)).attribute(torch.ones(1, 8), baselines=0, n_samples=200)
+    np.testing.assert_allclose(scores, effects, atol=1e-10)
+    np.testing.assert_allclose(found[0], effects, atol=1e-3)

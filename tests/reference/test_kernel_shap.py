@@ -1,0 +1,197 @@
+from collections import Counter
+from itertools import permutations
+from math import comb, factorial
+
+import numpy as np
+import pytest
+import torch
+
+from raison.core.errors import InputError
+from raison.methods.kernel_shap import KernelShap
+from raison.numerics.shapley import level_mass, plan_coalitions, solve_shapley
+from tests.toys import TEXTS, TOYS, Ignored, Linear, game_problem, generators, make_problem
+
+
+def by_permutations(value, units):
+    """Shapley 1953: the average, over all orders, of what each player adds on arrival."""
+    phi = np.zeros(units)
+    for order in permutations(range(units)):
+        keep = [False] * units
+        before = value(keep)
+        for unit in order:
+            keep[unit] = True
+            after = value(keep)
+            phi[unit] += (after - before) / factorial(units)
+            before = after
+    return phi
+
+
+def by_subsets(values, units):
+    """The same as a sum over subsets, for games too large for permutations."""
+    phi = np.zeros(units)
+    for subset in range(2**units):
+        size = subset.bit_count()
+        for unit in range(units):
+            if not subset >> unit & 1:
+                weight = factorial(size) * factorial(units - size - 1) / factorial(units)
+                phi[unit] += weight * (values[subset | 1 << unit] - values[subset])
+    return phi
+
+
+def number(keep):
+    return sum(1 << unit for unit, kept in enumerate(keep) if kept)
+
+
+def smooth_game(seed, units=12):
+    """A random network's output over all keeps: interactions of every order, as a model has."""
+    rng = np.random.default_rng(seed)
+    bits = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
+    hidden = np.tanh(bits @ rng.normal(size=(units, 16)) * 0.6 + rng.normal(size=16))
+    return 1 / (1 + np.exp(-hidden @ rng.normal(size=16)))
+
+
+@pytest.mark.parametrize("units", range(1, 8))
+def test_exact_on_random_games(units):
+    values = np.random.default_rng(units).normal(size=2**units)
+    problem = game_problem(values)
+    scores = KernelShap(samples=2**units).attribute(problem, generators(1))[0]
+    np.testing.assert_allclose(scores, by_permutations(lambda keep: values[number(keep)], units), atol=1e-10)
+    assert problem.ledger.evaluations == [2**units]
+    assert problem.ledger.notes == [{"solution": "exact"}]
+
+
+@pytest.mark.parametrize("units", [9, 12])
+def test_exact_on_larger_games(units):
+    values = np.random.default_rng(units).normal(size=2**units)
+    scores = KernelShap(samples=2**units).attribute(game_problem(values), generators(1))[0]
+    np.testing.assert_allclose(scores, by_subsets(values, units), atol=1e-10)
+
+
+@pytest.mark.parametrize("removal", ["mask", "delete"])
+@pytest.mark.parametrize("toy", TOYS)
+def test_exact_on_toys(toy, removal):
+    problem = make_problem(toy(), TEXTS, removal=removal, of="probability")
+    scores = KernelShap().attribute(problem, generators(len(TEXTS)))
+    for text, count in enumerate(problem.encoding.unit_counts):
+        single = problem.encoding.select([text])
+        cache = {}
+
+        def value(keep, single=single, cache=cache):
+            if tuple(keep) not in cache:
+                logits = problem.model.masked_logits(single, [torch.tensor([keep])], removal)[0]
+                cache[tuple(keep)] = float(logits.softmax(-1)[0, 1])
+            return cache[tuple(keep)]
+
+        np.testing.assert_allclose(scores[text, :count], by_permutations(value, count), atol=1e-10)
+        assert torch.all(scores[text, count:] == 0)
+        assert problem.ledger.evaluations[text] == 2**count == KernelShap().cost(count).forwards
+
+
+def test_closed_forms():
+    scores = KernelShap().attribute(make_problem(Linear(), ["good bad"]), generators(1))
+    assert scores[0].tolist() == pytest.approx([0.95, -1.3])
+    dummy = KernelShap().attribute(make_problem(Ignored(), ["bad um film"]), generators(1))
+    assert dummy[0, 1] == pytest.approx(0, abs=1e-12)
+
+
+def test_error_falls_with_the_budget():
+    budgets = (48, 192, 768, 3072, 4096)
+    errors = np.zeros((12, len(budgets)))
+    for seed in range(12):
+        values = smooth_game(seed)
+        truth = by_subsets(values, 12)
+        for column, samples in enumerate(budgets):
+            scores = KernelShap(samples=samples).attribute(game_problem(values), generators(1, seed))[0].numpy()
+            assert scores.sum() == pytest.approx(values[-1] - values[0], abs=1e-12)
+            errors[seed, column] = np.linalg.norm(scores - truth) / np.linalg.norm(truth)
+    means = errors.mean(axis=0)
+    assert np.all(means[1:] < 0.6 * means[:-1])
+    assert means[1] < 0.15
+    assert means[-1] < 1e-10
+
+
+@pytest.mark.parametrize("units", [1, 2, 3, 4, 7, 12, 60])
+@pytest.mark.parametrize("budget", [0, 1, 2, 3, 7, 20, 61, 130, 500])
+def test_plan_respects_the_budget_and_repeats_nothing(units, budget):
+    plan = plan_coalitions(units, budget, np.random.default_rng(budget))
+    rows = {row.tobytes() for row in plan.keeps}
+    assert len(rows) == len(plan.keeps) <= budget
+    assert {row.tobytes() for row in ~plan.keeps} == rows
+    assert all(0 < size < units for size in plan.keeps.sum(axis=1))
+    assert plan.exact == (budget >= 2**units - 2)
+    # Nothing that a pair could use is left over.
+    assert len(plan.keeps) >= min(budget - 1, 2**units - 2)
+    if len(plan.keeps):
+        assert plan.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("units", "budget"), [(5, 12), (6, 8), (6, 30)])
+def test_weights_are_unbiased_for_the_kernel(units, budget):
+    sums = Counter()
+    runs = 4000
+    for seed in range(runs):
+        plan = plan_coalitions(units, budget, np.random.default_rng(seed))
+        for row, weight in zip(plan.keeps.tolist(), plan.weights.tolist(), strict=True):
+            sums[tuple(row)] += weight / runs
+    kernel = {size: 1 / (comb(units, size) * size * (units - size)) for size in range(1, units)}
+    total = sum(comb(units, size) * kernel[size] for size in kernel)
+    assert len(sums) == 2**units - 2
+    for row, weight in sums.items():
+        expected = kernel[sum(row)] / total
+        assert weight == pytest.approx(expected, rel=0.2)
+    assert level_mass(units).sum() == pytest.approx(1)
+
+
+def test_outer_sizes_are_taken_whole():
+    plan = plan_coalitions(12, 254, np.random.default_rng(0))
+    sizes = Counter(plan.keeps.sum(axis=1).tolist())
+    assert sizes[1] == sizes[11] == 12
+    assert set(sizes) == set(range(1, 12))
+
+
+def test_solution_satisfies_the_optimality_conditions():
+    # The constrained regression by its Karush-Kuhn-Tucker system (Covert and Lee 2021).
+    rng = np.random.default_rng(4)
+    plan = plan_coalitions(9, 100, rng)
+    gains, total = rng.normal(size=len(plan.keeps)), 1.7
+    design = plan.keeps.astype(float)
+    gram = design.T @ (plan.weights[:, None] * design)
+    system = np.block([[gram, np.ones((9, 1))], [np.ones((1, 9)), np.zeros((1, 1))]])
+    expected = np.linalg.solve(system, np.append(design.T @ (plan.weights * gains), total))[:9]
+    phi, determined = solve_shapley(plan.keeps, plan.weights, gains, total)
+    np.testing.assert_allclose(phi, expected, atol=1e-10)
+    assert determined
+
+
+def test_too_few_samples_give_the_smallest_solution_and_say_so():
+    values = smooth_game(0, units=10)
+    problem = game_problem(values)
+    scores = KernelShap(samples=10).attribute(problem, generators(1))[0].numpy()
+    assert problem.ledger.evaluations == [10]
+    assert problem.ledger.notes == [{"solution": "minimum norm"}]
+    assert scores.sum() == pytest.approx(values[-1] - values[0], abs=1e-12)
+    # Literally: a basis of the solutions of the constraints, and the pseudo-inverse.
+    plan = plan_coalitions(10, 8, generators(1)[0])
+    gains = np.array([values[number(row)] - values[0] for row in plan.keeps])
+    basis = np.linalg.svd(np.ones((1, 10)))[2][1:].T
+    start = np.full(10, (values[-1] - values[0]) / 10)
+    root = np.sqrt(plan.weights)[:, None]
+    inner = np.linalg.pinv(root * plan.keeps @ basis) @ (root[:, 0] * (gains - plan.keeps @ start))
+    np.testing.assert_allclose(scores, start + basis @ inner, atol=1e-10)
+    ends_only = game_problem(values)
+    even = KernelShap(samples=2).attribute(ends_only, generators(1))[0]
+    assert even.tolist() == pytest.approx([(values[-1] - values[0]) / 10] * 10)
+    assert ends_only.ledger.evaluations == [2]
+
+
+def test_batch_does_not_matter():
+    texts = ["good film not bad fine um film . good terrible film", "bad film"]
+    together = KernelShap(samples=40).attribute(make_problem(Linear(), texts, of="probability"), generators(2))
+    alone = KernelShap(samples=40).attribute(make_problem(Linear(), texts[:1], of="probability"), generators(1))
+    assert torch.equal(together[0], alone[0])
+
+
+@pytest.mark.parametrize("samples", [1, 0, -5, True])
+def test_refuses_what_cannot_be(samples):
+    with pytest.raises(InputError, match="samples"):
+        KernelShap(samples=samples)

@@ -1,0 +1,78 @@
+"""The store of records loses nothing that was written."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from raison.core.errors import DataError
+from raison.data import RecordStore
+
+
+def test_what_is_appended_is_read(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "new" / "records.jsonl")
+    assert store.read().records == ()
+    store.append([{"a": 1}, {"a": "é\u2028\n"}])
+    store.append([])
+    store.append([{"a": 3}])
+    assert store.read().records == ({"a": 1}, {"a": "é\u2028\n"}, {"a": 3})
+    assert store.read().dropped == 0
+
+
+def test_each_append_is_one_write_that_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    write, fsync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda file, content: calls.append("write") or write(file, content))
+    monkeypatch.setattr(os, "fsync", lambda file: calls.append("fsync") or fsync(file))
+    RecordStore(tmp_path / "records.jsonl").append([{"a": 1}, {"a": 2}])
+    assert calls == ["write", "fsync"]
+
+
+def test_a_cut_last_line_is_dropped_and_nothing_is_glued_to_it(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "records.jsonl")
+    store.append([{"a": 1}, {"a": 2}])
+    store.path.write_bytes(store.path.read_bytes()[:-4])
+    assert store.read().records == ({"a": 1},)
+    assert store.read().dropped == 1
+    store.append([{"a": 3}])
+    assert store.read().records == ({"a": 1}, {"a": 3})
+
+
+@pytest.mark.parametrize("line", [b"nonsense\n", b"[1]\n", b"\xff\xfe\n"])
+def test_broken_lines_are_counted(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + line + b'{"a": 2}\n')
+    stored = RecordStore(path).read()
+    assert stored.records == ({"a": 1}, {"a": 2})
+    assert stored.dropped == 1
+
+
+@pytest.mark.parametrize(("code", "words"), [(errno.ENOSPC, "no space left"), (errno.EIO, "cannot write")])
+def test_a_full_disk_keeps_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, words: str
+) -> None:
+    store = RecordStore(tmp_path / "records.jsonl")
+    store.append([{"a": 1}])
+    write = os.write
+
+    def partly(file: int, content: bytes) -> int:
+        if len(content) < 20:
+            raise OSError(code, os.strerror(code))
+        return write(file, content[:10])
+
+    monkeypatch.setattr(os, "write", partly)
+    with pytest.raises(DataError, match=words):
+        store.append([{"text": "long enough to be cut"}])
+    monkeypatch.undo()
+    assert store.read().records == ({"a": 1},)
+    assert store.read().dropped == 0
+    store.append([{"a": 2}])
+    assert store.read().records == ({"a": 1}, {"a": 2})
+
+
+def test_numbers_that_json_lacks_are_refused(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "records.jsonl")
+    with pytest.raises(ValueError, match="JSON"):
+        store.append([{"a": float("nan")}])
+    assert not store.path.exists()
