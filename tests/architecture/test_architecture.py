@@ -32,6 +32,13 @@ def test_linters(command: list[str]) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+def test_generated_pages_are_fresh() -> None:
+    found = subprocess.run(
+        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+
+
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_stay_small(source: Path) -> None:
     text = source.read_text(encoding="utf-8")

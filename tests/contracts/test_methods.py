@@ -15,6 +15,7 @@ from raison.core.method import Method, Property
 from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from tests.contracts.conftest import TEXTS
+from tests.toys import Ignored, Linear, ToyModel
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
 
@@ -151,3 +152,26 @@ def test_reference_is_in_the_bibliography(method: Method) -> None:
 
     bibliography = Path(__file__).parents[2].joinpath("docs/references.bib").read_text(encoding="utf-8")
     assert f"{{{method.reference}," in bibliography
+
+
+def toy_scores(model: ToyModel, text: str, method: Method) -> dict[str, float]:
+    if not method.needs <= model.capabilities:
+        pytest.skip(f"the toy lacks {method.needs - model.capabilities}")
+    explanation = raison.explain(model, text, method, target=1, of="logit")
+    return {unit.text: score for unit, score in zip(explanation.units, explanation.scores, strict=True)}
+
+
+def test_a_unit_that_the_model_ignores_scores_zero(method: Method) -> None:
+    if Property.DUMMY not in method.properties:
+        pytest.skip("claims no dummy property")
+    found = toy_scores(Ignored(), "good um film bad", method)
+    assert found["um"] == pytest.approx(0, abs=1e-9)
+    assert max(abs(score) for score in found.values()) > 0.1
+
+
+def test_signed_methods_tell_for_from_against(method: Method) -> None:
+    if Property.SIGNED not in method.properties:
+        pytest.skip("claims no sign")
+    found = toy_scores(Linear(), "good um film bad not fine", method)
+    assert found["bad"] < 0 < found["good"]
+    assert found["not"] < 0 < found["fine"]
