@@ -43,7 +43,8 @@ def methods() -> str:
         for cls in [METHODS.get(name)]
     ]
     header = ["method", "what it gives", "needs", "properties", "passes per text", "settings", "reference"]
-    return f"# Methods\n\n{NOTE}n units, t tokens. References are keys of [references.bib](references.bib).\n\n{table(header, rows)}"
+    legend = "n units, t tokens. References are keys of [references.bib](references.bib)."
+    return f"# Methods\n\n{NOTE}{legend}\n\n{table(header, rows)}"
 
 
 def metrics() -> str:
