@@ -18,7 +18,7 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
-from raison.core.unit import Granularity, Text
+from raison.core.unit import Granularity, Text, check_unit
 from raison.methods import CATALOGUE
 from raison.progress import Advance, progress_bar
 
@@ -36,6 +36,9 @@ class Settings:
     removal: str | None = None
     seed: int = 0
     truncate: bool = False
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ def _explain_all(
     model: LanguageModel, texts: Sequence[Text], method: Method, settings: Settings, progress: bool | Advance
 ) -> list[Explanation]:
     """Texts of similar length go together: their batches need little padding."""
-    order = sorted(range(len(texts)), key=lambda i: len("".join(texts[i])))
+    order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
     found: dict[int, Explanation] = {}
     with progress_bar(f"{name_of(method)}", len(texts), progress) as advance:
         for start in range(0, len(order), BATCH):

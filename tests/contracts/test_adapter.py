@@ -154,6 +154,12 @@ def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> Non
         assert Capability.ATTENTION not in tiny.capabilities
 
 
+def test_a_frozen_model_is_explained_like_any_other(tiny: Classifier) -> None:
+    tiny.model.requires_grad_(False)
+    failed = {finding.capability for finding in selfcheck(tiny, TEXTS[0]) if not finding.passed}
+    assert not failed & tiny.capabilities
+
+
 def test_training_mode_and_hooks_are_restored(tiny: Classifier) -> None:
     tiny.model.train()
     first = dict(tiny.model.named_children())

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from raison.core.errors import InputError
 from raison.methods.attention_rollout import AttentionRollout
 from tests.toys import TEXTS, Linear, generators, make_problem
 
@@ -66,8 +65,3 @@ def test_padding_may_hold_anything():
         for model in (BrokenPadding(), Linear())
     )
     assert torch.equal(scores, plain)
-
-
-def test_refuses_what_cannot_be():
-    with pytest.raises(InputError, match="residual"):
-        AttentionRollout(residual="no")

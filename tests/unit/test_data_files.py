@@ -43,9 +43,10 @@ def test_csv_with_quotes_commas_and_a_line_break(tmp_path: Path) -> None:
 
 
 def test_headerless_csv_with_class_title_and_body(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.csv", '"3","Prices up","They rose."\n"1","War ends","It is over."\n' * 3)
-    assert load_file(path).rows[0] == Row("Prices up They rose.", 3, 1)
-    assert load_file(path, text="1", label=0).rows[1] == Row("War ends", 1, 2)
+    lines = [f'"{1 + n % 4}","Title {n} of the news","The body {n} of the news."\n' for n in range(12)]
+    path = write(tmp_path, "a.csv", "".join(lines))
+    assert load_file(path).rows[0] == Row("Title 0 of the news The body 0 of the news.", 1, 1)
+    assert load_file(path, text="1", label=0).rows[1] == Row("Title 1 of the news", 2, 2)
 
 
 def test_headerless_tsv_with_three_columns_needs_names(tmp_path: Path) -> None:
@@ -175,6 +176,8 @@ def test_missing_empty_and_unknown_files(tmp_path: Path) -> None:
         load_file(tmp_path / "trian.tsv")
     with pytest.raises(DataError, match="no rows"):
         load_file(tmp_path / "train.tsv")
+    with pytest.raises(DataError, match="no rows that can be used"):
+        load_file(write(tmp_path, "b.tsv", "text\tlabel\n"))
     with pytest.raises(DataError, match="known endings"):
         load_file(write(tmp_path, "a.docx", "x"))
 

@@ -8,6 +8,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import RecordStore
+from raison.data.records import write_whole
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -76,3 +77,19 @@ def test_numbers_that_json_lacks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         store.append([{"a": float("nan")}])
     assert not store.path.exists()
+
+
+def test_a_whole_file_replaces_the_old_one_or_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new" / "page.html"
+    write_whole(path, "old")
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(DataError, match="no space left"):
+        write_whole(path, "new")
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    write_whole(path, "new")
+    assert path.read_text() == "new"

@@ -35,8 +35,13 @@ def classifier(
     max_tokens: Annotated[int, typer.Option(min=4, help="Longer texts are cut.")] = 128,
     limit: Annotated[int | None, typer.Option(min=1, help="Train on so many rows, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the new weights, the rows and their order.")] = 0,
-    keep_best: Annotated[bool, typer.Option(help="End with the epoch that is best on the development data.")] = False,
-    skip_bad: Annotated[bool, typer.Option(help="Go on without the broken lines of the data.")] = False,
+    keep_best: Annotated[
+        bool, typer.Option("--keep-best", help="End with the epoch that is best on the development data.")
+    ] = False,
+    half: Annotated[
+        bool, typer.Option("--half", help="Train in bfloat16: faster where the processor knows it.")
+    ] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
 ) -> None:
     """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""
     # Only now: the help page must not wait for torch.
@@ -57,6 +62,7 @@ def classifier(
         limit=limit,
         seed=seed,
         keep_best=keep_best,
+        half=half,
     )
     card = train_classifier(base, Splits(*files), out, settings, _command_line(context))
     scores = ", ".join(f"{name} accuracy {value:.4f}" for name, value in card["accuracy"].items())

@@ -42,7 +42,10 @@ class Catalogue(Generic[T]):
         for setting in settings:
             if setting not in known:
                 raise UnknownNameError(f"setting of {name}", setting, known)
-        return cls(**settings)
+        try:
+            return cls(**settings)
+        except TypeError as error:
+            raise InputError(f"these settings of {name} do not fit: {settings} ({error}).") from None
 
 
 def class_name(name: str) -> str:

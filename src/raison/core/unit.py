@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from raison.core.errors import UnknownNameError
+
 Text = str | tuple[str, str]
 """What is explained: one text, or a pair such as premise and hypothesis."""
 
@@ -21,6 +23,12 @@ class Unit:
     end: int
     text: str
     segment: int = 0
+
+
+def check_unit(unit: str) -> None:
+    """UnknownNameError unless it is one of the three."""
+    if unit not in GRANULARITIES:
+        raise UnknownNameError("unit", unit, GRANULARITIES)
 
 
 def segments(text: Text) -> tuple[str, ...]:

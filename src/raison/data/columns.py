@@ -73,7 +73,9 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
 
 
 def _is_header(names: list[str], wanted: Wanted) -> bool:
-    asked = {name for column in _asked(wanted) if isinstance(column, str) for name in _parts(column)}
+    parts = {part for column in _asked(wanted) if isinstance(column, str) for part in _parts(column)}
+    # A number names a column's place: that a cell of the first line holds the same number means nothing.
+    asked = {part for part in parts if not part.isdigit()}
     known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
     # A line of data may be the single word "class"; two equal names or an empty one never make a header.
     distinct = len(set(names)) == len(names) and all(names)

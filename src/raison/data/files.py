@@ -83,6 +83,8 @@ def rows_from(
             broken.append(BrokenLine(record.number, reason))
         else:
             raise DataError(f"{source}, line {record.number}: {reason}. --skip-bad (skip_bad=True) goes on without it.")
+    if not rows:
+        raise DataError(f"{source} has no rows that can be used ({len(broken)} broken lines).")
     return _typed_labels(rows), tuple(broken)
 
 

@@ -39,10 +39,11 @@ def _download(name: str, split: str) -> "HubDataset":
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError:
         raise DataError(f"reading '{name}' from the Hub needs datasets: pip install 'raison[data]'.") from None
+    # The first base of the Hub's error is that of its HTTP client, which differs between its versions.
     path, _, configuration = name.partition(":")
     try:
         return datasets.load_dataset(path, configuration or None, split=split)
-    except (OSError, ValueError, HfHubHTTPError) as error:
+    except (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError) as error:
         raise DataError(
             f"cannot read the data set '{name}' (split {split}) from the Hub: {_first_line(error)}. Without a network, "
             f"download it elsewhere and give the file."

@@ -30,7 +30,7 @@ class Saliency(Method):
 
     reference: ClassVar[str] = "simonyan2014deep"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DUMMY})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
     passes: ClassVar[str] = "1 forward + 1 backward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

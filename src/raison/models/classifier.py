@@ -120,8 +120,12 @@ class Classifier(LanguageModel):
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         if self._pooling is None:
-            self._pooling = find_pooling(self.core, encoding, self.logits)
+            self._pooling = find_pooling(self.core, encoding.select([0]), self._grown_logits)
         return prediction_rows(self._pooling, encoding)
+
+    def _grown_logits(self, encoding: Encoding) -> Logits:
+        """Logits with a graph behind them even where every parameter is frozen."""
+        return self.logits(encoding, self.embed(encoding).requires_grad_())
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return batching.groups(encoding.lengths, self.budget.tokens)

@@ -7,8 +7,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
-from raison.core.errors import InputError, LoadError, TextTooLongError, UnknownNameError
-from raison.core.unit import GRANULARITIES, Granularity, Text, segments
+from raison.core.errors import InputError, LoadError, TextTooLongError
+from raison.core.unit import Granularity, Text, check_unit, segments
 from raison.text.units import find_units
 
 
@@ -28,8 +28,7 @@ class TextEncoder:
 
     def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
-        if unit not in GRANULARITIES:
-            raise UnknownNameError("unit", unit, GRANULARITIES)
+        check_unit(unit)
         if not texts:
             raise InputError("no text to explain: give at least one.")
         for number, text in enumerate(texts):

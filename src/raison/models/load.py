@@ -80,7 +80,7 @@ def _pretrained(name: str, placing: dict[str, object]) -> PreTrainedModel:
     config = _config(name)
     try:
         # A head that is missing from the checkpoint is drawn at random before it is refused.
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), zoo.quiet():
             model, info = AutoModelForSequenceClassification.from_pretrained(
                 name, config=config, use_safetensors=True, output_loading_info=True, **placing
             )

@@ -18,7 +18,7 @@ def find_pooling(model: PreTrainedModel, encoding: Encoding, logits: Callable[[E
     Costs one forward and one backward pass. Raises UnsupportedError where it is none of first, last or mean.
     """
     length = encoding.lengths[0]
-    used = _used_rows(model, encoding.select([0]), logits).tolist()
+    used = _used_rows(model, encoding, logits).tolist()
     if used == [0]:
         return "first"
     if used == [length - 1]:

@@ -56,7 +56,7 @@ BASES = (
         ),
         weights="model.safetensors",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        size=84_000_000,
+        size=83_506_384,
     ),
 )
 
@@ -230,13 +230,14 @@ def _last_error(log: Path) -> str:
 
 
 def _hub(base: Base, scratch: Path, progress: bool) -> Path:
-    import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 
+    # The first base is the error of the HTTP client, which differs between versions of huggingface_hub.
+    failures = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
     try:
         folder = snapshot_download(base.hub, allow_patterns=list(base.files), local_dir=scratch / "hub")
-    except (HfHubHTTPError, httpx.HTTPError, OSError, ValueError) as error:
+    except failures as error:
         raise _NotHereError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
     return Path(folder)
 

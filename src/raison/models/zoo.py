@@ -103,7 +103,7 @@ def fresh_classifier(
             label2id={label: index for index, label in numbered.items()},
         )
         with quiet(), _unchanged_random_state():
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             model = AutoModelForSequenceClassification.from_pretrained(
                 base_folder, config=config, use_safetensors=True, dtype=torch.float32
             )
@@ -116,7 +116,7 @@ def fresh_classifier(
 @contextmanager
 def _unchanged_random_state() -> Iterator[None]:
     # Building a head draws random numbers, which the caller's own sequence must not notice.
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         yield
 
 

@@ -26,23 +26,27 @@ class Outcome:
     accuracy: Mapping[str, float]
 
 
-def make_card(
-    base: Mapping[str, str],
-    labels: tuple[str, ...],
-    data: Mapping[str, Dataset],
-    settings: Mapping[str, Any],
-    outcome: Outcome,
-    command: str,
-) -> dict[str, Any]:
-    """The card as plain JSON values. `base` holds the base model's name and the sha256 of its weights."""
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a run started from. `base` holds the base model's name and the sha256 of its weights."""
+
+    base: Mapping[str, str]
+    labels: tuple[str, ...]
+    data: Mapping[str, Dataset]
+    settings: Mapping[str, Any]
+    command: str
+
+
+def make_card(setup: Setup, outcome: Outcome) -> dict[str, Any]:
+    """The card as plain JSON values."""
     return {
-        "base": base["name"],
-        "base_sha256": base["sha256"],
-        "labels": list(labels),
+        "base": setup.base["name"],
+        "base_sha256": setup.base["sha256"],
+        "labels": list(setup.labels),
         "data": {
-            name: {"name": split.name, "sha256": split.sha256, "rows": len(split)} for name, split in data.items()
+            name: {"name": split.name, "sha256": split.sha256, "rows": len(split)} for name, split in setup.data.items()
         },
-        "settings": dict(settings),
+        "settings": dict(setup.settings),
         "training": {
             "threads": torch.get_num_threads(),
             "rows": outcome.rows,
@@ -50,7 +54,7 @@ def make_card(
             "seconds": round(outcome.seconds),
         },
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
-        "command": command,
+        "command": setup.command,
         "accuracy": {name: round(value, 4) for name, value in outcome.accuracy.items()},
     }
 

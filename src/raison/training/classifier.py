@@ -16,7 +16,7 @@ from raison.core.errors import InputError
 from raison.data.dataset import Dataset, Row
 from raison.models import weights, zoo
 from raison.training.batches import TokenBatches, tokenize
-from raison.training.card import Outcome, make_card, write_card
+from raison.training.card import Outcome, Setup, make_card, write_card
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.trainer import History, TrainSettings, fit
 
@@ -31,7 +31,8 @@ class ClassifierSettings:
 
     `labels` names numeric labels in order; left empty, the classes are the training data's labels, sorted.
     `rank` is that of the adapters, on every linear layer; `dropout` theirs. `max_tokens` cuts longer texts.
-    `limit` takes so many training rows at random. `checkpoint_every` is in steps.
+    `limit` takes so many training rows at random. `checkpoint_every` is in steps. `half` computes the training passes
+    in bfloat16, which processors that know it do about 1.5 times as fast; accuracies are measured in float32.
     """
 
     labels: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class ClassifierSettings:
     limit: int | None = None
     seed: int = 0
     keep_best: bool = False
+    half: bool = False
     checkpoint_every: int = 200
     progress: bool = True
 
@@ -63,16 +65,28 @@ class Splits:
         return {name: split for name, split in splits.items() if split is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    base: str
+    data: Splits
+    labels: tuple[str, ...]
+    out: Path
+    settings: ClassifierSettings
+
+
 class _Logits(nn.Module):
     """The trainer's view of a classifier: inputs by name in, logits out."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, half: bool) -> None:
         super().__init__()
         self.model = model
+        self.half_precision = half
 
     def forward(self, inputs: dict[str, Tensor]) -> Tensor:
-        logits: Tensor = self.model(**inputs).logits
-        return logits
+        device = inputs["input_ids"].device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.half_precision):
+            logits: Tensor = self.model(**inputs).logits
+        return logits.float()
 
 
 def train_classifier(
@@ -86,18 +100,18 @@ def train_classifier(
     Raises InputError on labels or settings that cannot be used, LoadError if the base cannot be loaded.
     """
     started = time.monotonic()
-    labels = settings.labels or _labels_of(data.train)
+    job = _Job(base, data, settings.labels or _labels_of(data.train), out, settings)
     for split in data.named().values():
-        split.class_indices(labels)
+        split.class_indices(job.labels)
     folder = Path(base) if Path(base).is_dir() else weights.fetch(base, settings.progress)
-    learned = replace(data, train=replace(data.train, rows=_chosen(data.train.rows, settings)))
-    model, tokenizer = zoo.fresh_classifier(folder, labels, settings.seed)
+    rows = _chosen(data.train.rows, settings)
+    model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
     module = _adapted(model, settings)
-    losses = _fit(module, tokenizer, learned, labels, out / CHECKPOINT_FILE, settings).losses[-_LAST:]
-    _save_adapter(module.model, out, base)
-    measured = _saved_accuracy(folder, out, data, labels, settings)
-    outcome = Outcome(len(learned.train), sum(losses) / len(losses), time.monotonic() - started, measured)
-    card = make_card(_base(base), labels, data.named(), _noted(settings), outcome, command)
+    losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
+    _save_adapter(job, module.model)
+    measured = _saved_accuracy(job, folder)
+    outcome = Outcome(len(rows), sum(losses) / len(losses), time.monotonic() - started, measured)
+    card = make_card(Setup(_base(base), job.labels, data.named(), _noted(settings), command), outcome)
     write_card(out, card)
     (out / CHECKPOINT_FILE).unlink(missing_ok=True)
     return card
@@ -141,52 +155,51 @@ def _adapted(model: PreTrainedModel, settings: ClassifierSettings) -> _Logits:
         lora_dropout=settings.dropout,
         target_modules="all-linear",
     )
-    with zoo.quiet(), torch.random.fork_rng():
-        torch.manual_seed(settings.seed)
-        return _Logits(get_peft_model(model, config))
+    with zoo.quiet(), torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(settings.seed)
+        return _Logits(get_peft_model(model, config), settings.half)
 
 
-def _fit(
-    module: _Logits,
-    tokenizer: PreTrainedTokenizerBase,
-    data: Splits,
-    labels: tuple[str, ...],
-    checkpoint: Path,
-    settings: ClassifierSettings,
-) -> History:
-    dev = None if data.dev is None else _batches(tokenizer, data.dev, labels, settings)
+def _fit(job: _Job, rows: tuple[Row, ...], module: _Logits, tokenizer: PreTrainedTokenizerBase) -> History:
+    settings, train = job.settings, job.data.train
+    dev = None if job.data.dev is None else _batches(job, job.data.dev, tokenizer)
     plan = TrainSettings(
         epochs=settings.epochs,
         learning_rate=settings.learning_rate,
         seed=settings.seed,
         keep_best=settings.keep_best,
-        checkpoint=checkpoint,
+        checkpoint=job.out / CHECKPOINT_FILE,
         checkpoint_every=settings.checkpoint_every,
-        identity=f"{data.train.name} {data.train.sha256} {len(data.train)} rows, {labels}, rank {settings.rank}, "
-        f"dropout {settings.dropout}, batches of {settings.batch_size}, {settings.max_tokens} tokens",
+        identity=f"{job.base}, {train.name} {train.sha256} {len(rows)} rows, {job.labels}, rank {settings.rank}, "
+        f"dropout {settings.dropout}, batches of {settings.batch_size}, {settings.max_tokens} tokens, "
+        f"half {settings.half}",
         progress=settings.progress,
     )
     evaluator = None if dev is None else lambda trained: accuracy(trained.model, dev)
-    batches = _batches(tokenizer, data.train, labels, settings)
+    batches = _batches(job, replace(train, rows=rows), tokenizer)
     return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluator)
 
 
-def _batches(
-    tokenizer: PreTrainedTokenizerBase, data: Dataset, labels: tuple[str, ...], settings: ClassifierSettings
-) -> TokenBatches:
-    tokens = tokenize(tokenizer, data.texts, settings.max_tokens)
-    return TokenBatches(tokens, data.class_indices(labels), tokenizer, settings.batch_size, settings.seed)
+def _batches(job: _Job, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> TokenBatches:
+    tokens = tokenize(tokenizer, data.texts, job.settings.max_tokens)
+    labels = data.class_indices(job.labels)
+    return TokenBatches(tokens, labels, tokenizer, job.settings.batch_size, job.settings.seed)
 
 
-def _save_adapter(model: nn.Module, out: Path, base: str) -> None:
+def _save_adapter(job: _Job, model: nn.Module) -> None:
+    out = job.out
+    # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
+    (out / zoo.CARD).unlink(missing_ok=True)
     model.save_pretrained(out, safe_serialization=True)
     # Half precision halves what ships; the card's accuracies are measured on what is saved here.
     tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
     save_file(tensors, out / zoo.ADAPTER, metadata={"format": "pt"})
+    # safetensors makes files that only their owner may read; this one is meant to be passed on.
+    (out / zoo.ADAPTER).chmod(0o644)
     path = out / "adapter_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     # The folder of this machine would mean nothing elsewhere, and an unordered list would differ from run to run.
-    config["base_model_name_or_path"] = _base(base)["name"]
+    config["base_model_name_or_path"] = _base(job.base)["name"]
     config["target_modules"] = sorted(config["target_modules"])
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -198,12 +211,10 @@ def _base(base: str) -> dict[str, str]:
     return {"name": known.hub, "sha256": known.sha256}
 
 
-def _saved_accuracy(
-    folder: Path, out: Path, data: Splits, labels: tuple[str, ...], settings: ClassifierSettings
-) -> dict[str, float]:
-    model, tokenizer = zoo.assemble(folder, out, labels)
-    splits = {name: split for name, split in data.named().items() if name != "train"}
-    return {name: accuracy(model, _batches(tokenizer, split, labels, settings)) for name, split in splits.items()}
+def _saved_accuracy(job: _Job, folder: Path) -> dict[str, float]:
+    model, tokenizer = zoo.assemble(folder, job.out, job.labels)
+    splits = {name: split for name, split in job.data.named().items() if name != "train"}
+    return {name: accuracy(model, _batches(job, split, tokenizer)) for name, split in splits.items()}
 
 
 def _noted(settings: ClassifierSettings) -> dict[str, Any]:

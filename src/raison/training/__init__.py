@@ -1,0 +1,1 @@
+"""Training: a loop that knows no language model, its losses, and recipes that use them."""

