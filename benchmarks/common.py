@@ -47,8 +47,6 @@ def seconds(work: Callable[[], object]) -> float:
 def alternately(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Median seconds of each, taken in turn so that a drift of the machine's speed meets all alike."""
     times: dict[str, list[float]] = {name: [] for name in works}
-    for work in works.values():
-        work()
     for _ in range(rounds):
         for name, work in works.items():
             times[name].append(seconds(work))

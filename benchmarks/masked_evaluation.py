@@ -12,7 +12,7 @@ from common import minilm, mixed_texts, save, seconds
 from raison.models.classifier import Classifier
 
 TEXTS, KEEPS, ROUNDS = 64, 200, 3
-BATCH_SIZES = (8, 16, 32, 64, 96, 128, 192, 256)
+BATCH_SIZES = (16, 32, 64, 96, 128, 256)
 
 
 def best_forward(model: Classifier, length: int) -> tuple[int, float]:
@@ -20,7 +20,7 @@ def best_forward(model: Classifier, length: int) -> tuple[int, float]:
     best = (0, 0.0)
     for size in BATCH_SIZES:
         ids = torch.randint(1000, 20000, (size, length), generator=torch.Generator().manual_seed(size))
-        repeats = max(1, 20_000 // (size * length))
+        repeats = max(1, 6_000 // (size * length))
 
         def run(ids: torch.Tensor = ids, repeats: int = repeats) -> None:
             with torch.no_grad():

@@ -1,10 +1,11 @@
 """Options that several commands share, so that they read the same everywhere."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raison.core.target import TargetSpec
+if TYPE_CHECKING:
+    from raison.core.target import TargetSpec
 
 Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a classifier.")]
 Device = Annotated[str | None, typer.Option(help="Where to put the model, such as cpu or cuda.")]
@@ -32,7 +33,7 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many ro
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]
 
 
-def target_of(option: str | None) -> TargetSpec:
+def target_of(option: str | None) -> "TargetSpec":
     """A label, a class number, or a pair of these from the command line."""
     if option is None:
         return None

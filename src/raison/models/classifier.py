@@ -34,7 +34,7 @@ class Classifier(LanguageModel):
     the models' own search for the pad id fails on embeddings and on texts that contain it.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
@@ -196,7 +196,7 @@ class Classifier(LanguageModel):
         )
 
 
-def inner_model(model: PreTrainedModel) -> PreTrainedModel:
+def inner_model(model: nn.Module) -> PreTrainedModel:
     """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise."""
     if isinstance(model, PreTrainedModel):
         return model

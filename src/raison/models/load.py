@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
@@ -18,7 +19,7 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 
 
 def load(
-    model: str | Path | PreTrainedModel,
+    model: str | Path | nn.Module,
     tokenizer: Tokenizer | None = None,
     *,
     device: str | torch.device | None = None,
@@ -47,24 +48,25 @@ def load(
         raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
     if device is not None and device_map is not None:
         raise InputError("device and device_map exclude each other: give one of them.")
-    placing = {"dtype": _dtype(dtype), "device_map": device_map}
     name = str(model)
-    if name.startswith(zoo.PREFIX):
-        loaded, own = zoo.load_demo(name)
-    elif (Path(name) / zoo.CARD).is_file():
-        loaded, own = zoo.load_adapter(Path(name))
+    ready_made = name.startswith(zoo.PREFIX) or (Path(name) / zoo.CARD).is_file()
+    if ready_made and device_map is not None:
+        raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
+    placing = {"dtype": _dtype(dtype), "device_map": device_map}
+    if ready_made:
+        loaded, own = zoo.load_demo(name) if name.startswith(zoo.PREFIX) else zoo.load_adapter(Path(name))
     elif (Path(name) / "adapter_config.json").is_file():
         loaded, own = _foreign_adapter(Path(name), placing)
     else:
         loaded, own = _pretrained(name, placing), _tokenizer(name)
-    if dtype is not None:
-        loaded = loaded.to(dtype=_dtype(dtype))
+    if ready_made and isinstance(placing["dtype"], torch.dtype):
+        loaded = loaded.to(dtype=placing["dtype"])
     if device is not None:
         loaded = loaded.to(device)
     return Classifier(loaded.eval(), own, name)
 
 
-def _in_hand(model: PreTrainedModel, tokenizer: Tokenizer | None, placed: bool) -> LanguageModel:
+def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool) -> LanguageModel:
     if tokenizer is None:
         raise InputError("a model in hand needs its tokenizer: load(model, tokenizer).")
     if placed:

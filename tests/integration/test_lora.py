@@ -1,0 +1,62 @@
+"""Models with LoRA adapters: in hand, and from a folder."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from peft import LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
+
+import raison
+from raison.core import errors
+from tests.tiny import TINY
+
+TEXT = "the film is not a quiet pleasure"
+# peft asks transformers for an attribute that it is about to rename.
+pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
+
+
+def adapted(family: str, targets: list[str], head: str) -> tuple[PeftModel, object]:
+    model, tokenizer = TINY[family]()
+    config = LoraConfig(task_type="SEQ_CLS", r=2, target_modules=targets, modules_to_save=[head])
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        lora = get_peft_model(model, config)
+        for name, parameter in lora.named_parameters():
+            if "lora_B" in name:
+                torch.nn.init.normal_(parameter)
+    return lora.eval(), tokenizer
+
+
+@pytest.mark.parametrize(
+    ("family", "targets", "head"),
+    [("bert", ["query", "value"], "classifier"), ("llama", ["q_proj", "v_proj"], "score")],
+)
+def test_in_hand_and_from_a_folder(family: str, targets: list[str], head: str, tmp_path: Path) -> None:
+    lora, tokenizer = adapted(family, targets, head)
+    model = raison.load(lora, tokenizer)
+    assert model.model is lora
+    with torch.no_grad():
+        plain = lora(**tokenizer(TEXT, return_tensors="pt")).logits[0]
+        torch.testing.assert_close(model.logits(model.encode([TEXT]))[0], plain, atol=1e-5, rtol=1e-4)
+        with lora.disable_adapter():
+            bare = lora(**tokenizer(TEXT, return_tensors="pt")).logits[0]
+    assert not torch.allclose(bare, plain, atol=1e-2), "an adapter without effect would pass"
+    expected = raison.explain(model, TEXT, "integrated_gradients", of="logit", target=0)
+
+    base = TINY[family]()[0]
+    base.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    lora.peft_config["default"].base_model_name_or_path = str(tmp_path / "base")
+    lora.save_pretrained(tmp_path / "lora")
+    loaded = raison.load(tmp_path / "lora")
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.logits(loaded.encode([TEXT]))[0], plain, atol=1e-4, rtol=1e-3)
+    found = raison.explain(loaded, TEXT, "integrated_gradients", of="logit", target=0)
+    assert found.scores == pytest.approx(expected.scores, abs=1e-3)
+
+
+def test_prompt_tuning_is_refused_with_the_reason() -> None:
+    model, tokenizer = TINY["bert"]()
+    tuned = get_peft_model(model, PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2))
+    with pytest.raises(errors.UnsupportedError, match="virtual tokens stand for no text"):
+        raison.load(tuned, tokenizer)
