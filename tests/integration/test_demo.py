@@ -1,0 +1,83 @@
+"""The main job on the embedded demo models, with their real weights."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import raison
+from raison.models import zoo
+
+pytestmark = pytest.mark.demo
+
+REVIEWS = [
+    "a modest pleasure that accomplishes its goals with ease and confidence .",
+    "a tired , clumsy film with a lazy script and no charm at all .",
+    "the acting is wonderful , the story is moving and the ending is perfect .",
+    "i was bored by every scene and annoyed by the pointless ending .",
+    "an honest and funny portrait of a family that stays together .",
+    "it is badly written , badly acted and far too long .",
+]
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
+    demo = zoo.resolve(name)
+    assert sum(path.stat().st_size for path in demo.adapter_folder.iterdir()) < 3_000_000
+    assert demo.card["command"].startswith("raison train classifier")
+    assert demo.card["accuracy"]["test"] > 0.87
+    assert not any(part.startswith("/") for part in demo.card["command"].split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "label"),
+    [
+        ("demo/sst2", REVIEWS[0], "positive"),
+        ("demo/sst2", REVIEWS[1], "negative"),
+        ("demo/emotion", "i am so happy and grateful to be with my friends today", "joy"),
+        ("demo/ag_news", "The team won the championship after a late goal in the final match", "Sports"),
+    ],
+)
+def test_predictions(name: str, text: str, label: str) -> None:
+    explanation = raison.explain(raison.load(name), text, "random")
+    assert explanation.prediction == label
+
+
+def test_methods_beat_random_on_real_weights() -> None:
+    methods = ["integrated_gradients", "kernel_shap", "lime", "occlusion"]
+    table = raison.compare(raison.load("demo/sst2"), REVIEWS, methods, ["comprehensiveness"], progress=False)
+    random = table["random"]["comprehensiveness"].summary
+    for method in methods:
+        assert table[method]["comprehensiveness"].summary.low > random.high
+
+
+def test_integrated_gradients_converge_and_the_tap_reads_real_attention() -> None:
+    model = raison.load("demo/sst2")
+    gaps = [
+        abs(raison.explain(model, REVIEWS[0], f"integrated_gradients(steps={steps})").completeness_gap)
+        for steps in (4, 64)
+    ]
+    assert gaps[1] < min(0.01, gaps[0])
+    rollout = raison.explain(model, REVIEWS[0], "attention_rollout")
+    assert 0 < sum(rollout.scores) < 1
+
+
+def test_the_second_start_needs_no_network() -> None:
+    """Every way to the network leads nowhere; the first start of this process has filled the cache."""
+    raison.load("demo/sst2")
+    nowhere = "http://127.0.0.1:9"
+    environment = {
+        **os.environ,
+        "PIP_INDEX_URL": nowhere,
+        "PIP_NO_INDEX": "1",
+        "HTTP_PROXY": nowhere,
+        "HTTPS_PROXY": nowhere,
+        "HF_ENDPOINT": nowhere,
+        "PATH": str(Path(sys.executable).parent),
+    }
+    command = [sys.executable, "-c", "from raison.cli import main; main()", "explain", REVIEWS[0], "--json"]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(found.stdout)["target"] == "positive"
