@@ -69,7 +69,7 @@ class LanguageModel(ABC):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        """Logits of each text under each of its keeps, in single precision on the CPU, without gradients."""
+        """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients."""
 
     @abstractmethod
     def path_gradients(
@@ -82,7 +82,7 @@ class LanguageModel(ABC):
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         """For each text, sum over points p of weights[p] * d target / d embeddings at path(text, positions[p]).
 
-        Returns the sums (own tokens only, single precision, on the CPU) and the target's value at each point.
+        Returns the sums (own tokens only, at least single precision, on the CPU) and the target's value at each point.
         Costs one forward and one backward pass per text and point, in batches of bounded size.
         """
 

@@ -151,7 +151,7 @@ def _run(
         before = budget.tokens
         for rows, part in shrinking(budget, run, pending.pop(0)):
             if logits is None:
-                logits = torch.zeros(len(lengths), part.shape[1])
+                logits = part.new_zeros(len(lengths), part.shape[1])
             logits[rows] = part
         if budget.tokens < before:
             left = [row for group in pending for row in group]

@@ -78,7 +78,7 @@ class Classifier(LanguageModel):
         return self.forward(batch, embeds)
 
     def forward(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """One differentiable pass over one batch, in single precision out. Raises NonFiniteError."""
+        """One differentiable pass over one batch, in at least single precision out. Raises NonFiniteError."""
         with self.quiet(), self._embeddings(embeds):
             logits = self._run(batch)
             if self._single:
@@ -87,7 +87,7 @@ class Classifier(LanguageModel):
             finite = torch.isfinite(logits.detach()).all(-1)
             if not finite.all():
                 self._raise_nonfinite(batch, finite.logical_not().nonzero()[0, 0].item())
-        return logits.float()
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def removed(self, encoding: Encoding, removal: str) -> Encoding:
         check_removal(removal, self._replacements)

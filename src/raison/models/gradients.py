@@ -31,7 +31,7 @@ def path_gradients(
     lengths = encoding.lengths
     jobs = [(text, point) for text in range(len(encoding)) for point in range(len(positions))]
     sums: list[Tensor | None] = [None] * len(encoding)
-    values = torch.zeros(len(encoding), len(positions))
+    values = torch.zeros(len(encoding), len(positions), dtype=torch.float64)
 
     def run(rows: list[int]) -> tuple[Tensor, Tensor]:
         return _gradients(forward, encoding, [jobs[row] for row in rows], (path, positions), target)
@@ -69,4 +69,4 @@ def _gradients(
     with torch.enable_grad():
         scalars = target.rows(texts).scalar(forward(batch, embeds))
         (gradients,) = torch.autograd.grad(scalars.sum(), embeds)
-    return scalars.detach().float().cpu(), gradients.float().cpu()
+    return scalars.detach().cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()

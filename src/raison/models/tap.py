@@ -56,7 +56,7 @@ class Tap:
     output: dict[int, HeadStates] = field(default_factory=dict)
     """Per head, before the output projection."""
 
-    def __getitem__(self, step: Step) -> dict[int, Tensor]:
+    def __getitem__(self, step: str) -> dict[int, Tensor]:
         """The records of one step, by layer."""
         if step not in STEPS:
             raise UnknownNameError("step of attention", step, STEPS)
@@ -67,7 +67,7 @@ class Tap:
 @contextmanager
 def tap(
     model: nn.Module,
-    record: Collection[Step] = ("probabilities",),
+    record: Collection[str] = ("probabilities",),
     layers: Collection[int] | None = None,
     edit: Edit | None = None,
 ) -> Iterator[Tap]:
@@ -129,7 +129,7 @@ class _Opened:
     """A tap while its context is open: what to record, of which modules (id -> layer), and the edit."""
 
     records: Tap
-    steps: frozenset[Step]
+    steps: frozenset[str]
     numbers: dict[int, int]
     modules: frozenset[int]
     edit: Edit | None
