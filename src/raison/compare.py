@@ -66,12 +66,13 @@ def compare(
     settings = Settings(unit, target, of, removal, seed, truncate)
     chosen = _with_random([CATALOGUE.create(method) for method in methods])
     judges = create_metrics(metrics)
+    if not texts or isinstance(texts, str):
+        raise InputError("texts to compare on are a list of at least one text.")
+    # Before hours of work, and before a folder is touched: whatever cannot be done is refused now.
+    prepare(model, texts[:1], settings)
     for method in chosen:
         check(model, method)
-    if not texts:
-        raise InputError("no text to compare on: give at least one.")
-    # Before hours of work: whatever text cannot be read is refused now, by its number.
-    model.encode(texts, unit, truncate)
+    _check_texts(model, texts, settings)
     labels = [label_of(method) for method in chosen]
     header = _header(model, texts, labels, judges, settings)
     records = None if out is None else _open(Path(out), header)
@@ -87,6 +88,15 @@ def compare(
                 done.update(_parsed(lines))
             advance(len(numbers))
     return _table(header, labels, judges, done, data)
+
+
+def _check_texts(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> None:
+    """One at a time: a large data set's tokens need not be in memory together."""
+    for number, text in enumerate(texts, start=1):
+        try:
+            model.encode([text], settings.unit, settings.truncate)
+        except InputError as error:
+            raise type(error)(f"text {number} of {len(texts)}: {error}") from None
 
 
 def _with_random(methods: list[Method]) -> list[Method]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from raison._version import __version__
 from raison.core.encoding import Encoding
-from raison.core.errors import NonFiniteError, UnsupportedError
+from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel
@@ -95,6 +95,11 @@ def explain(
 
 def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
     """Tokenize, predict once and settle the target."""
+    if not isinstance(model, LanguageModel):
+        raise InputError(
+            f"the model is a {type(model).__name__}: make it ready first with raison.load(name) or "
+            "raison.load(model, tokenizer)."
+        )
     encoding = model.encode(texts, settings.unit, settings.truncate)
     removal = settings.removal if settings.removal is not None else model.removals[0]
     evaluations = Evaluations()

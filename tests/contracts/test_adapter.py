@@ -114,11 +114,11 @@ def test_gradients_agree_with_finite_differences(tiny: Classifier) -> None:
     one = torch.ones(1)
     (gradient,), _ = tiny.path_gradients(encoding, lambda _text, _at: embeds, one, one, target)
     direction = torch.randn(embeds.shape, generator=torch.Generator().manual_seed(1), dtype=embeds.dtype)
-    step = 1e-5
+    step = 1e-3
     with torch.no_grad():
         ahead, behind = (tiny.logits(encoding, embeds + sign * step * direction)[0, 1] for sign in (1, -1))
     slope = ((ahead.double() - behind.double()) / (2 * step)).item()
-    assert slope == pytest.approx((gradient * direction[0]).sum().item(), rel=1e-4, abs=1e-5)
+    assert slope == pytest.approx((gradient * direction[0]).sum().item(), rel=5e-3, abs=1e-3)
 
 
 def test_path_gradients_do_not_depend_on_the_batch(tiny: Classifier) -> None:

@@ -60,6 +60,24 @@ for method, said in {
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
 
 
+def test_a_model_that_was_not_loaded_or_a_single_text(model: Classifier, tmp_path: Path) -> None:
+    for wrong in (model.model, "demo/sst2"):
+        with pytest.raises(errors.InputError, match="raison.load"):
+            raison.explain(wrong, TEXT)
+    with pytest.raises(errors.InputError, match="list of at least one"):
+        raison.compare(model, TEXT)
+    for bad in ({"target": "positve"}, {"removal": "masks"}, {"of": "logits"}):
+        with pytest.raises(errors.InputError, match="Did you mean"):
+            raison.compare(model, [TEXT], ["occlusion"], out=tmp_path / "out", **bad)
+    assert not (tmp_path / "out").exists(), "a refused run must not occupy its folder"
+
+
+def test_a_class_of_a_method_is_as_good_as_its_name(model: Classifier) -> None:
+    assert (
+        raison.explain(model, TEXT, raison.methods.Occlusion).scores == raison.explain(model, TEXT, "occlusion").scores
+    )
+
+
 def test_empty_list(model: Classifier) -> None:
     assert raison.explain(model, []) == []
 

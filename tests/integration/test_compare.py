@@ -109,7 +109,7 @@ def test_mistakes_are_refused_before_anything_runs(model: Classifier, tmp_path: 
         raison.compare(model, TEXTS, ["oclusion"], out=tmp_path)
     with pytest.raises(InputError, match="Did you mean 'sufficiency'"):
         raison.compare(model, TEXTS, ["occlusion"], ["suficiency"], out=tmp_path)
-    with pytest.raises(TextTooLongError, match="text 51 has .* reads at most 128"):
+    with pytest.raises(TextTooLongError, match="text 51 of 51: the text has .* reads at most 128"):
         raison.compare(model, [*TEXTS, "good " * 200], ["occlusion"], out=tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -32,8 +32,10 @@ class Catalogue(Generic[T]):
         """Class name -> name, for every file of the folder."""
         return {class_name(name): name for name in self.names}
 
-    def create(self, spec: "str | T") -> T:
-        """An instance from a name, a call such as "kernel_shap(samples=512)", or an instance."""
+    def create(self, spec: "str | type[T] | T") -> T:
+        """An instance from a name, a call such as "kernel_shap(samples=512)", a class or an instance."""
+        if isinstance(spec, type):
+            return spec()
         if not isinstance(spec, str):
             return spec
         name, settings = _parse(spec, self._kind)

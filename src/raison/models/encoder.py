@@ -31,27 +31,28 @@ class TextEncoder:
         check_unit(unit)
         if not texts:
             raise InputError("no text to explain: give at least one.")
+        rows = []
         for number, text in enumerate(texts):
-            self._check_text(text, number, len(texts))
-        rows = [self._encode_one(text, number, unit, truncate) for number, text in enumerate(texts)]
+            where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+            self._check_text(text, where)
+            rows.append(self._encode_one(text, where, unit, truncate))
         return self._stack(tuple(texts), unit, rows)
 
-    def _check_text(self, text: Text, number: int, count: int) -> None:
-        where = "the text" if count == 1 else f"text {number + 1} of {count}"
+    def _check_text(self, text: Text, where: str) -> None:
         parts = segments(text) if isinstance(text, str | tuple) else ()
         if not parts or len(parts) > 2 or not all(isinstance(part, str) for part in parts):
             raise InputError(f"{where} is {text!r:.80}: a text is a string, or a pair of two strings.")
         if any(not part.strip() for part in parts):
             raise InputError(f"{where} is empty or blank: there is nothing to explain.")
 
-    def _encode_one(self, text: Text, number: int, unit: Granularity, truncate: bool) -> dict[str, object]:
+    def _encode_one(self, text: Text, where: str, unit: Granularity, truncate: bool) -> dict[str, object]:
         parts = segments(text)
         encoded = self._tokenizer(*parts, return_offsets_mapping=True, verbose=False, padding=False, truncation=False)
         length, removed = len(encoded["input_ids"]), 0
         if self.max_tokens is not None and length > self.max_tokens:
             if not truncate:
                 raise TextTooLongError(
-                    f"text {number + 1} has {length} tokens and the model reads at most {self.max_tokens}: "
+                    f"{where} has {length} tokens and the model reads at most {self.max_tokens}: "
                     "shorten it, or pass truncate=True (--truncate) to explain its beginning."
                 )
             encoded = self._tokenizer(
@@ -66,7 +67,7 @@ class TextEncoder:
         owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]
         units, unit_ids = find_units(text, encoded["offset_mapping"], owners, unit)
         if not units:
-            raise InputError(f"text {number + 1} has no token that could be explained: {text!r:.60}.")
+            raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
         return {
             "ids": encoded["input_ids"],
             "types": encoded.get("token_type_ids", [0] * len(owners)),
