@@ -59,7 +59,10 @@ def columns(results: Results) -> tuple[Column, ...]:
 def caption(results: Results) -> str:
     """What the numbers are and where they come from."""
     most = _most(rows_of(results))
-    reading = f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text."
+    reading = (
+        f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text. Time leaves out "
+        "texts that another method of the same run had evaluated before; evaluations do not."
+    )
     if not isinstance(results, Comparison):
         return reading
     return (
