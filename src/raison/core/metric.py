@@ -34,6 +34,8 @@ class Metric(ABC):
 
     reference: ClassVar[str]
     higher_is_better: ClassVar[bool]
+    ordered: ClassVar[bool] = True
+    """Depends on nothing but the order of the scores, so that a better order gives a better value."""
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         """The keeps that `measure` will ask for, by removal, so that all can be computed together."""

@@ -1,0 +1,30 @@
+"""Activation study: does the probability rise early when units are inserted from the top?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.explanation import Explanation
+from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
+from raison.numerics.curves import area, curve_keeps
+
+
+@dataclass(frozen=True)
+class ActivationAuc(Metric):
+    """Area below p(class) as units are inserted from the highest score down into a text that is all masked.
+
+    AUC = 1/n sum_{k=1..n} (p_{k-1} + p_k) / 2 with p_k = F_y(only the k top units), k = 0 included: the activation
+    study of Progressive Inference, 4.1, which prints no normalisation; here the axis is the share of units. In 0..1,
+    higher is better. Absent units are masked in place, as in the paper; with `removal` "delete" it is `insertion_auc`.
+    The class is the explained one; the paper explains the true class. Cost: n - 1 evaluations beside the full and the
+    empty text.
+    """
+
+    removal: str = IN_PLACE
+    reference: ClassVar[str] = "kariyappa2024progressive"
+    higher_is_better: ClassVar[bool] = True
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        return {self.removal: curve_keeps(explanation.order(), keep_top=True)}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        return area(evidence.probabilities(self.keeps(explanation)[self.removal], self.removal))

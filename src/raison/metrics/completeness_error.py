@@ -1,0 +1,32 @@
+"""Completeness error: do the scores add up to what all units together change?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric
+
+FLOOR = 1e-6
+"""The least difference that the relative error divides by."""
+
+
+@dataclass(frozen=True)
+class CompletenessError(Metric):
+    """|sum of the scores - (value of the full text - value with every unit removed)|.
+
+    |sum_i s_i - (v(x) - v(empty))|, the gap to the completeness axiom of Sundararajan et al. 2017, with the value
+    (probability, logit, ...) and the removal of the explanation itself; `relative` divides it by |v(x) - v(empty)|, or
+    by 1e-6 where that is smaller. At least 0, unbounded, lower is better. It looks at the sum, not at the order, and
+    unlike the other metrics it depends on the scale: compare explanations of one kind of value, by methods that claim
+    completeness. A method whose own baseline is not the removal is measured against the removal.
+    Cost: no evaluation.
+    """
+
+    relative: bool = False
+    reference: ClassVar[str] = "sundararajan2017axiomatic"
+    higher_is_better: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        gap = abs(explanation.completeness_gap)
+        return gap / max(abs(explanation.value_full - explanation.value_empty), FLOOR) if self.relative else gap

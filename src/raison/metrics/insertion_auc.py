@@ -1,0 +1,30 @@
+"""Insertion: does the probability rise early when the text is built up from its top units?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, KeepRows, Metric
+from raison.numerics.curves import area, curve_keeps
+
+
+@dataclass(frozen=True)
+class InsertionAuc(Metric):
+    """Area below p(class) as a text is built up from no unit, the highest score first.
+
+    AUC = 1/n sum_{k=1..n} (p_{k-1} + p_k) / 2 with p_k = F_y(only the k top units), k = 0 included: the insertion game
+    of RISE, one unit per step, normalised as in its code. In 0..1, higher is better. RISE inserts pixels into a blurred
+    image; here the other units are deleted and the text is short at first, which is all that sets this apart from
+    `activation_auc`. The class is the explained one; RISE takes the predicted one.
+    Cost: n - 1 evaluations beside the full and the empty text.
+    """
+
+    removal: str = "delete"
+    reference: ClassVar[str] = "petsiuk2018rise"
+    higher_is_better: ClassVar[bool] = True
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        return {self.removal: curve_keeps(explanation.order(), keep_top=True)}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        return area(evidence.probabilities(self.keeps(explanation)[self.removal], self.removal))

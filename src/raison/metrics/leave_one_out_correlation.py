@@ -1,0 +1,48 @@
+"""Leave-one-out correlation: do the scores rank units as removing each alone does?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import kendalltau
+
+from raison.core.explanation import Explanation
+from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
+
+DECIMALS = 6
+"""Values that agree to so many decimals of the largest one tie: what is left is rounding of the passes."""
+
+
+@dataclass(frozen=True)
+class LeaveOneOutCorrelation(Metric):
+    """Kendall's tau-b between the scores and the falls of p(class) when each unit alone is removed.
+
+    tau_b(scores, d) with d_i = F_y(x) - F_y(x without unit i), after Jain and Wallace 2019. In -1..1, higher is better;
+    0 where there is no order to compare: a single unit, equal scores or equal falls. They compare attention weights,
+    which have no sign, with the total variation distance of the outputs; here the fall is signed, as scores are. Each
+    unit is masked in place by default, whatever removal the explanation was made with; they delete it.
+    Cost: n evaluations beside the full text.
+    """
+
+    removal: str = IN_PLACE
+    reference: ClassVar[str] = "jain2019attention"
+    higher_is_better: ClassVar[bool] = True
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        units = len(explanation.units)
+        return {self.removal: np.concatenate([np.ones((1, units), dtype=bool), ~np.eye(units, dtype=bool)])}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        full, *without = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
+        scores, falls = _rounded(np.array(explanation.scores, dtype=float)), _rounded(full - np.array(without))
+        # Tau-b is 0/0 where one side has a single value.
+        if np.ptp(scores) == 0 or np.ptp(falls) == 0:
+            return 0.0
+        return float(kendalltau(scores, falls, variant="b").statistic)
+
+
+def _rounded(values: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
+    """Relative to the largest magnitude, so that ties do not depend on the scale."""
+    largest = np.abs(values).max()
+    return np.round(values / largest, DECIMALS) if largest > 0 else values
