@@ -15,11 +15,11 @@ def methods(json: options.Json = False) -> None:
     rows = [
         {
             "method": name,
+            "about": _summary(cls),
             "needs": sorted(cls.needs),
             "properties": sorted(cls.properties),
             "passes": cls.passes,
             "settings": _settings(cls),
-            "about": _summary(cls),
             "reference": cls.reference,
         }
         for name in CATALOGUE.names
@@ -35,9 +35,9 @@ def metrics(json: options.Json = False) -> None:
     rows = [
         {
             "metric": name,
+            "about": _summary(cls),
             "better": "higher" if cls.higher_is_better else "lower",
             "settings": _settings(cls),
-            "about": _summary(cls),
             "reference": cls.reference,
         }
         for name in CATALOGUE.names
@@ -59,14 +59,16 @@ def _print(rows: list[dict[str, object]], json: bool) -> None:
         typer.echo(json_module.dumps(rows, indent=1))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in rows[0]:
-        table.add_column(column, overflow="fold")
+    console = Console(highlight=False)
     for row in rows:
-        table.add_row(*(_cell(value) for value in row.values()))
-    Console().print(table, markup=False)
+        name, about, *facts = row
+        console.print(Text(str(row[name]), style="bold"))
+        console.print(Padding(Text(str(row[about])), (0, 0, 0, 2)))
+        shown = [f"{fact}: {_cell(row[fact])}" for fact in facts if _cell(row[fact])]
+        console.print(Padding(Text("; ".join(shown), style="dim"), (0, 0, 1, 2)))
 
 
 def _cell(value: object) -> str:

@@ -1,5 +1,6 @@
 """Data sets in local files: tsv, csv, txt, jsonl, parquet."""
 
+import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import DataError, UnknownNameError
+from raison.core.errors import DataError
 from raison.core.unit import Text
 from raison.data.columns import Column, Layout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Dataset, Label, Row
@@ -54,7 +55,9 @@ def load_file(
 def _check_path(path: Path) -> None:
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise DataError(f"{path} is not a file: {UnknownNameError('file', path.name, siblings)}")
+        close = difflib.get_close_matches(path.name, siblings, n=1)
+        hint = f" Did you mean '{path.with_name(close[0])}'?" if close else ""
+        raise DataError(f"{path} is not a file.{hint}")
     if path.suffix.lower() not in KINDS:
         raise DataError(f"cannot tell the format of {path} from its name; known endings: {', '.join(KINDS)}.")
 
