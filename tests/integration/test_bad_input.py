@@ -298,3 +298,18 @@ def test_doctor_methods_metrics_and_estimate(
     code, out, _ = run(monkeypatch, capsys, "estimate", "--model", folder, "--data", str(data), "--json")
     assert code == 0
     assert '"texts": 4' in out
+
+
+@pytest.mark.parametrize("placing", [{"device_map": "cpu"}, {"device": "cpu"}, {"dtype": torch.float32}])
+def test_placing_is_honoured(folder: str, model: Classifier, placing: dict) -> None:
+    loaded = raison.load(folder, **placing)
+    assert loaded.device.type == "cpu"
+    expected = raison.explain(model, TEXT, "occlusion").scores
+    assert raison.explain(loaded, TEXT, "occlusion").scores == pytest.approx(expected, abs=1e-6)
+
+
+def test_placing_that_excludes_itself(folder: str) -> None:
+    with pytest.raises(errors.InputError, match="exclude each other"):
+        raison.load(folder, device="cpu", device_map="cpu")
+    with pytest.raises(errors.InputError, match="unknown dtype 'float31'"):
+        raison.load(folder, dtype="float31")
