@@ -8,7 +8,7 @@ import torch
 from raison.core.model import Capability
 from raison.core.target import Target
 from raison.models.classifier import Classifier
-from raison.models.selfcheck import selfcheck
+from raison.models.selfcheck import Finding, selfcheck, supported
 from tests.contracts.conftest import TEXTS
 
 TOLERANCE = {"atol": 2e-5, "rtol": 1e-4}
@@ -147,17 +147,22 @@ def test_small_budget_gives_the_same(tiny: Classifier) -> None:
 
 
 def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> None:
-    failed = [finding for finding in selfcheck(tiny, TEXTS[0]) if not finding.passed]
-    lacking = {finding.capability for finding in failed}
-    assert not lacking & tiny.capabilities, failed
-    if tiny.core.config.is_encoder_decoder:
-        assert Capability.ATTENTION not in tiny.capabilities
+    findings = selfcheck(tiny, TEXTS[0])
+    assert all(finding.passed for finding in findings), findings
+    assert supported(tiny, findings) == tiny.capabilities
+    assert {finding.capability for finding in findings} - {None} == tiny.capabilities
+    assert (Capability.ATTENTION in tiny.capabilities) != tiny.core.config.is_encoder_decoder
+
+
+def test_a_failed_check_takes_its_capability_away(tiny: Classifier) -> None:
+    broken = Finding("gradients reach the embeddings", False, "none", Capability.EMBEDDINGS)
+    assert supported(tiny, [broken]) == tiny.capabilities - {Capability.EMBEDDINGS}
 
 
 def test_a_frozen_model_is_explained_like_any_other(tiny: Classifier) -> None:
     tiny.model.requires_grad_(False)
-    failed = {finding.capability for finding in selfcheck(tiny, TEXTS[0]) if not finding.passed}
-    assert not failed & tiny.capabilities
+    findings = selfcheck(tiny, TEXTS[0])
+    assert all(finding.passed for finding in findings), findings
 
 
 def test_training_mode_and_hooks_are_restored(tiny: Classifier) -> None:

@@ -23,7 +23,7 @@ def doctor(
 
     loaded = load(model, device=device, dtype=dtype)
     findings = selfcheck(loaded, text or TEXT)
-    able = supported(findings)
+    able = supported(loaded, findings)
     works = {name: sorted(CATALOGUE.get(name).needs - able) for name in CATALOGUE.names}
     facts = {
         "model": loaded.name,
