@@ -1,48 +1,91 @@
-"""Methods side by side on the same texts: explain and evaluate, always with a random row, resumable."""
+"""Methods side by side on the same texts, resumable."""
 
 import hashlib
 import json
+import platform
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from raison._version import __version__
-from raison.core.errors import DataError, InputError
+from raison.core.errors import InputError
 from raison.core.explanation import Explanation
-from raison.core.method import Method
-from raison.core.metric import Metric
+from raison.core.method import Method, Property
+from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.core.results import Comparison, Scores
+from raison.core.results import Comparison
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
-from raison.data.records import RecordStore, write_whole
-from raison.evaluate import DEFAULT_METRICS, create_metrics, measure, summarise
-from raison.explain import Settings, check, prepare, run
+from raison.evaluate import (
+    DEFAULT_METRICS,
+    Annotations,
+    AnyMetric,
+    check_metrics,
+    costs_of,
+    create_metrics,
+    info_of,
+    measure,
+    measure_groups,
+)
+from raison.explain import Batch, Settings, check, prepare, run, run_candidates
 from raison.methods import CATALOGUE
 from raison.progress import Advance, progress_bar
+from raison.runs.run import SCHEMA, Record, Run, open_run
+from raison.runs.table import comparison
+from raison.select import best_maps, check_selection
 
 DEFAULT_METHODS = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
 
 CHUNK = 16
 """Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
 
-Row = tuple[Explanation, list[float]]
+_LIBRARIES = ("torch", "transformers", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table: a method, under each of its seeds, its maps chosen by a metric or not."""
+
+    label: str
+    method: Method
+    seeds: tuple[int, ...]
+    chooser: Metric | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that decides the numbers."""
+
+    model: LanguageModel
+    texts: tuple[Text, ...]
+    rationales: Annotations
+    rows: tuple[Row, ...]
+    metrics: tuple[AnyMetric, ...]
+    settings: Settings
+    data: str
+
+    @property
+    def judges(self) -> list[Metric]:
+        """The metrics of single texts."""
+        return [metric for metric in self.metrics if isinstance(metric, Metric)]
 
 
 def compare(
     model: LanguageModel,
     texts: Sequence[Text],
     methods: Sequence[str | Method] = DEFAULT_METHODS,
-    metrics: Sequence[str | Metric] = DEFAULT_METRICS,
+    metrics: Sequence[str | AnyMetric] = DEFAULT_METRICS,
     *,
     unit: Granularity = "word",
     target: TargetSpec = None,
     of: str = "probability",
     removal: str | None = None,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     truncate: bool = False,
+    rationales: Annotations | None = None,
+    select: Sequence[str | Metric] = (),
     out: str | Path | None = None,
     data: str = "texts",
     progress: bool | Advance = True,
@@ -53,6 +96,11 @@ def compare(
     methods and metrics together.
 
     Args:
+        target: as in `explain`; a list names each text's class, such as its true one.
+        seed: of random methods; several seeds run these methods once with each, and average.
+        rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
+        select: metrics that choose each text's map among those a method offers. Every method that offers several gets
+            one more row per metric, and so does `random` with as many draws: the control for choosing.
         out: a folder that keeps every explanation and score; a run that was interrupted goes on from there, and gives
             the same table as one that was not. It must be empty, or hold the same run.
         data: what the texts are called in the table.
@@ -63,125 +111,138 @@ def compare(
         InputError, UnknownNameError, UnsupportedError: before anything runs.
         DataError: a folder that holds another run, or no space left (what was written stays usable).
     """
-    settings = Settings(unit, target, of, removal, seed, truncate)
-    chosen = _with_random([CATALOGUE.create(method) for method in methods])
-    judges = create_metrics(metrics)
+    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
     if not texts or isinstance(texts, str):
         raise InputError("texts to compare on are a list of at least one text.")
-    # Before hours of work, and before a folder is touched: whatever cannot be done is refused now.
-    prepare(model, texts[:1], settings)
-    for method in chosen:
-        check(model, method)
-    _check_texts(model, texts, settings)
-    labels = [label_of(method) for method in chosen]
-    header = _header(model, texts, labels, judges, settings)
-    records = None if out is None else _open(Path(out), header)
-    done = {} if records is None else _parsed(records.read().records)
-    with progress_bar("compare", len(texts), progress) as advance:
-        for start in range(0, len(texts), CHUNK):
-            numbers = range(start, min(start + CHUNK, len(texts)))
-            if not all((label, number) in done for label in labels for number in numbers):
-                rows = _chunk(model, [texts[i] for i in numbers], chosen, judges, settings)
-                lines = _lines(labels, numbers, rows)
-                if records is not None:
-                    records.append(lines)
-                done.update(_parsed(lines))
-            advance(len(numbers))
-    return _table(header, labels, judges, done, data)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError("seed is a number, or a list of different ones.")
+    settings = Settings(unit, target, of, removal, seeds[0], truncate)
+    choosers = create_metrics(select)
+    rows = plan_rows([CATALOGUE.create(method) for method in methods], choosers, seeds)
+    chosen = tuple(create_metrics(metrics))
+    marks = () if rationales is None else tuple(tuple(one) for one in rationales)
+    plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
+    check_plan(plan, choosers)
+    found = open_run(header_of(plan), None if out is None else Path(out))
+    execute(plan, found, progress)
+    return comparison(found)
 
 
-def _check_texts(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> None:
-    """One at a time: a large data set's tokens need not be in memory together."""
-    for number, text in enumerate(texts, start=1):
-        try:
-            model.encode([text], settings.unit, settings.truncate)
-        except InputError as error:
-            raise type(error)(f"text {number} of {len(texts)}: {error}") from None
-
-
-def _with_random(methods: list[Method]) -> list[Method]:
+def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
+    """The table's rows: the methods, random if it is missing, and what each metric selects, with its controls."""
     random = CATALOGUE.create("random")
-    found = methods if random in methods else [*methods, random]
-    labels = [label_of(method) for method in found]
+    plain = methods if random in methods else [*methods, random]
+    labels = [label_of(method) for method in plain]
     for label in labels:
         if labels.count(label) > 1:
             raise InputError(f"the method {label} is named twice.")
-    return found
+    rows = [Row(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
+    check_selection(choosers, plain)
+    offering = [method for method in plain if method.maps > 1]
+    controls = [CATALOGUE.create(f"random(draws={method.maps})") for method in offering]
+    for metric in choosers:
+        for method in dict.fromkeys([*offering, *controls]):
+            label = f"{label_of(method)} by {label_of(metric)}"
+            rows.append(Row(label, method, _seeds_of(method, seeds), metric))  # type: ignore[arg-type]
+    return tuple(rows)
 
 
-def _chunk(
-    model: LanguageModel, texts: list[Text], methods: list[Method], metrics: list[Metric], settings: Settings
-) -> list[list[Row]]:
-    batch = prepare(model, texts, settings)
-    explanations = [run(batch, method) for method in methods]
-    flat = [explanation for of_method in explanations for explanation in of_method]
-    scores = measure(batch, flat, metrics)
-    return [
-        list(zip(of_method, scores[i * len(texts) : (i + 1) * len(texts)], strict=True))
-        for i, of_method in enumerate(explanations)
-    ]
+def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> None:
+    """Before hours of work, and before a folder is touched: whatever cannot be done is refused now."""
+    prepare(plan.model, plan.texts[:1], _settings(plan, range(1)))
+    if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
+        raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
+    for method in dict.fromkeys(row.method for row in plan.rows):
+        check(plan.model, method)
+    has_rationales = bool(plan.rationales)
+    check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
+    if has_rationales and len(plan.rationales) != len(plan.texts):
+        raise InputError(f"{len(plan.texts)} texts but rationales of {len(plan.rationales)}: give one entry per text.")
+    for number, text in enumerate(plan.texts, start=1):
+        # One at a time: a large data set's tokens need not be in memory together.
+        try:
+            plan.model.encode([text], plan.settings.unit, plan.settings.truncate)
+        except InputError as error:
+            raise type(error)(f"text {number} of {len(plan.texts)}: {error}") from None
 
 
-def _header(
-    model: LanguageModel, texts: Sequence[Text], labels: list[str], metrics: list[Metric], settings: Settings
-) -> dict[str, object]:
+def execute(plan: Plan, found: Run, progress: bool | Advance = True) -> None:
+    """Do what the run lacks, a chunk of texts at a time, then the metrics that judge all texts together."""
+    with progress_bar("compare", len(plan.texts), progress) as advance:
+        for start in range(0, len(plan.texts), CHUNK):
+            numbers = range(start, min(start + CHUNK, len(plan.texts)))
+            keys = [(row.label, seed, number) for row in plan.rows for seed in row.seeds for number in numbers]
+            if not all(key in found.records for key in keys):
+                found.add(_chunk(plan, numbers))
+            advance(len(numbers))
+    grouped = [metric for metric in plan.metrics if isinstance(metric, GroupMetric)]
+    jobs = [(row.label, seed, metric) for metric in grouped for row in plan.rows for seed in row.seeds]
+    with progress_bar("metrics of all texts", len(jobs), progress if isinstance(progress, bool) else False) as advance:
+        for label, seed, metric in jobs:
+            if (label, seed, label_of(metric)) not in found.groups:
+                values = measure_groups(plan.model, found.explanations(label, seed), metric)
+                found.add_groups(label, seed, label_of(metric), values)
+            advance(1)
+
+
+def header_of(plan: Plan) -> dict[str, object]:
     """What makes two runs the same run."""
-    return {
+    texts = json.dumps([list(plan.texts), _spans(plan)], ensure_ascii=False)
+    header = {
+        "schema": SCHEMA,
         "raison": __version__,
-        "model": model.name,
-        "texts": len(texts),
-        "texts_sha256": hashlib.sha256(json.dumps(list(texts), ensure_ascii=False).encode()).hexdigest(),
-        "methods": labels,
-        "metrics": [label_of(metric) for metric in metrics],
-        "settings": json.loads(json.dumps(asdict(settings))),
+        "model": plan.model.name,
+        "data": plan.data,
+        "texts": len(plan.texts),
+        "texts_sha256": hashlib.sha256(texts.encode()).hexdigest(),
+        "rows": [
+            {
+                "label": row.label,
+                "method": label_of(row.method),
+                "seeds": row.seeds,
+                "selected_by": None if row.chooser is None else label_of(row.chooser),
+            }
+            for row in plan.rows
+        ],
+        "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
+        "settings": asdict(plan.settings),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
     }
+    # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
+    return dict(json.loads(json.dumps(header)))
 
 
-def _open(folder: Path, header: dict[str, object]) -> RecordStore:
-    """The folder's records; refuses a folder that holds another run."""
-    path = folder / "run.json"
-    if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
-        differing = sorted(key for key in header.keys() | known.keys() if header.get(key) != known.get(key))
-        if differing:
-            raise DataError(
-                f"{folder} holds another run (it differs in {', '.join(differing)}): choose another folder for --out, "
-                "or delete this one."
-            )
-    else:
-        write_whole(path, json.dumps(header, ensure_ascii=False, indent=1) + "\n")
-    return RecordStore(folder / "records.jsonl")
+def _spans(plan: Plan) -> list[list[list[tuple[int, int, int]]]]:
+    return [[[(s.start, s.end, s.segment) for s in one] for one in marks] for marks in plan.rationales]
 
 
-def _lines(labels: list[str], numbers: Sequence[int], rows: list[list[Row]]) -> list[dict[str, object]]:
+def _settings(plan: Plan, numbers: Sequence[int]) -> Settings:
+    """The settings for some of the texts."""
+    target = plan.settings.target
+    return replace(plan.settings, target=[target[i] for i in numbers]) if isinstance(target, list) else plan.settings
+
+
+def _seeds_of(method: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """A method that draws nothing gives the same under every seed."""
+    return seeds if Property.RANDOM in method.properties else seeds[:1]
+
+
+def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:
+    """All rows on some texts; explanations of all rows are judged together."""
+    batch = prepare(plan.model, [plan.texts[number] for number in numbers], _settings(plan, numbers))
+    marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
+    jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
+    explanations = [e for row, seed in jobs for e in _explain(batch, row, seed, marks)]
+    scores = measure(batch, explanations, plan.judges, marks)
+    keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
     return [
-        {"method": label, "text": number, "explanation": explanation.to_dict(), "scores": scores}
-        for label, of_method in zip(labels, rows, strict=True)
-        for number, (explanation, scores) in zip(numbers, of_method, strict=True)
+        (Record(*key, tuple(values), costs_of(e), e.target, e.prediction, len(e.units)), e)
+        for key, e, values in zip(keys, explanations, scores, strict=True)
     ]
 
 
-def _parsed(lines: Sequence[dict[str, Any]]) -> dict[tuple[str, int], Row]:
-    return {
-        (line["method"], line["text"]): (Explanation.from_dict(line["explanation"]), line["scores"]) for line in lines
-    }
-
-
-def _table(
-    header: dict[str, Any], labels: list[str], metrics: list[Metric], done: dict[tuple[str, int], Row], data: str
-) -> Comparison:
-    rows: list[Scores] = []
-    for label in labels:
-        found = [done[label, number] for number in range(header["texts"])]
-        rows.append(summarise(label, [row[0] for row in found], metrics, [row[1] for row in found]))
-    settings = header["settings"]
-    return Comparison(
-        rows=tuple(rows),
-        model=header["model"],
-        data=data,
-        texts=header["texts"],
-        unit=settings["unit"],
-        of=settings["of"],
-        seed=settings["seed"],
-        settings=settings,
-    )
+def _explain(batch: Batch, row: Row, seed: int, marks: Annotations) -> list[Explanation]:
+    seeded = replace(batch, settings=replace(batch.settings, seed=seed))
+    if row.chooser is None:
+        return run(seeded, row.method)
+    return best_maps(seeded, run_candidates(seeded, row.method), row.chooser, marks)

@@ -1,23 +1,20 @@
-"""The only caller of metrics: all keeps of all metrics in one go, then one number per text, then means."""
+"""The only caller of metrics: all that they ask for in one go, then one number per text, then means."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-import numpy as np
-import torch
-
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.metric import IN_PLACE, KeepRows, Metric
-from raison.core.model import LanguageModel
-from raison.core.problem import Ledger, Problem
+from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.model import Capability, LanguageModel
+from raison.core.rationale import Rationale
 from raison.core.registry import label_of
-from raison.core.results import MetricScores, Scores, Summary
-from raison.core.target import Target
+from raison.core.results import Scores
+from raison.evidence import TextEvidence, TextsEvidence, prefetch
 from raison.explain import BATCH, Batch, Settings, prepare
 from raison.metrics import CATALOGUE
-from raison.numerics.bootstrap import mean_interval
 from raison.progress import Advance, progress_bar
+from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
 
 DEFAULT_METRICS = (
     "comprehensiveness",
@@ -27,12 +24,17 @@ DEFAULT_METRICS = (
     "log_odds",
 )
 
+AnyMetric = Metric | GroupMetric
+Annotations = Sequence[Sequence[Rationale]]
+"""Per text, one rationale per annotator."""
+
 
 def evaluate(
     model: LanguageModel,
     explanations: Explanation | Sequence[Explanation],
-    metrics: Sequence[str | Metric] = DEFAULT_METRICS,
+    metrics: Sequence[str | AnyMetric] = DEFAULT_METRICS,
     *,
+    rationales: Annotations | None = None,
     progress: bool | Advance = True,
 ) -> Scores:
     """Judge the explanations of one method.
@@ -41,6 +43,8 @@ def evaluate(
         model: the model that was explained.
         explanations: of one method with one setting, all at the same unit.
         metrics: names, calls such as "comprehensiveness(share=0.1)" or instances.
+        rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
+            the metrics that need them; as a Dataset's `rationales`.
         progress: a progress bar on stderr, or a function that is told of finished texts.
 
     Returns:
@@ -48,103 +52,101 @@ def evaluate(
 
     Raises:
         InputError: explanations of several methods or units, or whose units the model's tokenizer does not find.
+        UnsupportedError: metrics that need what the model or the data lacks, with all reasons.
     """
     given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     chosen = create_metrics(metrics)
     label = _one_method(given)
-    rows: list[list[float]] = []
+    check_metrics(model, chosen, has_rationales=rationales is not None, texts=len(given))
+    marks = [()] * len(given) if rationales is None else [tuple(one) for one in rationales]
+    if len(marks) != len(given):
+        raise InputError(f"{len(given)} explanations but rationales of {len(marks)} texts: give one entry per text.")
+    of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
+    rows: list[list[Value]] = []
     with progress_bar("metrics", len(given), progress) as advance:
         for start in range(0, len(given), BATCH):
-            part = given[start : start + BATCH]
-            rows += measure(_batch_of(model, part), part, chosen)
-            advance(len(part))
-    return summarise(label, given, chosen, rows)
+            part = slice(start, start + BATCH)
+            rows += measure(_batch_of(model, given[part]), given[part], of_texts, marks[part])
+            advance(len(given[part]))
+    columns = {metric: [row[i] for row in rows] for i, metric in enumerate(of_texts)}
+    for metric in chosen:
+        if isinstance(metric, GroupMetric):
+            columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]
+    scores = [metric_scores(info_of(metric), [columns[metric]]) for metric in chosen]
+    return method_scores(label, scores, [costs_of(e) for e in given])
 
 
-def create_metrics(metrics: Sequence[str | Metric]) -> list[Metric]:
+def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:
     """Instances of the named metrics. Raises UnknownNameError, InputError."""
     if isinstance(metrics, str):
         raise InputError(f"metrics is a list of names; write metrics=['{metrics}'].")
     return [CATALOGUE.create(metric) for metric in metrics]
 
 
-def measure(batch: Batch, explanations: Sequence[Explanation], metrics: Sequence[Metric]) -> list[list[float]]:
+def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int) -> None:
+    """UnsupportedError, with every reason, unless the model and the data have what the metrics need."""
+    given = {
+        Need.RATIONALES: has_rationales,
+        Need.EMBEDDINGS: Capability.EMBEDDINGS in model.capabilities,
+        Need.SEVERAL_TEXTS: texts > 1,
+    }
+    reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there))
+    if reasons:
+        raise UnsupportedError(f"cannot measure this on {model.name}", reasons)
+
+
+LACKS = {
+    Need.RATIONALES: "rationales, which the data does not have",
+    Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
+    Need.SEVERAL_TEXTS: "more than one text",
+}
+
+
+def missing_needs(metrics: Sequence[AnyMetric], given: frozenset[Need]) -> list[str]:
+    """One reason per metric and need that is not given."""
+    return [f"{label_of(metric)} needs {LACKS[need]}" for metric in metrics for need in sorted(metric.needs - given)]
+
+
+def measure(
+    batch: Batch,
+    explanations: Sequence[Explanation],
+    metrics: Sequence[Metric],
+    rationales: Annotations = (),
+) -> list[list[Value]]:
     """Every metric of explanation i, which is one of the batch's text i modulo the batch's length.
 
     Explanations of several methods follow each other, so that keeps which they share are evaluated once.
     """
     texts = len(batch.encoding)
-    evidence = [_TextEvidence(batch, i % texts, explanation) for i, explanation in enumerate(explanations)]
-    _prefetch(batch, evidence, metrics)
+    marks = [tuple(one) for one in rationales] or [()] * texts
+    first = TextEvidence(batch, 0, explanations[0])
+    evidence = [
+        replace(first, text=i % texts, explanation=explanation, marked=marks[i % texts], number=i)
+        for i, explanation in enumerate(explanations)
+    ]
+    prefetch(evidence, metrics)
     return [[metric.measure(found.explanation, found) for metric in metrics] for found in evidence]
 
 
-def summarise(
-    label: str, explanations: Sequence[Explanation], metrics: Sequence[Metric], rows: Sequence[Sequence[float]]
-) -> Scores:
-    """Means and intervals; `rows` has one list per explanation, in the order of the metrics."""
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(metrics)
-    return Scores(
-        method=label,
-        metrics=tuple(
-            MetricScores(label_of(metric), metric.higher_is_better, tuple(column), summary(column))
-            for metric, column in zip(metrics, columns, strict=True)
-        ),
-        evaluations=summary([float(e.evaluations) for e in explanations]),
-        gradients=summary([float(e.gradients) for e in explanations]),
-        seconds=summary([e.seconds for e in explanations]),
-    )
+def measure_groups(
+    model: LanguageModel, explanations: Sequence[Explanation], metric: GroupMetric
+) -> list[tuple[float, ...]]:
+    """The values of each group of the explanations of one method."""
+    size = metric.size or len(explanations)
+    groups = [explanations[start : start + size] for start in range(0, len(explanations), size)]
+    return [tuple(metric.measure(group, TextsEvidence(_batch_of(model, group)))) for group in groups]
 
 
-def summary(values: Sequence[float]) -> Summary:
-    """Mean with its 95 % bootstrap interval."""
-    return Summary(*mean_interval(values), len(values))
+def info_of(metric: AnyMetric) -> MetricInfo:
+    """What a record says of a metric."""
+    grouped = isinstance(metric, GroupMetric)
+    pool = "mean" if isinstance(metric, GroupMetric) else metric.pool
+    return MetricInfo(label_of(metric), metric.higher_is_better, pool, grouped)
 
 
-@dataclass(frozen=True, slots=True)
-class _TextEvidence:
-    """core.metric.Evidence for one explanation of one text of a batch."""
-
-    batch: Batch
-    text: int
-    explanation: Explanation
-
-    def probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
-        kind = self.resolve(removal)
-        cache = self.batch.evaluations
-        keys = [cache.key(self.text, kind, row.tobytes()) for row in keeps]
-        if any(key not in cache.logits for key in keys):
-            _compute(self.batch, kind, {self.text: [keeps]})
-        logits = torch.stack([cache.logits[key] for key in keys]).double()
-        target = Target(self._classes(len(keeps)), None, "probability", self.batch.model.multi_label)
-        return target.scalar(logits).numpy()
-
-    def resolve(self, removal: str) -> str:
-        """The model's own name of a removal."""
-        return self.batch.model.removals[0] if removal == IN_PLACE else removal
-
-    def _classes(self, count: int) -> torch.Tensor:
-        return torch.full((count,), self.batch.model.classes.index(self.explanation.target), dtype=torch.long)
-
-
-def _prefetch(batch: Batch, evidence: Sequence[_TextEvidence], metrics: Sequence[Metric]) -> None:
-    wanted: dict[str, dict[int, list[KeepRows]]] = {}
-    for found in evidence:
-        for metric in metrics:
-            for removal, keeps in metric.keeps(found.explanation).items():
-                wanted.setdefault(found.resolve(removal), {}).setdefault(found.text, []).append(keeps)
-    for removal, keeps_of in wanted.items():
-        _compute(batch, removal, keeps_of)
-
-
-def _compute(batch: Batch, removal: str, keeps_of: dict[int, list[KeepRows]]) -> None:
-    """Fill the shared evaluations."""
-    keeps = [
-        torch.from_numpy(np.concatenate(keeps_of[text])) if text in keeps_of else torch.ones(0, units, dtype=torch.bool)
-        for text, units in enumerate(batch.encoding.unit_counts)
-    ]
-    ledger = Ledger.empty(len(batch.encoding))
-    Problem(batch.model, batch.encoding, batch.target, removal, ledger, batch.evaluations).values(keeps)
+def costs_of(explanation: Explanation) -> Costs:
+    """What an explanation took."""
+    return Costs(explanation.evaluations, explanation.gradients, explanation.seconds)
 
 
 def _one_method(explanations: Sequence[Explanation]) -> str:

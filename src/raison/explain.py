@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, Shift
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
@@ -114,16 +114,39 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
 
 def run(batch: Batch, method: Method) -> list[Explanation]:
     """One method on one batch of texts."""
-    check(batch.model, method)
-    problem = _problem(batch)
-    started = time.perf_counter()
-    scores = method.attribute(problem, _rngs(batch, method))
+    problem, started = _start(batch, method)
+    scores = unit_scores(batch, method, method.attribute(problem, _rngs(batch, method)))
     seconds = (time.perf_counter() - started) / len(batch.encoding)
+    return _explanations(batch, method, scores, problem.ledger, seconds)
+
+
+def run_candidates(batch: Batch, method: Method) -> list[list[Explanation]]:
+    """Every map that the method offers: one list of explanations of all texts per map.
+
+    Each explanation states the cost of all maps together, for that is what a choice among them takes.
+    """
+    problem, started = _start(batch, method)
+    maps = [unit_scores(batch, method, scores) for scores in method.candidates(problem, _rngs(batch, method))]
+    seconds = (time.perf_counter() - started) / len(batch.encoding)
+    return [_explanations(batch, method, scores, problem.ledger, seconds) for scores in maps]
+
+
+def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarray]:
+    """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
+    with batch.model.shifted(shift):
+        # What was evaluated before belongs to the model as it was.
+        problem = _problem(replace(batch, evaluations=Evaluations()))
+        scores = unit_scores(batch, method, method.attribute(problem, _rngs(batch, method)))
+    return [scores[text, :count].numpy() for text, count in enumerate(batch.encoding.unit_counts)]
+
+
+def unit_scores(batch: Batch, method: Method, scores: Tensor) -> Tensor:
+    """What a method returned as (batch, units) in double precision. Raises NonFiniteError."""
     if Property.TOKENWISE in method.properties:
         scores = batch.encoding.sum_to_units(scores.detach())
     scores = scores.detach().double().cpu()
     _check_scores(scores, batch, method)
-    return _explanations(batch, method, scores, problem.ledger, seconds)
+    return scores
 
 
 def check(model: LanguageModel, method: Method) -> None:
@@ -151,6 +174,11 @@ def _explain_all(
             found.update(zip(rows, run(batch, method), strict=True))
             advance(len(rows))
     return [found[i] for i in range(len(texts))]
+
+
+def _start(batch: Batch, method: Method) -> tuple[Problem, float]:
+    check(batch.model, method)
+    return _problem(batch), time.perf_counter()
 
 
 def _problem(batch: Batch) -> Problem:

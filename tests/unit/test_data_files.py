@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError, InputError
+from raison.core.rationale import Span
 from raison.data import Dataset, Row, Wanted, load, load_file
 
 MANY = [("the film was a joy to see", "1"), ('a dull , " quoted tale', "0")] * 4
@@ -199,6 +200,121 @@ def test_hub_rows_have_names_for_their_labels(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(datasets, "load_dataset", lambda path, name, split: made)
     data = load("someone/some-data", split="validation", limit=2)
     assert data == Dataset("someone/some-data", (Row("one", 1, 0), Row("two", 0, 1)), labels=("no", "yes"))
+
+
+RATIONALES = [
+    ("[[0, 3], [9, 12]]", ((Span(0, 3), Span(9, 12)),)),
+    ("[[0, 3, 0]]", ((Span(0, 3),),)),
+    ("[[[0, 3]], [], [[4, 8]]]", ((Span(0, 3),), (), (Span(4, 8),))),
+    ("[]", ((),)),
+    ("[[]]", ((),)),
+    ("null", ()),
+]
+
+
+@pytest.mark.parametrize(("written", "expected"), RATIONALES)
+def test_rationales_of_one_and_of_several_annotators(
+    tmp_path: Path, written: str, expected: tuple[tuple[Span, ...], ...]
+) -> None:
+    # The second row makes the column one of spans even where the first has none.
+    path = write(
+        tmp_path,
+        "a.jsonl",
+        f'{{"text": "the film was fun", "label": 1, "marks": {written}}}\n'
+        '{"text": "fun", "label": 1, "marks": [[0, 3]]}\n',
+    )
+    data = load_file(path, rationale="marks")
+    assert data.rationales == (expected, ((Span(0, 3),),))
+    assert data.has_rationales == (expected != ())
+    assert load(path, Wanted(rationale="marks")) == data
+    assert load_file(path).rationales == ((), ())
+    found = write(tmp_path, "b.jsonl", path.read_text().replace("marks", "rationale"))
+    assert load_file(found).rationales == data.rationales
+
+
+def test_rationales_of_pairs_say_which_text(tmp_path: Path) -> None:
+    line = '{"premise": "a man sleeps", "hypothesis": "he rests", "rationales": [[6, 12], [3, 8, 1]]}\n'
+    row = load_file(write(tmp_path, "a.jsonl", line)).rows[0]
+    assert row.rationales == ((Span(6, 12, 0), Span(3, 8, 1)),)
+    assert [row.text[span.segment][span.start : span.end] for span in row.rationales[0]] == ["sleeps", "rests"]
+
+
+def test_rationales_from_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"text": ["one", "two"], "rationale": [[[0, 2]], [[1, 3]]]}), path)
+    assert load_file(path).rationales == (((Span(0, 2),),), ((Span(1, 3),),))
+
+
+BAD_SPANS = [
+    ("[[0, 99]]", "outside its text of 16 characters"),
+    ("[[-1, 3]]", "outside"),
+    ("[[3, 3]]", "empty"),
+    ("[[5, 3]]", "empty"),
+    ("[[0, 3, 1]]", "text number 1"),
+    ('[["0", "3"]]', "is not \\[start, end\\]"),
+    ("[[0, 3.5]]", "is not \\[start, end\\]"),
+    ("[[false, true]]", "is not \\[start, end\\]"),
+    ("[[0]]", "is not \\[start, end\\]"),
+    ("[0, 3]", "is not \\[start, end\\]"),
+    ("[[0, 3], []]", "is not \\[start, end\\]"),
+    ("7", "no list of spans"),
+]
+
+
+@pytest.mark.parametrize(("written", "reason"), BAD_SPANS)
+def test_a_bad_span_makes_a_broken_line(tmp_path: Path, written: str, reason: str) -> None:
+    good = '{"text": "the film was fun", "spans": [[0, 3]]}\n'
+    path = write(tmp_path, "a.jsonl", good + good.replace("[[0, 3]]", written) + good)
+    with pytest.raises(DataError, match=rf"a.jsonl, line 2: .*{reason}.*--skip-bad"):
+        load_file(path, rationale="spans")
+    data = load_file(path, rationale="spans", skip_bad=True)
+    assert [row.number for row in data.rows] == [1, 3]
+    assert [line.number for line in data.broken] == [2]
+
+
+def test_a_column_of_free_text_is_no_rationale(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", '{"text": "fun", "label": 1, "rationale": "because"}\n')
+    assert load_file(path).rows == (Row("fun", 1, 1),)
+    with pytest.raises(DataError, match="no list of spans"):
+        load_file(path, rationale="rationale")
+
+
+def test_rationales_need_columns_of_lists(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"\.jsonl and \.parquet only"):
+        load_file(write(tmp_path, "a.tsv", "text\tlabel\trationale\nfun\t1\tx\n"), rationale="rationale")
+    path = write(tmp_path, "a.jsonl", '{"text": "fun", "spans": [[0, 3]]}\n')
+    with pytest.raises(DataError, match="Did you mean 'spans'"):
+        load_file(path, rationale="span")
+
+
+def test_require_rationales_names_the_row_and_the_way_out() -> None:
+    marked = Row("fun", 1, 1, ((Span(0, 3),),))
+    Dataset("d", (marked,)).require_rationales()
+    with pytest.raises(DataError, match=r"d, row 2: no rationale.*known_features"):
+        Dataset("d", (marked, Row("fun", 1, 2))).require_rationales()
+    # Somebody was asked and marked nothing.
+    assert Dataset("d", (Row("fun", 1, 1, ((),)),)).has_rationales
+    assert not Dataset("d", ()).has_rationales
+
+
+def test_rationales_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    made = datasets.Dataset.from_dict({"text": ["one", "two"], "label": [0, 1], "spans": [[[0, 1]], [[1, 3]]]})
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, name, split: made)
+    data = load("someone/some-data", Wanted(rationale="spans"))
+    assert data.rationales == (((Span(0, 1),),), ((Span(1, 3),),))
+
+
+def test_numbers_with_known_names_go_by_name() -> None:
+    named = Dataset("d", (Row("a", 0, 1), Row("b", 1, 2)), labels=("No", "yes"))
+    assert named.class_indices(("yes", "no")) == (1, 0)
+    # Names that the model does not have say nothing: then the number is the class.
+    assert named.class_indices(("LABEL_0", "LABEL_1")) == (0, 1)
+    with pytest.raises(InputError, match="row 3"):
+        Dataset("d", (Row("a", 2, 3),), labels=("x", "y")).class_indices(("LABEL_0", "LABEL_1"))
 
 
 def test_labels_become_class_numbers() -> None:

@@ -21,7 +21,11 @@ def compare(
     target: options.TargetOption = None,
     of: options.Of = "probability",
     removal: options.RemovalOption = None,
-    seed: options.Seed = 0,
+    seed: Annotated[str, typer.Option(help="Seed of random methods; several with commas are averaged: 0,1,2.")] = "0",
+    select: Annotated[
+        str,
+        typer.Option(help="Metrics that choose each text's map among those that a method offers, beside a control."),
+    ] = "",
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
     device: options.Device = None,
@@ -42,23 +46,26 @@ def compare(
     # Everything that can be wrong with the request is said before the model is loaded.
     for spec in chosen:
         METHODS.create(spec)
-    for spec in judges:
+    for spec in (*judges, *options.split_calls(select)):
         METRICS.create(spec)
+    seeds = options.seeds_of(seed)
     loaded = load(model, device=device, dtype=dtype)
-    texts, name = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
+    found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
     comparison = run(
         loaded,
-        texts,
+        found.texts,
         chosen,
         judges,
         unit=unit,
         target=options.target_of(target),
         of=of,
         removal=removal,
-        seed=seed,
+        seed=seeds,
         truncate=truncate,
+        rationales=found.rationales,
+        select=options.split_calls(select),
         out=out,
-        data=name,
+        data=found.name,
     )
     if json:
         typer.echo(comparison.to_json(indent=1))

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raison.core.errors import InputError
+
 if TYPE_CHECKING:
     from raison.core.target import TargetSpec
 
@@ -39,6 +41,14 @@ def target_of(option: str | None) -> "TargetSpec":
         return None
     parts = [int(part) if part.strip().isdigit() else part.strip() for part in option.split(",")]
     return (parts[0], parts[1]) if len(parts) == 2 else option if len(parts) > 2 else parts[0]
+
+
+def seeds_of(option: str) -> list[int]:
+    """Numbers with commas between."""
+    try:
+        return [int(part) for part in option.split(",")]
+    except ValueError:
+        raise InputError(f"--seed takes whole numbers with commas between, such as 0,1,2; got '{option}'.") from None
 
 
 def split_calls(option: str) -> list[str]:

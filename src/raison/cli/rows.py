@@ -6,8 +6,9 @@ import typer
 
 from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
+from raison.core.rationale import Rationale
 from raison.core.unit import Text
-from raison.data import Wanted
+from raison.data import Row, Wanted
 from raison.data import load as load_data
 
 
@@ -24,15 +25,24 @@ class Source:
     truncate: bool
 
 
-def readable_texts(model: LanguageModel, source: Source) -> tuple[list[Text], str]:
-    """The texts that the model can read, and the data set's name.
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Texts that a model can read, of the data set `name`; rationales where every text has them."""
+
+    texts: list[Text]
+    rationales: list[tuple[Rationale, ...]] | None
+    name: str
+
+
+def readable_texts(model: LanguageModel, source: Source) -> Readable:
+    """The texts that the model can read.
 
     Rows that cannot be read raise DataError, or are named on stderr and left out with skip_bad.
     """
     dataset = load_data(source.data, _wanted(source), split=source.split, limit=source.limit, skip_bad=source.skip_bad)
     for line in dataset.broken:
         typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
-    texts: list[Text] = []
+    rows: list[Row] = []
     for row in dataset.rows:
         try:
             model.encode([row.text], "token", source.truncate)
@@ -42,10 +52,11 @@ def readable_texts(model: LanguageModel, source: Source) -> tuple[list[Text], st
                 raise DataError(f"{message} --skip-bad goes on without such rows.") from None
             typer.echo(f"raison: left out {message}", err=True)
             continue
-        texts.append(row.text)
-    if not texts:
+        rows.append(row)
+    if not rows:
         raise DataError(f"no row of {source.data} can be used.")
-    return texts, dataset.name
+    rationales = [row.rationales for row in rows] if all(row.rationales for row in rows) else None
+    return Readable([row.text for row in rows], rationales, dataset.name)
 
 
 def _wanted(source: Source) -> Wanted:

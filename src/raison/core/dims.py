@@ -8,6 +8,8 @@ classes  outputs of the model
 hidden   features of an embedding
 heads, query, key   axes of an attention map
 points   points of a path through embedding space
+texts, parts, samples   numbers per text that a pooled value is made from, and resamples of their means
+methods, metrics, maps  rows and columns of a table; maps of one text that a metric may choose from
 
 An axis whose size differs between the tensors of one list is written with an underscore before it: "_masks _units".
 """

@@ -30,6 +30,8 @@ class Property(StrEnum):
     """The function returns one score per token; the driver sums them to units."""
     RANDOM = "random"
     """Scores depend on the seed."""
+    CANDIDATES = "candidates"
+    """Can offer several maps of a text, of which a metric may choose one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,18 @@ class Method(ABC):
     @abstractmethod
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         """Scores per unit, or per token where the method is TOKENWISE; what lies past a text's own units is ignored."""
+
+    @property
+    def maps(self) -> int:
+        """How many maps `candidates` offers; a method with the property CANDIDATES overrides this."""
+        return 1
+
+    def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
+        """All maps that a metric may choose from; `attribute` is what the method says without one.
+
+        A method with the property CANDIDATES overrides this.
+        """
+        return self.attribute(problem, rngs)[None]
 
     @abstractmethod
     def cost(self, units: int) -> Cost:

@@ -1,24 +1,43 @@
-"""A metric: how good is one explanation? Averaging is evaluate.py's job."""
+"""A metric: how good is one explanation, or a group of them? Averaging is evaluate.py's job."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from raison.core.explanation import Explanation
+from raison.core.model import Shift
 
 KeepRows = Bool[np.ndarray, "masks units"]
+Mask = Bool[np.ndarray, " units"]
 
 
 IN_PLACE = "in_place"
 """A removal that keeps the length: the mask token, else the unknown token, else padding."""
 
 
+class Need(StrEnum):
+    """What a metric needs beside the model's predictions; said before anything runs where it is missing."""
+
+    RATIONALES = "rationales"
+    """The data says which parts of each text matter."""
+    EMBEDDINGS = "embeddings"
+    """The model's word embeddings can be moved."""
+    SEVERAL_TEXTS = "several_texts"
+    """More than one text."""
+
+
 @runtime_checkable
 class Evidence(Protocol):
-    """What a metric may ask of the model about one text."""
+    """What a metric may ask about one text."""
+
+    @property
+    def rationales(self) -> tuple[Mask, ...]:
+        """For each annotator, which units matter; empty where the data does not say (see Need.RATIONALES)."""
 
     def probabilities(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
         """Probability of the explained class under each keep.
@@ -27,20 +46,66 @@ class Evidence(Protocol):
         with all other texts and metrics; anything else is computed on the spot.
         """
 
+    def values(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
+        """The explained value (probability, logit, ... of the explanation's own target) under each keep."""
+
+    def shifted_scores(self, shift: Shift) -> Float[np.ndarray, " units"]:
+        """What the same method with the same seed scores when the word embeddings are shifted.
+
+        Explains again: computed in one go for all texts where `Metric.shifts` announced it.
+        """
+
 
 @dataclass(frozen=True)
 class Metric(ABC):
     """A number per explanation. Its name is its file's name."""
 
     reference: ClassVar[str]
-    higher_is_better: ClassVar[bool]
+    higher_is_better: ClassVar[bool | None]
+    """None where neither is better: the metric describes."""
+    needs: ClassVar[frozenset[Need]] = frozenset()
     ordered: ClassVar[bool] = True
     """Depends on nothing but the order of the scores, so that a better order gives a better value."""
+
+    @property
+    def pool(self) -> str:
+        """How the means over texts of what `measure` returns make one value: a key of numerics.bootstrap.POOLS."""
+        return "mean"
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         """The keeps that `measure` will ask for, by removal, so that all can be computed together."""
         return {}
 
+    def shifts(self, explanation: Explanation) -> Sequence[Shift]:
+        """The shifts under which `measure` will ask for the scores, so that texts can be explained together."""
+        return ()
+
     @abstractmethod
-    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        """The metric's value on one text."""
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float | tuple[float, ...]:
+        """The metric's value on one text, NaN where it is undefined; or the parts that `pool` names."""
+
+
+@runtime_checkable
+class GroupEvidence(Protocol):
+    """What a group metric may ask about its texts together."""
+
+    def hidden_states(self) -> list[Float[np.ndarray, "_tokens hidden"]]:
+        """Hidden states of each text's own tokens, special ones included, averaged over all layers."""
+
+
+@dataclass(frozen=True)
+class GroupMetric(ABC):
+    """A judgement of many explanations of one method together. Its name is its file's name."""
+
+    reference: ClassVar[str]
+    higher_is_better: ClassVar[bool | None]
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS})
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """Texts in a group, None for all of them. The last group may be smaller."""
+
+    @abstractmethod
+    def measure(self, explanations: Sequence[Explanation], evidence: GroupEvidence) -> Sequence[float]:
+        """The values of one group, to be averaged with those of the others."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -31,6 +32,18 @@ class TapRecord(Protocol):
     """What an attention tap has seen, by layer, after a forward pass inside its context."""
 
     probabilities: dict[int, Attention]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A small random displacement of the word embeddings.
+
+    Each vocabulary entry moves by its own vector, drawn uniformly from the ball of radius `radius` times the mean norm
+    of the embedding table's rows; special tokens stay. `draw` numbers the displacements.
+    """
+
+    radius: float
+    draw: int
 
 
 Path = Callable[[int, Points], PathEmbeddings]
@@ -100,3 +113,17 @@ class LanguageModel(ABC):
     @abstractmethod
     def batches(self, encoding: Encoding) -> list[list[int]]:
         """Rows to run together so that a differentiable pass over each group stays within the memory budget."""
+
+    @abstractmethod
+    def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
+        """Hidden states of each text's own tokens, averaged over all layers' outputs, in single precision, on the CPU.
+
+        Without gradients, in batches of bounded size. The embedding layer's output does not count as a layer.
+        """
+
+    @abstractmethod
+    def shifted(self, shift: Shift) -> AbstractContextManager[None]:
+        """Inside, the word embeddings are moved, in every pass and in `embed`; undone when the context closes.
+
+        An entry's vector depends on the shift and its id alone. Needs Capability.EMBEDDINGS.
+        """

@@ -28,23 +28,35 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """One metric's value on every text."""
+    """One metric's value on every text (of a group metric: on every group), NaN where it is undefined.
+
+    `parts` holds, where the value of many texts is more than a mean of values, the numbers per text that `pool`
+    (a key of numerics.bootstrap.POOLS) makes it from. With several seeds, everything is averaged over them, and
+    `seed_means` has the value of each. `higher_is_better` is None where neither is better.
+    """
 
     metric: str
-    higher_is_better: bool
+    higher_is_better: bool | None
     values: tuple[float, ...]
     summary: Summary
+    pool: str = "mean"
+    parts: tuple[tuple[float, ...], ...] = ()
+    seed_means: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
-    """What one method reached, and what it cost per text."""
+    """What one method reached, and what it cost per text.
+
+    `selected_by` is the metric that chose each text's map among the method's candidates, if one did.
+    """
 
     method: str
     metrics: tuple[MetricScores, ...]
     evaluations: Summary
     gradients: Summary
     seconds: Summary
+    selected_by: str | None = None
 
     def __getitem__(self, metric: str) -> MetricScores:
         """The scores of a metric by its name."""
@@ -57,7 +69,7 @@ class Scores:
         """One flat row per metric, the three costs last."""
         costs = {"evaluations": self.evaluations, "gradients": self.gradients, "seconds": self.seconds}
         named = [(scores.metric, scores.higher_is_better, scores.summary) for scores in self.metrics]
-        named += [(name, False, summary) for name, summary in costs.items()]
+        named += [(name, False, summary) for name, summary in costs.items()]  # less effort is better
         return [
             {"method": self.method, "metric": name, "higher_is_better": higher, **asdict(summary)}
             for name, higher, summary in named

@@ -10,8 +10,8 @@ from torch import Tensor
 from raison.core.errors import InputError, UnknownNameError
 
 Of = Literal["probability", "logit", "log_odds", "margin"]
-TargetSpec = None | str | int | tuple[str | int, str | int]
-"""None for the predicted class, a label's name or index, or a pair (this, not that)."""
+TargetSpec = None | str | int | tuple[str | int, str | int] | list[int]
+"""None for the predicted class, a label's name or index, a pair (this, not that), or a list of each text's class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,12 @@ def resolve_target(
         if index == against:
             raise InputError(f"the two targets are the same class '{classes[index]}'; name two different ones.")
         return Target(_repeat(index, logits), _repeat(against, logits), of, multi_label)  # type: ignore[arg-type]
-    chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
+    if isinstance(spec, list):
+        if len(spec) != len(logits):
+            raise InputError(f"{len(spec)} targets for {len(logits)} texts: a list names one class per text.")
+        chosen = torch.tensor([_class_index(item, classes) for item in spec])
+    else:
+        chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
     runner_up = None
     if of == "margin":
         runner_up = logits.scatter(1, chosen[:, None], -torch.inf).argmax(-1)

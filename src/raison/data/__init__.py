@@ -1,13 +1,29 @@
-"""Data sets from files and from the Hub, and the store of a study's records."""
+"""Data sets by name, from files and from the Hub, their rationales, and the store of a study's records."""
 
 from pathlib import Path
 
+from raison.core.errors import DataError
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.files import KINDS, load_file
+from raison.data.known_features import known_features
+from raison.data.named import NamedSet, load_named, name_of_folder, named
 from raison.data.records import RecordStore, Stored
 
-__all__ = ["BrokenLine", "Column", "Dataset", "RecordStore", "Row", "Stored", "Wanted", "load", "load_file"]
+__all__ = [
+    "BrokenLine",
+    "Column",
+    "Dataset",
+    "NamedSet",
+    "RecordStore",
+    "Row",
+    "Stored",
+    "Wanted",
+    "known_features",
+    "load",
+    "load_file",
+    "named",
+]
 
 
 def load(
@@ -18,18 +34,28 @@ def load(
     limit: int | None = None,
     skip_bad: bool = False,
     encoding: str = "utf-8",
+    folder: str | Path | None = None,
 ) -> Dataset:
-    """A data set from a file (tsv, csv, txt, jsonl, parquet) or, by its id, from the Hub.
+    """A data set by its name ("sst2"; `named()` lists them), from its folder, from a file or, by its id, from the Hub.
 
-    `wanted` names the columns where they cannot be told from the data; `split` is for the Hub, `encoding` for files.
-    A source with a file's ending, or that exists, is a file. Raises DataError; see `load_file` and `load_hub`.
+    A named data set is read from `folder`, else from its place under $RAISON_DATA or ../shared/data, else from the
+    Hub; a path to a folder called as its own is known by that (".../eraser_movies"). A source with a file's ending,
+    or that exists, is a file (tsv, csv, txt, jsonl, parquet). `wanted` names the columns of a file or a Hub data set
+    where they cannot be told from the data, and `encoding` is for files; a named data set knows its own. `limit` takes
+    the first rows. Raises DataError and UnknownNameError; see `load_named`, `load_file` and `load_hub`.
     """
     path = Path(source)
+    if str(source) in named() or path.is_dir():
+        name, place = (str(source), folder) if str(source) in named() else (name_of_folder(path), folder or path)
+        if wanted not in (None, Wanted()):
+            raise DataError(f"'{name}' is a named data set, whose columns are known: leave out their names.")
+        return load_named(name, split, None if place is None else Path(place), limit, skip_bad)
+    if folder is not None:
+        raise DataError(f"'{source}' is no named data set ({', '.join(named())}), so it has no folder.")
     if path.suffix.lower() in KINDS or path.exists():
-        columns = wanted or Wanted()
-        return load_file(
-            path, columns.text, columns.pair, columns.label, limit=limit, skip_bad=skip_bad, encoding=encoding
-        )
+        asked = wanted or Wanted()
+        columns = (asked.text, asked.pair, asked.label)
+        return load_file(path, *columns, rationale=asked.rationale, limit=limit, skip_bad=skip_bad, encoding=encoding)
     # Only now: most users never read from the Hub.
     from raison.data.hub import load_hub
 

@@ -1,7 +1,7 @@
 """Which column is the text and which the label."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from raison.core.errors import DataError, UnknownNameError
 from raison.data.lines import Record, is_label_like, usual_width
@@ -21,6 +21,7 @@ LABEL_NAMES = (
     "classification",
     "gold_label",
 )
+RATIONALE_NAMES = ("rationale", "rationales")
 PAIR_NAMES = (
     ("premise", "hypothesis"),
     ("sentence1", "sentence2"),
@@ -37,11 +38,12 @@ class Wanted:
     text: Column | None = None
     pair: tuple[Column, Column] | None = None
     label: Column | None = None
+    rationale: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a file keeps its texts and labels.
+    """Where a file keeps its texts, labels and rationales.
 
     `texts` holds one group of columns per text of a pair; a group's cells are joined with a space.
     `header` tells that the first record is no row. `width` is the number of cells of a row, None for mappings.
@@ -51,6 +53,7 @@ class Layout:
     label: Column | None
     header: bool = False
     width: int | None = None
+    rationale: Column | None = None
 
 
 def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> Layout:
@@ -58,7 +61,9 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
     first = head[0].cells
     if isinstance(first, dict):
         names = list(dict.fromkeys(name for record in head for name in record.cells))
-        return _named(names, wanted)
+        return replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
+    if wanted.rationale is not None:
+        raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
     lines = [record for record in head if isinstance(record.cells, list)]
     names = [str(cell).strip() for cell in first]
     if _is_header(names, wanted):
@@ -70,6 +75,16 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
             width=len(names),
         )
     return _headerless(lines, wanted, comma_separated)
+
+
+def _rationale_column(head: Sequence[Record], names: list[str], wanted: Wanted) -> Column | None:
+    if wanted.rationale is not None:
+        return _existing(wanted.rationale, names)[0]
+    column = _first_of(RATIONALE_NAMES, names)
+    # Some files keep a free-text explanation under this name: only lists can be spans.
+    values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
+    spans = any(isinstance(value, list) for value in values)
+    return column if spans and all(value is None or isinstance(value, list) for value in values) else None
 
 
 def _is_header(names: list[str], wanted: Wanted) -> bool:

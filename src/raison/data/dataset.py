@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from raison.core.errors import InputError
+from raison.core.errors import DataError, InputError
+from raison.core.rationale import Rationale
 from raison.core.unit import Text
 
 Label = str | int | None
@@ -12,12 +13,14 @@ Label = str | int | None
 class Row:
     """One text and its label (None where there is none).
 
-    `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0.
+    `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has
+    one entry per annotator, empty for one who marked nothing; () where nobody was asked.
     """
 
     text: Text
     label: Label
     number: int
+    rationales: tuple[Rationale, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +53,49 @@ class Dataset:
         """The rows' texts."""
         return tuple(row.text for row in self.rows)
 
+    @property
+    def rationales(self) -> tuple[tuple[Rationale, ...], ...]:
+        """Each row's rationales, one per annotator."""
+        return tuple(row.rationales for row in self.rows)
+
+    @property
+    def has_rationales(self) -> bool:
+        """Whether every row has at least one annotator."""
+        return bool(self.rows) and all(row.rationales for row in self.rows)
+
+    def require_rationales(self) -> None:
+        """Raises DataError naming the first row that no annotator marked."""
+        for row in self.rows:
+            if not row.rationales:
+                raise DataError(
+                    f"{self.name}, row {row.number}: no rationale, and every row needs one here. Use a data set that "
+                    f"has them (eraser_movies, or esnli with split 'dev_highlights'), a .jsonl file with a column "
+                    f"'rationale' of [start, end] spans, or raison.data.known_features(dataset)."
+                )
+
     def class_indices(self, classes: tuple[str, ...]) -> tuple[int, ...]:
         """Each row's label as an index of `classes`.
 
-        A label that is text must be one of the classes (in any case). Numbers count from 0, or from 1 where the
-        number of classes itself occurs. Raises InputError naming the first row that does not fit.
+        A label that is text must be one of the classes (in any case). A number whose name is known (`labels`) is that
+        class where all the names are classes, for models order theirs as they like; other numbers count from 0, or,
+        where no names are known, from 1 if the number of classes itself occurs. Raises InputError naming the first
+        row that does not fit.
         """
-        first = 1 if any(row.label == len(classes) for row in self.rows) else 0
         lowered = {name.lower(): index for index, name in enumerate(classes)}
+        numbers = self._numbered_classes(tuple(name.lower() for name in classes))
         indices = []
         for row in self.rows:
-            index = lowered.get(row.label.lower(), -1) if isinstance(row.label, str) else _shifted(row.label, first)
-            if not 0 <= index < len(classes):
+            index = lowered.get(row.label.lower(), -1) if isinstance(row.label, str) else numbers.get(row.label, -1)
+            if index < 0:
                 raise InputError(
                     f"{self.name}, row {row.number}: the label {row.label!r} is none of {', '.join(classes)}."
                 )
             indices.append(index)
         return tuple(indices)
 
-
-def _shifted(label: int | None, first: int) -> int:
-    return -1 if label is None else label - first
+    def _numbered_classes(self, classes: tuple[str, ...]) -> dict[Label, int]:
+        names = [name.lower() for name in self.labels]
+        if names and all(name in classes for name in names):
+            return {number: classes.index(name) for number, name in enumerate(names)}
+        first = 1 if not names and any(row.label == len(classes) for row in self.rows) else 0
+        return {first + index: index for index in range(len(classes))}

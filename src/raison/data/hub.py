@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from raison.core.errors import DataError
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
-from raison.data.files import rows_from
 from raison.data.lines import Record
+from raison.data.rows import rows_from
 
 if TYPE_CHECKING:
     from datasets import Dataset as HubDataset
@@ -22,8 +22,8 @@ def load_hub(
 ) -> Dataset:
     """Read one split of a Hub data set: "owner/name", or "owner/name:configuration".
 
-    Needs the extra `data`. Raises DataError if the library, the data set, the split or a column is missing; blank
-    texts are broken rows, as in a file.
+    A column with spans is read as in a file (see `load_file`). Needs the extra `data`. Raises DataError if the
+    library, the data set, the split or a column is missing; blank texts are broken rows, as in a file.
     """
     data = _download(name, split)
     columns = data.column_names

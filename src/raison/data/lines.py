@@ -27,10 +27,13 @@ class Record:
     broken: str = ""
 
 
-def read_records(path: Path, encoding: str) -> Iterator[Record]:
-    """The records of a .tsv, .csv, .txt, .jsonl or .parquet file. Raises DataError if it cannot be opened."""
+def read_records(path: Path, encoding: str, kind: str = "") -> Iterator[Record]:
+    """The records of a .tsv, .csv, .txt, .jsonl or .parquet file; `kind` is its ending where the name has none.
+
+    Raises DataError or OSError if it cannot be opened.
+    """
     readers = {".csv": _csv, ".tsv": _tsv, ".txt": _txt, ".jsonl": _jsonl}
-    kind = path.suffix.lower()
+    kind = kind or path.suffix.lower()
     if kind == ".parquet":
         yield from _parquet(path)
         return
@@ -39,6 +42,13 @@ def read_records(path: Path, encoding: str) -> Iterator[Record]:
     with path.open(encoding=name, errors="surrogateescape", newline="" if kind == ".csv" else "\n") as file:
         for record in readers[kind](file):
             yield _decoded(record, encoding)
+
+
+def whole_lines(path: Path, encoding: str) -> Iterator[Record]:
+    """Every line of a file, blank ones too, as a record of one cell. Raises OSError if it cannot be opened."""
+    with path.open(encoding=encoding, errors="surrogateescape", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            yield _decoded(Record(number, [line.rstrip("\r\n")]), encoding)
 
 
 def is_label_like(values: list[str]) -> bool:

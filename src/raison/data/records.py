@@ -1,8 +1,10 @@
 """An append-only file of JSON lines that survives kills and full disks."""
 
 import errno
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +46,19 @@ class RecordStore:
     def read(self) -> Stored:
         """All whole records; a line that a kill cut short, or that is no JSON object, is counted and left out.
 
-        A file that does not exist yet holds nothing. Raises DataError if it cannot be read.
+        A file that does not exist yet holds nothing; where it is there compressed (.gz) that is read.
+        Raises DataError if it cannot be read.
         """
+        packed = self.path.with_name(self.path.name + ".gz")
         try:
-            content = self.path.read_bytes()
+            if packed.exists() and not self.path.exists():
+                content = gzip.decompress(packed.read_bytes())
+            else:
+                content = self.path.read_bytes()
         except FileNotFoundError:
             return Stored((), 0)
-        except OSError as error:
-            raise DataError(f"cannot read {self.path}: {error.strerror}.") from error
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"cannot read {self.path}: {error}.") from error
         lines = [line for line in content.split(b"\n") if line.strip()]
         found = [_parsed(line) for line in lines]
         records = tuple(record for record in found if record is not None)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 
@@ -16,7 +17,8 @@ from raison.core.problem import Problem
 class Random(Method):
     """Independent standard normal scores, the baseline without information.
 
-    score_i ~ N(0, 1), from the text's own generator. Returns (batch, units), no unit. 0 passes.
+    score_i ~ N(0, 1), from the text's own generator. Returns (batch, units), no unit. 0 passes. With `draws` N it
+    offers N such maps to choose from by a metric, the control for methods that choose theirs so; unchosen, the first.
 
     Guarantees nothing: it does not look at the model. Ties have probability zero, so every order of the units is
     equally likely, as for the random rationales of DeYoung et al. 2020, which are uniform numbers instead of normal
@@ -26,13 +28,29 @@ class Random(Method):
     """
 
     reference: ClassVar[str] = "deyoung2020eraser"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM, Property.CANDIDATES})
     passes: ClassVar[str] = "0"
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError(f"random needs at least one draw; got draws={self.draws}.")
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        counts = problem.encoding.unit_counts
-        rows = [torch.from_numpy(rng.standard_normal(n)) for n, rng in zip(counts, rngs, strict=True)]
-        return pad_sequence(rows, batch_first=True)
+        return _draw(problem, rngs)
+
+    @property
+    def maps(self) -> int:
+        return self.draws
+
+    def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
+        return torch.stack([_draw(problem, rngs) for _ in range(self.draws)])
 
     def cost(self, units: int) -> Cost:
         return Cost()
+
+
+def _draw(problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+    counts = problem.encoding.unit_counts
+    rows = [torch.from_numpy(rng.standard_normal(n)) for n, rng in zip(counts, rngs, strict=True)]
+    return pad_sequence(rows, batch_first=True)

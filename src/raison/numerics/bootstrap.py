@@ -1,29 +1,75 @@
-"""Intervals of means."""
+"""Intervals of means, and of values that are made from means."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from jaxtyping import Float
+
+from raison.core.errors import UnknownNameError
 
 RESAMPLES = 10_000
 
+Parts = Float[np.ndarray, "texts parts"]
+Pool = Callable[[Float[np.ndarray, "samples parts"]], Float[np.ndarray, " samples"]]
+
+
+def _first(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
+    return means[:, 0]
+
+
+def _ratio(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(means[:, 1] == 0, np.nan, means[:, 0] / means[:, 1])
+
+
+def _f1(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
+    total = means.sum(axis=1)
+    return np.divide(2 * means[:, 0] * means[:, 1], total, out=np.zeros(len(means)), where=total > 0)
+
+
+POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1}
+"""How one value is made from the means of a metric's parts over texts.
+
+mean   the only part
+ratio  the first over the second: micro averages, whose texts count by their size; NaN where the second is zero
+f1     the harmonic mean of the first two: F1 of a mean precision and a mean recall; 0 where both are zero
+"""
+
+
+def pool_of(name: str) -> Pool:
+    """The pool of a name."""
+    if name not in POOLS:
+        raise UnknownNameError("pool", name, POOLS)
+    return POOLS[name]
+
 
 def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
-    """Mean with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
+    """Mean with its percentile bootstrap interval; see `pooled_interval`."""
+    return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1), "mean", level, seed)
 
-    One value has no spread to resample: its interval is NaN. No value gives NaN throughout.
+
+def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
+    """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
+
+    One text has no spread to resample: its interval is NaN. No text gives NaN throughout.
     """
-    if not values:
+    make = pool_of(pool)
+    if not len(parts):
         return (float("nan"),) * 3
-    sample = np.asarray(values, dtype=np.float64)
-    mean = float(sample.mean())
-    if len(sample) == 1:
-        return mean, float("nan"), float("nan")
+    value = float(make(parts.mean(axis=0, keepdims=True))[0])
+    if len(parts) == 1:
+        return value, float("nan"), float("nan")
     rng = np.random.default_rng(seed)
-    means = np.empty(RESAMPLES)
+    means = np.empty((RESAMPLES, parts.shape[1]))
     # In slices: the table of draws for many texts would not fit.
-    step = max(1, 4_000_000 // len(sample))
+    step = max(1, 4_000_000 // len(parts))
     for start in range(0, RESAMPLES, step):
         stop = min(RESAMPLES, start + step)
-        means[start:stop] = sample[rng.integers(len(sample), size=(stop - start, len(sample)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return mean, float(low), float(high)
+        means[start:stop] = parts[rng.integers(len(parts), size=(stop - start, len(parts)))].mean(axis=1)
+    resampled = make(means)
+    # Resamples in which the pooled value is undefined say nothing about it.
+    resampled = resampled[~np.isnan(resampled)]
+    if not len(resampled):
+        return value, float("nan"), float("nan")
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return value, float(low), float(high)

@@ -1,0 +1,91 @@
+"""A data set in which it is known what decides the label: one inserted word."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Literal
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.rationale import Span
+from raison.core.unit import segments
+from raison.data.dataset import Dataset, Row
+
+Position = Literal["end", "start", "random"] | int
+"""Where the word goes; a number counts the words before it, and a shorter text gets it at its end."""
+
+DEFAULT_WORDS = ("negative", "positive")
+_PLACES = ("end", "random", "start")
+_WORD = re.compile(r"\S+")
+
+
+def known_features(
+    dataset: Dataset,
+    words: Sequence[str] = DEFAULT_WORDS,
+    *,
+    position: Position = "end",
+    correlation: float = 1.0,
+    seed: int = 0,
+) -> Dataset:
+    """The data set with random labels, each of which is told by a word put into the text.
+
+    Every row's label is drawn anew, uniformly and regardless of its old one, so the classes are balanced up to
+    chance; then word number `label` is inserted, separated by a space, and is the row's single rationale. With a
+    `correlation` below 1 a row gets its word with that probability; otherwise its text stays and its one annotator
+    has marked nothing. In a pair the second text gets the word. The words are the classes. A row's draw depends on
+    the seed and on the row's number alone, so that a limit does not change it. Texts that hold one of the words already
+    are kept as they are, as in the thesis: choose words that are rare in the data.
+
+    Raises InputError for fewer than two words, a word that is blank, repeated or not one word, a correlation outside
+    (0, 1] or a negative position; UnknownNameError for another position.
+    Source: the thesis of the project's papers, sections 2.2.3.1 and 3.1; it appends the word and has correlation 1.
+    """
+    _check(words, position, correlation)
+    rows = tuple(_changed(row, words, (position, correlation, seed)) for row in dataset.rows)
+    told = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
+    name = f"{dataset.name}+known_features({told}{position}, {float(correlation)}, seed {seed})"
+    return replace(dataset, name=name, rows=rows, labels=tuple(words))
+
+
+def _check(words: Sequence[str], position: Position, correlation: float) -> None:
+    if isinstance(words, str) or len(words) < 2:
+        raise InputError(f"two or more words are needed, one per class, not {words!r}.")
+    for word in words:
+        if len(word.split()) != 1 or word != word.strip():
+            raise InputError(f"{word!r} is not one word: give words without spaces in them.")
+    if len(set(words)) < len(words):
+        raise InputError(f"each class needs a word of its own, but one occurs twice in {', '.join(words)}.")
+    if not 0 < correlation <= 1:
+        raise InputError(f"the correlation is {correlation}: give the share of rows that get their word, in (0, 1].")
+    if isinstance(position, str) and position not in _PLACES:
+        raise UnknownNameError("position", position, _PLACES)
+    if isinstance(position, int) and position < 0:
+        raise InputError(f"the position {position} is negative: count words from the start, or give 'end'.")
+
+
+def _changed(row: Row, words: Sequence[str], settings: tuple[Position, float, int]) -> Row:
+    position, correlation, seed = settings
+    # A generator seeded with text is the same on every machine and in every version of Python.
+    draw = Random(f"known_features {seed} {row.number}")
+    label, chance, place = draw.randrange(len(words)), draw.random(), draw.random()
+    if chance >= correlation:
+        return replace(row, label=label, rationales=((),))
+    *before, last = segments(row.text)
+    changed, start = _inserted(last, words[label], position, place)
+    span = Span(start, start + len(words[label]), len(before))
+    text = (before[0], changed) if before else changed
+    return replace(row, text=text, label=label, rationales=((span,),))
+
+
+def _inserted(text: str, word: str, position: Position, place: float) -> tuple[str, int]:
+    """The text with the word in it, and the character where it starts. `place` in [0, 1) is the random position."""
+    starts = [match.start() for match in _WORD.finditer(text)]
+    ahead = {"start": 0, "end": len(starts), "random": int(place * (len(starts) + 1))}.get(str(position))
+    if ahead is None:
+        ahead = int(position)
+    if ahead >= len(starts):
+        # One space: texts that end with one, as SST-2's do, need no other.
+        base = text if not text or text[-1].isspace() else text + " "
+        return base + word, len(base)
+    start = starts[ahead]
+    return f"{text[:start]}{word} {text[start:]}", start

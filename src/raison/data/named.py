@@ -1,0 +1,132 @@
+"""Data sets known by name: what a file of the folder `sets` states, and how one is found and read."""
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from raison.core.errors import DataError, UnknownNameError
+from raison.data.dataset import BrokenLine, Dataset
+from raison.data.files import sha256_of
+from raison.data.rows import Entry, collect
+
+ROOT_VARIABLE = "RAISON_DATA"
+"""The environment variable that names the folder with the data sets' folders."""
+
+DEFAULT_ROOT = Path("../shared/data")
+NO_GOLD_LABEL = -1
+
+Reader = Callable[[tuple[Path, ...]], Iterator[Entry]]
+"""Reads a split's files, row by row; labels are class numbers, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split: its files in the data set's folder with their reader, and what it is called on the Hub.
+
+    `hub` is ("owner/name" or "owner/name:configuration", split), or None where the Hub has no such rows.
+    """
+
+    files: tuple[str, ...]
+    read: Reader
+    hub: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSet:
+    """A data set that the library knows.
+
+    `folder` is its path under the data root; `labels` are the classes in the order of their numbers; `never_with`
+    names the sets that share texts with it: never train on one and test on the other.
+    """
+
+    folder: str
+    labels: tuple[str, ...]
+    splits: Mapping[str, Split]
+    citation: str
+    note: str = ""
+    never_with: tuple[str, ...] = ()
+
+
+@cache
+def named() -> Mapping[str, NamedSet]:
+    """Every named data set: one per file of the folder `sets`, under the file's name."""
+    package = importlib.import_module("raison.data.sets")
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    return {name: importlib.import_module(f"{package.__name__}.{name}").SET for name in names}
+
+
+def name_of_folder(path: Path) -> str:
+    """The data set whose folder this is, by the path's last parts. Raises DataError if there is none, or several."""
+    parts = path.resolve().parts
+    fitting = {name: len(Path(s.folder).parts) for name, s in named().items() if _ends_with(parts, s.folder)}
+    longest = [name for name, length in fitting.items() if length == max(fitting.values())]
+    if len(longest) == 1:
+        return longest[0]
+    if longest:
+        raise DataError(f"{path} holds several data sets: give one of {', '.join(longest)}, and folder='{path}'.")
+    folders = ", ".join(sorted({known.folder for known in named().values()}))
+    raise DataError(f"{path} is a folder of no data set that is known: give a file, or a folder called {folders}.")
+
+
+def load_named(name: str, split: str, folder: Path | None, limit: int | None, skip_bad: bool) -> Dataset:
+    """One split of a named data set, from its folder or else from the Hub.
+
+    Without `folder` it is looked for under $RAISON_DATA, then under ../shared/data. A folder's rows have the line's
+    number in the first of the split's files (counted from 1), the Hub's their place (from 0; those of the first
+    `limit` that have no gold label are left out and named in `broken`). `sha256` is that of the split's files, one
+    after the other; ERASER's reviews are not among them, but their rationales' words are checked. Raises
+    UnknownNameError for a split, DataError for a missing file, a broken line (as in `load_file`), or where only a
+    folder can serve and there is none.
+    """
+    known = named()[name]
+    if split not in known.splits:
+        raise UnknownNameError(f"split of {name}", split, known.splits)
+    found = folder if folder is not None else _folder_of(known)
+    if found is None:
+        return _from_hub(name, split, limit, skip_bad)
+    paths = tuple(found / file for file in known.splits[split].files)
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path} is missing: the split '{split}' of '{name}' needs it. Put it there.")
+    try:
+        rows, broken = collect(known.splits[split].read(paths), str(paths[0]), limit, skip_bad)
+        return Dataset(f"{name}/{split}", rows, broken, sha256_of(paths), known.labels)
+    except OSError as error:
+        raise DataError(f"cannot read {error.filename}: {error.strerror or error}.") from None
+
+
+def _ends_with(parts: tuple[str, ...], folder: str) -> bool:
+    end = Path(folder).parts
+    return parts[-len(end) :] == end
+
+
+def _folder_of(known: NamedSet) -> Path | None:
+    root = os.environ.get(ROOT_VARIABLE)
+    if root and not Path(root).is_dir():
+        raise DataError(f"{ROOT_VARIABLE} is set to {root}, which is no folder: correct it, or unset it.")
+    roots = [Path(root)] if root else []
+    return next((path for path in (base / known.folder for base in [*roots, DEFAULT_ROOT]) if path.is_dir()), None)
+
+
+def _from_hub(name: str, split: str, limit: int | None, skip_bad: bool) -> Dataset:
+    known = named()[name]
+    source = known.splits[split].hub
+    if source is None:
+        raise DataError(
+            f"the split '{split}' of '{name}' can be read from its folder only: the Hub does not have it in a form "
+            f"that can be read. Put the folder '{known.folder}' where {ROOT_VARIABLE} points to, or give folder=."
+        )
+    # Only now: most users never read from the Hub.
+    from raison.data.hub import load_hub
+
+    data = load_hub(*source, limit=limit, skip_bad=skip_bad)
+    rows = tuple(row for row in data.rows if row.label != NO_GOLD_LABEL)
+    unlabelled = tuple(BrokenLine(row.number, "no gold label (-1)") for row in data.rows if row.label == NO_GOLD_LABEL)
+    if not rows:
+        raise DataError(f"{source[0]}, split {source[1]}, has no labels.")
+    name = f"{name}/{split} (Hub: {source[0]}, {source[1]})"
+    return replace(data, name=name, rows=rows, broken=(*data.broken, *unlabelled), labels=known.labels)

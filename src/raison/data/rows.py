@@ -1,0 +1,121 @@
+"""From records to rows."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+from raison.core.errors import DataError
+from raison.core.rationale import Rationale
+from raison.core.unit import Text
+from raison.data.columns import Column, Layout, Wanted, layout_of
+from raison.data.dataset import BrokenLine, Label, Row
+from raison.data.lines import SAMPLE, Record
+from raison.data.spans import parse_rationales
+
+Entry = Row | BrokenLine
+"""What one line of a source became."""
+
+Collected = tuple[tuple[Row, ...], tuple[BrokenLine, ...]]
+_INTEGER = re.compile(r"[+-]?\d{1,9}")
+
+
+def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Collected:
+    """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
+    head = list(islice(records, SAMPLE))
+    good = [record for record in head if not record.broken]
+    if not good:
+        raise DataError(f"{source} has no rows" + (f"; line {head[0].number}: {head[0].broken}." if head else "."))
+    try:
+        layout = layout_of(good, wanted, source.lower().endswith(".csv"))
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from None
+    data = (record for record in chain(head, records) if not (layout.header and record is good[0]))
+    rows, broken = collect(entries(data, layout), source, limit, skip_bad)
+    return _typed_labels(rows), broken
+
+
+def entries(records: Iterable[Record], layout: Layout) -> Iterator[Entry]:
+    """Each record as a row, or as a broken line; labels stay as they are written."""
+    for record in records:
+        reason = record.broken or _fault(record, layout)
+        try:
+            yield BrokenLine(record.number, reason) if reason else _row(record, layout)
+        except ValueError as error:
+            yield BrokenLine(record.number, str(error))
+
+
+def collect(found: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:
+    """The first `limit` rows; what comes after them is not read.
+
+    Raises DataError at the first broken line unless `skip_bad` is set, and if no row can be used.
+    """
+    rows: list[Row] = []
+    broken: list[BrokenLine] = []
+    while limit is None or len(rows) < limit:
+        entry = next(found, None)
+        if entry is None:
+            break
+        if isinstance(entry, Row):
+            rows.append(entry)
+        elif skip_bad:
+            broken.append(entry)
+        else:
+            raise DataError(
+                f"{source}, line {entry.number}: {entry.reason}. --skip-bad (skip_bad=True) goes on without it."
+            )
+    if not rows:
+        raise DataError(f"{source} has no rows that can be used ({len(broken)} broken lines).")
+    return tuple(rows), tuple(broken)
+
+
+def _fault(record: Record, layout: Layout) -> str:
+    cells = record.cells
+    if layout.width is not None and len(cells) != layout.width:
+        return f"{len(cells)} cells instead of {layout.width}"
+    for column in chain(*layout.texts):
+        value = _cell(cells, column)
+        if not isinstance(value, str):
+            return f"no text in column '{column}'"
+    if not all(text.strip() for text in _texts(cells, layout)):
+        return "the text is blank"
+    if layout.label is None:
+        return ""
+    value = _cell(cells, layout.label)
+    if value is None or isinstance(value, list | dict) or not str(value).strip():
+        return f"no label in column '{layout.label}'"
+    return ""
+
+
+def _cell(cells: list[Any] | Mapping[str, Any], column: Column) -> Any:
+    if isinstance(cells, Mapping):
+        return cells.get(str(column))
+    return cells[int(column)]
+
+
+def _texts(cells: list[Any] | Mapping[str, Any], layout: Layout) -> tuple[str, ...]:
+    return tuple(" ".join(_cell(cells, column) for column in group) for group in layout.texts)
+
+
+def _row(record: Record, layout: Layout) -> Row:
+    texts = _texts(record.cells, layout)
+    text: Text = texts[0] if len(texts) == 1 else (texts[0], texts[1])
+    label: Label = None
+    if layout.label is not None:
+        value = _cell(record.cells, layout.label)
+        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        label = int(value) if whole else str(value).strip()
+    return Row(text, label, record.number, _rationales(record, layout, texts))
+
+
+def _rationales(record: Record, layout: Layout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:
+    value = None if layout.rationale is None else _cell(record.cells, layout.rationale)
+    return () if value is None else parse_rationales(value, texts)
+
+
+def _typed_labels(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    # One label that is no number makes them all names: "1" beside "one" is not the number 1.
+    if all(isinstance(row.label, int) or (row.label is not None and _INTEGER.fullmatch(row.label)) for row in rows):
+        return tuple(replace(row, label=int(row.label or 0)) for row in rows)
+    return tuple(replace(row, label=None if row.label is None else str(row.label)) for row in rows)

@@ -1,0 +1,45 @@
+"""Rationales as files write them: lists of [start, end] or [start, end, segment]."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from raison.core.rationale import Rationale, Span
+
+
+def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:
+    """A list of spans (one annotator), or a list of such lists (one per annotator), as rationales.
+
+    Characters are counted from 0 and `end` is not included. [] is one annotator who marked nothing. Raises
+    ValueError with the reason where a span is not one of the texts'.
+    """
+    if not isinstance(value, list):
+        raise ValueError(f"the rationale {_short(value)} is no list of spans [start, end]")
+    if _is_one_annotator(value):
+        return (tuple(parse_span(span, texts) for span in value),)
+    return tuple(tuple(parse_span(span, texts) for span in spans) for spans in value)
+
+
+def parse_span(value: Any, texts: Sequence[str]) -> Span:
+    """[start, end] or [start, end, segment] as a span of the texts; ValueError with the reason otherwise."""
+    # In Python a bool is an int, but [true, false] is no span.
+    numbers = isinstance(value, list) and all(isinstance(part, int) and not isinstance(part, bool) for part in value)
+    if not numbers or len(value) not in (2, 3):
+        raise ValueError(f"the span {_short(value)} is not [start, end] or [start, end, segment]")
+    span = Span(*value)
+    if not 0 <= span.segment < len(texts):
+        raise ValueError(f"the span {value} is of text number {span.segment}, but there are {len(texts)}, from 0")
+    length = len(texts[span.segment])
+    if not 0 <= span.start < span.end <= length:
+        raise ValueError(f"the span {value} is empty or outside its text of {length} characters")
+    return span
+
+
+def _is_one_annotator(value: list[Any]) -> bool:
+    # Lists in lists in the list are annotators; an empty list in it is an annotator who marked nothing.
+    lists = all(isinstance(part, list) and all(isinstance(span, list) for span in part) for part in value)
+    return not value or not lists
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."

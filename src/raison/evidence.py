@@ -1,0 +1,149 @@
+"""What metrics may ask about texts: all that they announced is computed in one go, the rest on the spot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from raison.core.explanation import Explanation
+from raison.core.method import Method
+from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric
+from raison.core.model import Shift
+from raison.core.problem import Ledger, Problem
+from raison.core.rationale import Rationale, unit_mask
+from raison.core.target import Of, Target
+from raison.explain import Batch, shifted_scores
+from raison.methods import CATALOGUE
+
+Shifted = dict[tuple[int, Shift], np.ndarray]
+"""Scores under a shift, by the explanation's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextEvidence:
+    """core.metric.Evidence for one explanation of one text of a batch.
+
+    `marked` holds the text's rationales, one per annotator. `number` is the explanation's among all of the batch.
+    """
+
+    batch: Batch
+    text: int
+    explanation: Explanation
+    marked: tuple[Rationale, ...] = ()
+    number: int = 0
+    shifted: Shifted = field(default_factory=dict)
+
+    @property
+    def rationales(self) -> tuple[Mask, ...]:
+        return tuple(np.array(unit_mask(one, self.explanation.units), dtype=bool) for one in self.marked)
+
+    def probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
+        target = Target(self._classes(self.explanation.target), None, "probability", self.batch.model.multi_label)
+        return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
+
+    def values(self, keeps: KeepRows, removal: str) -> np.ndarray:
+        target = target_of(self.batch, [self.explanation])
+        return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
+
+    def shifted_scores(self, shift: Shift) -> np.ndarray:
+        if "selected_by" in self.explanation.notes:
+            # Explaining again gives the unselected map: no neighbour of the one that was chosen.
+            return np.full(len(self.explanation.units), np.nan)
+        if (self.number, shift) not in self.shifted:
+            compute_shifted([self], shift)
+        return self.shifted[self.number, shift]
+
+    def resolve(self, removal: str) -> str:
+        """The model's own name of a removal."""
+        return self.batch.model.removals[0] if removal == IN_PLACE else removal
+
+    def _logits(self, keeps: KeepRows, removal: str) -> torch.Tensor:
+        kind = self.resolve(removal)
+        cache = self.batch.evaluations
+        keys = [cache.key(self.text, kind, row.tobytes()) for row in keeps]
+        if any(key not in cache.logits for key in keys):
+            _compute(self.batch, kind, {self.text: [keeps]})
+        return torch.stack([cache.logits[key] for key in keys]).double()
+
+    def _classes(self, name: str) -> torch.Tensor:
+        return torch.tensor([self.batch.model.classes.index(name)])
+
+
+@dataclass(frozen=True, slots=True)
+class TextsEvidence:
+    """core.metric.GroupEvidence for a batch of texts."""
+
+    batch: Batch
+
+    def hidden_states(self) -> list[np.ndarray]:
+        return [states.numpy() for states in self.batch.model.hidden_states(self.batch.encoding)]
+
+
+def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> None:
+    """Compute everything that the metrics announce, each pass with as many texts as there are."""
+    wanted: dict[str, dict[int, list[KeepRows]]] = {}
+    shifts: dict[Shift, list[TextEvidence]] = {}
+    for found in evidence:
+        for metric in metrics:
+            for removal, keeps in metric.keeps(found.explanation).items():
+                wanted.setdefault(found.resolve(removal), {}).setdefault(found.text, []).append(keeps)
+            again = () if "selected_by" in found.explanation.notes else metric.shifts(found.explanation)
+            for shift in again:
+                shifts.setdefault(shift, []).append(found)
+    for removal, keeps_of in wanted.items():
+        _compute(evidence[0].batch, removal, keeps_of)
+    for shift, those in shifts.items():
+        compute_shifted(those, shift)
+
+
+def compute_shifted(evidence: Sequence[TextEvidence], shift: Shift) -> None:
+    """Explain the texts again under a shift, all those of one method together."""
+    groups: dict[str, list[TextEvidence]] = {}
+    for found in evidence:
+        e = found.explanation
+        groups.setdefault(repr((e.method, e.config, e.seed, e.of, e.against is None)), []).append(found)
+    for those in groups.values():
+        explanations = [found.explanation for found in those]
+        scores = shifted_scores(_batch_like(those), _method_of(explanations[0]), shift)
+        for found, row in zip(those, scores, strict=True):
+            found.shifted[found.number, shift] = row
+
+
+def target_of(batch: Batch, explanations: Sequence[Explanation]) -> Target:
+    """The target that the explanations, all of one kind, were made for."""
+    classes = batch.model.classes
+    index = torch.tensor([classes.index(e.target) for e in explanations])
+    against = [classes.index(e.against) for e in explanations if e.against is not None]
+    of: Of = explanations[0].of  # type: ignore[assignment]
+    return Target(index, torch.tensor(against) if against else None, of, batch.model.multi_label)
+
+
+def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:
+    """The texts of the evidence as a batch with the targets, removal and seed of their explanations."""
+    batch, rows = evidence[0].batch, [found.text for found in evidence]
+    explanations = [found.explanation for found in evidence]
+    return replace(
+        batch,
+        encoding=batch.encoding.select(rows),
+        full=batch.full[rows],
+        target=target_of(batch, explanations),
+        removal=explanations[0].removal,
+        settings=replace(batch.settings, seed=explanations[0].seed),
+    )
+
+
+def _method_of(explanation: Explanation) -> Method:
+    config = {name: tuple(value) if isinstance(value, list) else value for name, value in explanation.config.items()}
+    return CATALOGUE.get(explanation.method)(**config)
+
+
+def _compute(batch: Batch, removal: str, keeps_of: dict[int, list[KeepRows]]) -> None:
+    """Fill the shared evaluations."""
+    keeps = [
+        torch.from_numpy(np.concatenate(keeps_of[text])) if text in keeps_of else torch.ones(0, units, dtype=torch.bool)
+        for text, units in enumerate(batch.encoding.unit_counts)
+    ]
+    target = Target(torch.zeros(len(keeps), dtype=torch.long), None, "probability")
+    ledger = Ledger.empty(len(keeps))
+    Problem(batch.model, batch.encoding, target, removal, ledger, batch.evaluations).values(keeps)
