@@ -27,6 +27,9 @@ def summary(cls: type) -> str:
     return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
 
 
+BETTER = {True: "higher", False: "lower", None: "neither"}
+
+
 def methods() -> str:
     """The page of the methods."""
     rows = [
@@ -50,11 +53,19 @@ def methods() -> str:
 def metrics() -> str:
     """The page of the metrics."""
     rows = [
-        [f"`{name}`", summary(cls), "higher" if cls.higher_is_better else "lower", settings(cls), cls.reference]
+        [
+            f"`{name}`",
+            summary(cls),
+            BETTER[cls.higher_is_better],
+            ", ".join(sorted(cls.needs)).replace("_", " "),
+            settings(cls),
+            cls.reference,
+        ]
         for name in METRICS.names
         for cls in [METRICS.get(name)]
     ]
-    return f"# Metrics\n\n{NOTE}{table(['metric', 'what it measures', 'better', 'settings', 'reference'], rows)}"
+    header = ["metric", "what it measures", "better", "needs", "settings", "reference"]
+    return f"# Metrics\n\n{NOTE}{table(header, rows)}"
 
 
 def main() -> int:

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path
+from raison.core.model import Capability, LanguageModel, Path, Shift
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Of, Target
 from raison.core.unit import Granularity, Text, Unit
+from raison.models.shift import ball_vector
 
 VOCABULARY = {
     "[PAD]": (9.0, 9.0),
@@ -67,7 +68,7 @@ class ToyModel(LanguageModel):
 
     def __init__(self, dtype: torch.dtype = torch.float64) -> None:
         self.name = f"toy/{type(self).__name__.lower()}"
-        self.table = torch.tensor(list(VOCABULARY.values()), dtype=dtype)
+        self.table = self._plain = torch.tensor(list(VOCABULARY.values()), dtype=dtype)
         self._taps: list[ToyTap] = []
 
     @abstractmethod
@@ -151,6 +152,24 @@ class ToyModel(LanguageModel):
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return [list(range(start, min(start + 3, len(encoding)))) for start in range(0, len(encoding), 3)]
+
+    def hidden_states(self, encoding: Encoding) -> list[Tensor]:
+        """One layer, which doubles the embeddings."""
+        return [
+            2 * self.table[ids[:length]].float()
+            for ids, length in zip(encoding.input_ids, encoding.lengths, strict=True)
+        ]
+
+    @contextmanager
+    def shifted(self, shift: Shift) -> Iterator[None]:
+        before = self.table
+        radius = shift.radius * self._plain.norm(dim=1).mean().item()
+        vectors = np.stack([ball_vector(shift.draw, token, 2) * (token > UNK) for token in range(len(before))])
+        self.table = before + torch.from_numpy(radius * vectors).to(before)
+        try:
+            yield
+        finally:
+            self.table = before
 
 
 class Linear(ToyModel):

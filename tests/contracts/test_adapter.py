@@ -1,14 +1,16 @@
 """The contract of an adapter: the same predictions by every way in, and nothing changed behind the caller's back."""
 
+import contextlib
 import copy
 
 import pytest
 import torch
 
-from raison.core.model import Capability
+from raison.core.model import Capability, Shift
 from raison.core.target import Target
 from raison.models.classifier import Classifier
 from raison.models.selfcheck import Finding, selfcheck, supported
+from raison.models.shift import ball_vector
 from tests.contracts.conftest import TEXTS
 
 TOLERANCE = {"atol": 2e-5, "rtol": 1e-4}
@@ -180,3 +182,88 @@ def test_training_mode_and_hooks_are_restored(tiny: Classifier) -> None:
     assert tiny.embedding_table._forward_hooks == hooks
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(parameter.grad is None for parameter in tiny.model.parameters())
+
+
+def test_hidden_states_are_the_mean_over_layers_of_each_text_alone(tiny: Classifier) -> None:
+    tiny.model.train()
+    random_state = torch.get_rng_state()
+    found = tiny.hidden_states(tiny.encode(TEXTS))
+    assert all(module.training for module in tiny.model.modules())
+    assert torch.equal(torch.get_rng_state(), random_state)
+    tiny.model.eval()
+    reader = tiny.core.get_encoder() if tiny.core.config.is_encoder_decoder else tiny.core.base_model
+    for text, states in zip(TEXTS, found, strict=True):
+        with torch.no_grad():
+            layers = reader(**tiny.tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+        literal = sum(layer[0] for layer in layers[1:]) / (len(layers) - 1)
+        assert states.dtype == torch.float32
+        assert not states.requires_grad
+        torch.testing.assert_close(states, literal, atol=1e-5, rtol=1e-5)
+
+
+def test_hidden_states_do_not_depend_on_the_batch(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    together = tiny.hidden_states(encoding)
+    for row, states in enumerate(together):
+        torch.testing.assert_close(states, tiny.hidden_states(encoding.select([row]))[0], atol=1e-5, rtol=1e-5)
+
+
+def _moved_by_hand(model: Classifier, shift: Shift) -> Classifier:
+    """A copy of the model whose embedding tables have the shift written into their weights."""
+    copied = Classifier(copy.deepcopy(model.model), model.tokenizer, model.name)
+    before = model.embedding_table.weight.detach()
+    radius = shift.radius * before.norm(dim=1).mean().item()
+    after = before.clone()
+    for token in set(range(len(before))) - set(model.tokenizer.all_special_ids):
+        after[token] += torch.from_numpy(radius * ball_vector(shift.draw, token, before.shape[1])).float()
+    tables = [copied.embedding_table]
+    if copied.core.config.is_encoder_decoder:
+        tables.append(copied.core.get_decoder().get_input_embeddings())
+    for table in tables:
+        table.weight.data.copy_(after)
+    return copied
+
+
+def test_shifted_predictions_are_those_of_a_model_with_moved_weights(tiny: Classifier) -> None:
+    """In every way in: plain, masked, from embeddings, with gradients and hidden states."""
+    shift = Shift(0.3, 1)
+    moved, encoding = _moved_by_hand(tiny, shift), tiny.encode(TEXTS)
+    keeps = [torch.eye(count, dtype=torch.bool) for count in encoding.unit_counts]
+
+    def everything(model: Classifier) -> list[torch.Tensor]:
+        with torch.no_grad():
+            embeds = model.embed(encoding)
+            logits = [model.logits(encoding), model.logits(encoding, embeds)]
+        masked = [part for removal in model.removals for part in model.masked_logits(encoding, keeps, removal)]
+        return [embeds, *logits, *masked, *model.hidden_states(encoding)]
+
+    plain = everything(tiny)
+    with tiny.shifted(shift):
+        found = everything(tiny)
+    for one, expected in zip(found, everything(moved), strict=True):
+        torch.testing.assert_close(one, expected, **TOLERANCE)
+    assert (found[1] - plain[1]).abs().max() > 1e-3, "a shift that does nothing would pass"
+    for one, expected in zip(everything(tiny), plain, strict=True):
+        assert torch.equal(one, expected)
+
+
+def test_given_embeddings_are_not_shifted_again(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS)
+    with torch.no_grad():
+        embeds = tiny.embed(encoding)
+        plain = tiny.logits(encoding, embeds)
+        with tiny.shifted(Shift(0.5, 0)):
+            torch.testing.assert_close(tiny.logits(encoding, embeds), plain)
+            assert not torch.equal(tiny.embed(encoding), embeds)
+
+
+def test_a_shift_leaves_nothing_behind(tiny: Classifier) -> None:
+    weights = copy.deepcopy(tiny.model.state_dict())
+    random_state = torch.get_rng_state()
+    encoding = tiny.encode(TEXTS)
+    with contextlib.suppress(KeyError), tiny.shifted(Shift(0.5, 0)), tiny.shifted(Shift(0.1, 1)):
+        tiny.logits(encoding)
+        raise KeyError
+    assert all(torch.equal(value, weights[name]) for name, value in tiny.model.state_dict().items())
+    assert not any(module._forward_hooks for module in tiny.model.modules())
+    assert torch.equal(torch.get_rng_state(), random_state)

@@ -7,8 +7,11 @@ import pytest
 import torch
 
 import raison
+from raison.core.errors import UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.metric import Metric
+from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.rationale import Rationale, Span
+from raison.core.registry import name_of
 from raison.metrics import CATALOGUE
 from raison.models.classifier import Classifier
 from tests.contracts.conftest import TEXTS
@@ -18,20 +21,46 @@ LONG = "good bad film not fine good um bad . film good terrible wonderful not ba
 """Long enough that a fifth of it is several units; a linear model's good order is known exactly."""
 
 
-@pytest.fixture(params=CATALOGUE.names)
+SETTINGS = {
+    "max_sensitivity": "max_sensitivity(samples=2)",
+    "simulatability": "simulatability(student='tiny', epochs=1)",
+    "token_f1": "token_f1(top=3)",
+}
+"""Settings that suit short texts and tiny models: defaults that take long, or that select every unit."""
+
+SINGLE = [name for name in CATALOGUE.names if issubclass(CATALOGUE.get(name), Metric)]
+GROUPED = [name for name in CATALOGUE.names if issubclass(CATALOGUE.get(name), GroupMetric)]
+NEEDS_WEIGHTS = {"simulatability"}
+
+
+def create(name: str) -> Metric:
+    return CATALOGUE.create(SETTINGS.get(name, name))
+
+
+@pytest.fixture(params=SINGLE)
 def metric(request: pytest.FixtureRequest) -> Metric:
-    return CATALOGUE.create(request.param)
+    return create(request.param)
 
 
-@pytest.fixture(params=[name for name in CATALOGUE.names if CATALOGUE.get(name).ordered])
+@pytest.fixture(params=[name for name in SINGLE if CATALOGUE.get(name).ordered])
 def ordered(request: pytest.FixtureRequest) -> Metric:
-    """The others have their contract in tests/reference/test_correlation_metrics.py."""
-    return CATALOGUE.create(request.param)
+    """The others' directions are tested where their reference is."""
+    return create(request.param)
+
+
+def marked(explanation: Explanation) -> tuple[Rationale, ...]:
+    """Two annotators: the best units of a good explanation, and the first half of them."""
+    best = [explanation.units[unit] for unit in explanation.order()[: max(1, len(explanation.units) // 3)]]
+    spans = tuple(Span(unit.start, unit.end, unit.segment) for unit in best)
+    return (spans, spans[: max(1, len(spans) // 2)])
 
 
 def measure(metric: Metric, explanation: Explanation, scores: np.ndarray) -> float:
+    """What matters is the one unit that a good explanation puts first: random orders find it now and then."""
     changed = replace(explanation, scores=tuple(scores.tolist()))
-    return raison.evaluate(Linear(), changed, [metric]).metrics[0].values[0]
+    best = explanation.units[explanation.order()[0]]
+    rationales = [(((Span(best.start, best.end)),),)]
+    return raison.evaluate(Linear(), changed, [metric], rationales=rationales).metrics[0].values[0]
 
 
 @pytest.fixture
@@ -44,7 +73,7 @@ def test_a_known_good_order_beats_its_reverse_and_random_lies_between(ordered: M
     scores = np.array(exact.scores)
     rng = np.random.default_rng(0)
     good, bad = measure(ordered, exact, scores), measure(ordered, exact, -scores)
-    random = np.mean([measure(ordered, exact, rng.permutation(scores)) for _ in range(20)])
+    random = np.mean([measure(ordered, exact, rng.permutation(scores)) for _ in range(60)])
     sign = 1 if ordered.higher_is_better else -1
     assert sign * good > sign * random > sign * bad
 
@@ -57,15 +86,22 @@ def test_rescaled_scores_give_the_same_value(ordered: Metric, exact: Explanation
 def test_every_tiny_model_gives_finite_values(metric: Metric, tiny: Classifier) -> None:
     for unit in ("token", "word", "sentence"):
         explanations = raison.explain(tiny, TEXTS, "random", unit=unit)
-        found = raison.evaluate(tiny, explanations, [metric])
-        assert np.isfinite(found.metrics[0].values).all()
-        assert found.metrics[0].summary.count == len(TEXTS)
+        rationales = [marked(e) for e in explanations]
+        found = raison.evaluate(tiny, explanations, [metric], rationales=rationales)
+        # One unit, or units that all matter, leave some metrics undefined; what is defined is counted.
+        known = [value for e, value in zip(explanations, found.metrics[0].values, strict=True) if len(e.units) > 1]
+        assert np.isfinite(known).all()
+        assert found.metrics[0].summary.count == np.isfinite(found.metrics[0].values).sum()
 
 
 def test_values_do_not_depend_on_the_batch(metric: Metric, tiny: Classifier) -> None:
     explanations = raison.explain(tiny, TEXTS, "occlusion")
-    together = raison.evaluate(tiny, explanations, [metric]).metrics[0].values
-    alone = [raison.evaluate(tiny, explanation, [metric]).metrics[0].values[0] for explanation in explanations]
+    rationales = [marked(e) for e in explanations]
+    together = raison.evaluate(tiny, explanations, [metric], rationales=rationales).metrics[0].values
+    alone = [
+        raison.evaluate(tiny, e, [metric], rationales=[marks]).metrics[0].values[0]
+        for e, marks in zip(explanations, rationales, strict=True)
+    ]
     np.testing.assert_allclose(together, alone, atol=2e-4)
 
 
@@ -75,18 +111,47 @@ def test_everything_it_measures_was_announced(metric: Metric, tiny: Classifier) 
     calls: list[int] = []
     inner = tiny.masked_logits
     tiny.masked_logits = lambda *args: calls.append(1) or inner(*args)  # type: ignore[method-assign]
-    raison.evaluate(tiny, explanation, [metric])
-    assert len(calls) <= 1 + len(metric.keeps(explanation))
+    raison.evaluate(tiny, explanation, [metric], rationales=[marked(explanation)])
+    # One batch to predict, one per removal announced, and one (occlusion's own) per time it is explained again.
+    assert len(calls) <= 1 + len(metric.keeps(explanation)) + len(metric.shifts(explanation))
 
 
 def test_scores_after_a_round_trip_are_the_same(metric: Metric, exact: Explanation) -> None:
     again = Explanation.from_json(exact.to_json())
-    first, second = (raison.evaluate(Linear(), e, [metric]).metrics[0].values for e in (again, exact))
+    rationales = [marked(exact)]
+    first, second = (
+        raison.evaluate(Linear(), e, [metric], rationales=rationales).metrics[0].values for e in (again, exact)
+    )
     assert first == second
 
 
 def test_random_state_is_untouched(metric: Metric, exact: Explanation) -> None:
     before = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]["pos"]
-    raison.evaluate(Linear(), exact, [metric])
+    raison.evaluate(Linear(), exact, [metric], rationales=[marked(exact)])
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.random.get_state(legacy=False)["state"]["pos"] == before[1]
+
+
+def test_what_it_needs_is_said_before_anything_runs(metric: Metric, exact: Explanation) -> None:
+    if Need.RATIONALES not in metric.needs:
+        assert raison.evaluate(Linear(), exact, [metric]).metrics[0].summary.count <= 1
+        return
+    with pytest.raises(UnsupportedError, match=f"{name_of(metric)}.* needs rationales"):
+        raison.evaluate(Linear(), exact, [metric])
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.demo] if name in NEEDS_WEIGHTS else []) for name in GROUPED]
+)
+def test_group_metrics_judge_many_texts(name: str) -> None:
+    """Finite, the same every time, random state untouched, and one text is refused."""
+    metric = create(name)
+    texts = [" ".join(LONG.split()[i : i + 3 + i % 6]) for i in range(12)]
+    explanations = raison.explain(Linear(), texts, "occlusion")
+    before = torch.get_rng_state()
+    first, second = (raison.evaluate(Linear(), explanations, [metric]).metrics[0] for _ in range(2))
+    assert first.values == second.values
+    assert np.isfinite(first.summary.mean)
+    assert torch.equal(torch.get_rng_state(), before)
+    with pytest.raises(UnsupportedError, match="needs more than one text"):
+        raison.evaluate(Linear(), explanations[0], [metric])

@@ -77,9 +77,7 @@ def test_marked_texts_and_groups_in_a_folder(model: Classifier, tmp_path: Path) 
     metrics = ["auroc", "token_f1(top=2, average='micro')", "consistency(batch=10)", "comprehensiveness"]
 
     def go() -> raison.Comparison:
-        return raison.compare(
-            model, texts, ["occlusion"], metrics, rationales=rationales, out=tmp_path, progress=False
-        )
+        return raison.compare(model, texts, ["occlusion"], metrics, rationales=rationales, out=tmp_path, progress=False)
 
     table = go()
     assert len(table["occlusion"]["consistency(batch=10)"].values) == 3

@@ -8,6 +8,9 @@ import typer
 from raison.cli import options
 
 
+BETTER = {True: "higher", False: "lower", None: "neither"}
+
+
 def methods(json: options.Json = False) -> None:
     """List the methods with what they need, what they promise and what they cost."""
     from raison.methods import CATALOGUE
@@ -29,14 +32,15 @@ def methods(json: options.Json = False) -> None:
 
 
 def metrics(json: options.Json = False) -> None:
-    """List the metrics with their direction and settings."""
+    """List the metrics with their direction, what they need and their settings."""
     from raison.metrics import CATALOGUE
 
     rows = [
         {
             "metric": name,
             "about": _summary(cls),
-            "better": "higher" if cls.higher_is_better else "lower",
+            "better": BETTER[cls.higher_is_better],
+            "needs": sorted(cls.needs),
             "settings": _settings(cls),
             "reference": cls.reference,
         }

@@ -38,14 +38,14 @@ def estimate(
     from raison.models.load import load
 
     loaded = load(model, device=device, dtype=dtype)
-    texts, name = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
+    source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
     chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
     judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)
-    found = run(loaded, texts, chosen, judges, Settings(unit=unit, truncate=truncate))  # type: ignore[arg-type]
+    found = run(loaded, source.texts, chosen, judges, Settings(unit=unit, truncate=truncate))  # type: ignore[arg-type]
     if json:
         typer.echo(json_module.dumps(asdict(found), indent=1))
     else:
-        _show(found, name)
+        _show(found, source.name)
 
 
 def _show(found: "Estimate", name: str) -> None:

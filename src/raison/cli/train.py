@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from raison.data import Dataset, Wanted, load, load_file, named
+from raison.data import known_features as add_known_features
+
 app = typer.Typer(help="Train a classifier.", no_args_is_help=True)
 
 
@@ -18,10 +21,10 @@ def _train() -> None:
 @app.command()
 def classifier(
     context: typer.Context,
-    train: Annotated[Path, typer.Option(help="Training data: tsv, csv, txt, jsonl or parquet.")],
-    test: Annotated[Path, typer.Option(help="Test data, used once, after training.")],
+    train: Annotated[str, typer.Option(help="Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")],
+    test: Annotated[str, typer.Option(help="Test data, used once, after training.")],
     out: Annotated[Path, typer.Option(help="Folder for the adapter and its card.")],
-    dev: Annotated[Path | None, typer.Option(help="Development data: scored after each epoch.")] = None,
+    dev: Annotated[str | None, typer.Option(help="Development data: scored after each epoch.")] = None,
     base: Annotated[str, typer.Option(help="Base model: a known name or a folder.")] = "minilm",
     labels: Annotated[str, typer.Option(help="Names of numeric labels, in order: negative,positive.")] = "",
     text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
@@ -42,15 +45,24 @@ def classifier(
         bool, typer.Option("--half", help="Train in bfloat16: faster where the processor knows it.")
     ] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
+    known_features: Annotated[
+        str, typer.Option(help="Draw labels at random and append the word that tells them: negative,positive.")
+    ] = "",
+    known_correlation: Annotated[
+        float, typer.Option(help="Share of rows that get their word; below 1 the model sees texts without any.")
+    ] = 1.0,
 ) -> None:
     """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""
     # Only now: the help page must not wait for torch.
-    from raison.data.files import load_file
     from raison.training.classifier import ClassifierSettings, Splits, train_classifier
 
     first, _, second = (pair or "").partition(",")
-    columns = (text, (first, second) if pair else None, label)
-    files = [load_file(path, *columns, skip_bad=skip_bad) for path in (train, test, *([dev] if dev else []))]
+    wanted = Wanted(text, (first, second) if pair else None, label)
+    words = [word.strip() for word in known_features.split(",") if word.strip()]
+    sources = (train, test, *([dev] if dev else []))
+    splits = [_read(source, wanted, skip_bad) for source in sources]
+    if words:
+        splits = [add_known_features(split, words, correlation=known_correlation) for split in splits]
     settings = ClassifierSettings(
         labels=tuple(name.strip() for name in labels.split(",") if name.strip()),
         epochs=epochs,
@@ -64,9 +76,17 @@ def classifier(
         keep_best=keep_best,
         half=half,
     )
-    card = train_classifier(base, Splits(*files), out, settings, _command_line(context))
+    card = train_classifier(base, Splits(*splits), out, settings, _command_line(context))
     scores = ", ".join(f"{name} accuracy {value:.4f}" for name, value in card["accuracy"].items())
     typer.echo(f"{out}: {scores}")
+
+
+def _read(source: str, wanted: Wanted, skip_bad: bool) -> Dataset:
+    """A file, or SET:SPLIT of a named data set."""
+    name, _, split = source.partition(":")
+    if name in named():
+        return load(name, wanted, split=split or "train", skip_bad=skip_bad)
+    return load_file(source, wanted.text, wanted.pair, wanted.label, skip_bad=skip_bad)
 
 
 def _command_line(context: typer.Context) -> str:
@@ -80,5 +100,6 @@ def _command_line(context: typer.Context) -> str:
         if value is True:
             words.append(parameter.opts[0])
             continue
-        words += [parameter.opts[0], os.path.relpath(value) if isinstance(value, Path) else str(value)]
+        is_path = isinstance(value, Path) or (isinstance(value, str) and os.path.exists(value))
+        words += [parameter.opts[0], os.path.relpath(value) if is_path else str(value)]
     return shlex.join(words)

@@ -4,6 +4,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import NonFiniteError, UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path
+from raison.core.model import Capability, LanguageModel, Path, Shift
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models import batching
@@ -21,9 +22,11 @@ from raison.models.diagnose import first_nonfinite
 from raison.models.encoder import TextEncoder
 from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
+from raison.models.hidden import Layers, hidden_states
 from raison.models.limits import max_tokens
 from raison.models.pooling import find_pooling, prediction_rows
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
+from raison.models.shift import shifted_tables
 from raison.models.tap import Tap, attention_modules, tap
 
 
@@ -130,6 +133,22 @@ class Classifier(LanguageModel):
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return batching.groups(encoding.lengths, self.budget.tokens)
 
+    def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
+        with self.quiet():
+            return hidden_states(encoding, self.budget, self._run_layers)
+
+    @contextmanager
+    def shifted(self, shift: Shift) -> Iterator[None]:
+        """An encoder-decoder reads the text with two tables of equal rows: both move. Contexts add up when nested.
+
+        Embeddings that are given to `logits` are taken as they are: `embed` has moved them already.
+        """
+        tables = [self.embedding_table]
+        if self.core.config.is_encoder_decoder:
+            tables.append(self.core.get_decoder().get_input_embeddings())
+        with shifted_tables(tables, shift, self.tokenizer.all_special_ids):
+            yield
+
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Evaluation mode for the duration; modules that were training train again afterwards."""
@@ -169,19 +188,32 @@ class Classifier(LanguageModel):
                 handle.remove()
 
     def _run(self, batch: batching.TokenBatch) -> Tensor:
-        ids = batch.ids.to(self.device)
-        mask = batch.mask
-        extra = {"token_type_ids": batch.type_ids.to(self.device)} if self.takes_types else {}
-        if self._offset:
-            # RoBERTa skips padding ids when it counts positions: a unit removed by padding would move all that follow.
-            positions = torch.arange(self._offset, self._offset + ids.shape[1], device=self.device)
-            extra["position_ids"] = positions.expand(ids.shape)
+        inputs = self._inputs(batch)
         if self.score_head is None:
-            return self.core(input_ids=ids, attention_mask=None if mask is None else mask.to(self.device), **extra)[0]
-        # Padding is on the right, so a causal model needs no mask for it; only the last token's state reaches the head.
-        hidden = self.core.base_model(input_ids=ids, use_cache=False, **extra)[0]
+            return self.core(**inputs)[0]
+        # Only the last token's state reaches the head.
+        hidden = self.core.base_model(**inputs)[0]
         last = batch.lengths.to(hidden.device) - 1
         return self.score_head(hidden[torch.arange(len(hidden), device=hidden.device), last])
+
+    def _run_layers(self, batch: batching.TokenBatch) -> Layers:
+        reader = self.core.get_encoder() if self.core.config.is_encoder_decoder else self.core.base_model
+        return reader(**self._inputs(batch), output_hidden_states=True).hidden_states
+
+    def _inputs(self, batch: batching.TokenBatch) -> dict[str, Any]:
+        inputs: dict[str, Any] = {"input_ids": batch.ids.to(self.device)}
+        if self.takes_types:
+            inputs["token_type_ids"] = batch.type_ids.to(self.device)
+        if self._offset:
+            # RoBERTa skips padding ids when it counts positions: a unit removed by padding would move all that follow.
+            width = batch.ids.shape[1]
+            positions = torch.arange(self._offset, self._offset + width, device=self.device)
+            inputs["position_ids"] = positions.expand(batch.ids.shape)
+        if self.score_head is not None:
+            # Padding is on the right, so a causal model needs no mask for it.
+            return inputs | {"use_cache": False}
+        mask = batch.mask
+        return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
 
     def _raise_nonfinite(self, batch: batching.TokenBatch, row: int) -> None:
         only = slice(row, row + 1)

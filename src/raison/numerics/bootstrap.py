@@ -43,6 +43,16 @@ def pool_of(name: str) -> Pool:
     return POOLS[name]
 
 
+def part_means(parts: Float[np.ndarray, "samples texts parts"]) -> Float[np.ndarray, "samples parts"]:
+    """The mean of each part over the texts where it is defined; NaN where it is nowhere."""
+    missing = np.isnan(parts)
+    if not missing.any():
+        return parts.mean(axis=1)
+    counts = (~missing).sum(axis=1)
+    sums = np.where(missing, 0.0, parts).sum(axis=1)
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+
+
 def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
     """Mean with its percentile bootstrap interval; see `pooled_interval`."""
     return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1), "mean", level, seed)
@@ -51,12 +61,12 @@ def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -
 def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
     """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
-    One text has no spread to resample: its interval is NaN. No text gives NaN throughout.
+    A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is NaN. No text gives NaN throughout.
     """
     make = pool_of(pool)
     if not len(parts):
         return (float("nan"),) * 3
-    value = float(make(parts.mean(axis=0, keepdims=True))[0])
+    value = float(make(part_means(parts[None]))[0])
     if len(parts) == 1:
         return value, float("nan"), float("nan")
     rng = np.random.default_rng(seed)
@@ -65,7 +75,7 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     step = max(1, 4_000_000 // len(parts))
     for start in range(0, RESAMPLES, step):
         stop = min(RESAMPLES, start + step)
-        means[start:stop] = parts[rng.integers(len(parts), size=(stop - start, len(parts)))].mean(axis=1)
+        means[start:stop] = part_means(parts[rng.integers(len(parts), size=(stop - start, len(parts)))])
     resampled = make(means)
     # Resamples in which the pooled value is undefined say nothing about it.
     resampled = resampled[~np.isnan(resampled)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raison.core.results import MetricScores, Scores, Summary
-from raison.numerics.bootstrap import pool_of, pooled_interval
+from raison.numerics.bootstrap import part_means, pool_of, pooled_interval
 
 Value = float | tuple[float, ...]
 """What a metric measured on one text: a number, or the parts of a pooled value."""
@@ -42,7 +42,7 @@ def metric_scores(info: MetricInfo, seeds: Sequence[Sequence[Value]]) -> MetricS
         table = table.reshape(len(seeds), -1, 1)
     make = pool_of(info.pool)
     parts = table.mean(axis=0)
-    known = ~np.isnan(parts).any(axis=1)
+    known = ~np.isnan(parts).all(axis=1)
     value, low, high = pooled_interval(parts[known], info.pool)
     values = np.where(known, make(parts), np.nan)
     means = [

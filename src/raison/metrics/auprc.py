@@ -1,0 +1,36 @@
+"""AUPRC: do the scores rank the marked units first, at every cut?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.numerics.plausibility import check_annotators, combine, mean_defined, precision_recall_area
+
+
+@dataclass(frozen=True)
+class Auprc(Metric):
+    """Area under the precision-recall curve of the scores against the units that people marked.
+
+    Trapezoids over recall, one point per distinct score, from (recall 0, precision 1): per text as in ERASER's code,
+    then the mean over texts. `annotators` says how several annotators count (see
+    raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is better; the level of chance grows with the share of
+    marked units, and trapezoids flatter: equal scores reach (1 + share) / 2, above random ones. Read it beside auroc,
+    which has no such gap. A text in which all or no units are marked says nothing about the scores and is left out;
+    ERASER counts it as 1 or 0.5. Cost: no evaluation.
+    """
+
+    annotators: str = "majority"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        marked = combine(evidence.rationales, self.annotators)
+        return mean_defined([precision_recall_area(scores, relevant) for relevant in marked])

@@ -1,0 +1,33 @@
+"""AUROC: does a marked unit score above an unmarked one?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.numerics.plausibility import check_annotators, combine, mean_defined, roc_area
+
+
+@dataclass(frozen=True)
+class Auroc(Metric):
+    """Probability that a unit that people marked scores above one that they did not, ties counted half.
+
+    The area under the ROC curve of each text, then the mean over texts, as in ERASER's code and IvRA's appendix F.
+    `annotators` says how several annotators count (see raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is
+    better; 0.5 for random scores and for equal ones. A text in which all or no units are marked has no such pair and is
+    left out. Cost: no evaluation.
+    """
+
+    annotators: str = "majority"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        return mean_defined([roc_area(scores, relevant) for relevant in combine(evidence.rationales, self.annotators)])

@@ -1,0 +1,79 @@
+"""Consistency: do texts that the model sees as similar get similar explanations?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import spearmanr
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.explanation import Explanation
+from raison.core.metric import GroupEvidence, GroupMetric
+from raison.numerics.distances import check_distance, padded_distances, positionwise_distances
+
+LEVELS = ("token", "text")
+NORMALISATIONS = ("sum", "none")
+FEWEST = 3
+"""Two texts make one pair, and one pair has no order."""
+
+
+@dataclass(frozen=True)
+class Consistency(GroupMetric):
+    """Spearman's rho between distances of hidden states and distances of explanations, over the pairs of a batch.
+
+    rho(Dist(H_i, H_j), Dist(r_i, r_j)) over all pairs i < j of `batch` texts (Xie et al. 2024, eq. 12), averaged over
+    batches (eq. 18). H is the mean of all layers' hidden states, (tokens, hidden), special tokens included; r holds the
+    scores of the units. In -1..1, higher is better. A batch of fewer than 3 texts, or one whose distances are all
+    equal, has no rho and does not count. rho depends on the batch size: compare equal ones only. Cost: one forward
+    pass per text, shared by all methods.
+
+    The paper says that Dist is L2 and compares H at the token level (appendix B.4), and leaves the rest open. Chosen
+    here: the H of two texts are compared position by position, the shorter text being zero where it has ended, and the
+    distances averaged over the positions of the longer one; `level="text"` compares the means over each text's tokens.
+    The r of two texts are compared as vectors, the shorter filled up with zeros. IvRA's r sums to 1; other methods'
+    scores have any scale and sign, so by default r = |s| / sum |s| (`normalise="none"` takes the scores as they are).
+    Both distances see the texts' lengths, which alone can make rho positive: look at the row of random scores, too.
+    """
+
+    batch: int = 64
+    level: str = "token"
+    distance: str = "l2"
+    normalise: str = "sum"
+    reference: ClassVar[str] = "xie2024ivra"
+    higher_is_better: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.batch < FEWEST:
+            raise InputError(f"batch is {self.batch}: pairs have an order from {FEWEST} texts on; the paper takes 64.")
+        if self.level not in LEVELS:
+            raise UnknownNameError("level", self.level, LEVELS)
+        if self.normalise not in NORMALISATIONS:
+            raise UnknownNameError("normalisation", self.normalise, NORMALISATIONS)
+        check_distance(self.distance)
+
+    @property
+    def size(self) -> int:
+        return self.batch
+
+    def measure(self, explanations: Sequence[Explanation], evidence: GroupEvidence) -> Sequence[float]:
+        if len(explanations) < FEWEST:
+            return []
+        between_scores = padded_distances([self._vector(e.scores) for e in explanations], self.distance)
+        between_states = self._between_states(evidence.hidden_states())
+        # Spearman's rho is 0/0 where one side has a single value.
+        if np.ptp(between_scores) == 0 or np.ptp(between_states) == 0:
+            return []
+        return [float(spearmanr(between_states, between_scores).statistic)]
+
+    def _between_states(self, states: Sequence[Float[np.ndarray, "_tokens hidden"]]) -> Float[np.ndarray, " pairs"]:
+        if self.level == "token":
+            return positionwise_distances(states, self.distance)
+        return padded_distances([state.mean(axis=0, dtype=np.float64) for state in states], self.distance)
+
+    def _vector(self, scores: Sequence[float]) -> Float[np.ndarray, " units"]:
+        if self.normalise == "none":
+            return np.array(scores, dtype=np.float64)
+        sizes = np.abs(np.array(scores, dtype=np.float64))
+        return sizes / sizes.sum() if sizes.any() else sizes

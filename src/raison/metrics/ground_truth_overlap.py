@@ -1,0 +1,39 @@
+"""Ground truth overlap: are the top units exactly the known ones?
+
+The level of chance for n units of which k are known is 1 / (n choose k): what a random order reaches on average.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.numerics.plausibility import check_annotators, combine, exact_top_chance, mean_defined
+
+
+@dataclass(frozen=True)
+class GroundTruthOverlap(Metric):
+    """1 if the k units with the highest scores are the k units that are known to matter, else 0.
+
+    GTOverlap of the thesis, section 2.2.3.1, for data made so that known features decide the label (Zhou et al. 2022).
+    In 0..1, higher is better; a random order reaches 1 / (n choose k). Where scores tie at the cut, the value is the
+    probability of a hit when ties are broken at random, so that equal scores reach the level of chance wherever the
+    known units stand. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
+    text in which nothing is known is left out. Cost: no evaluation.
+    """
+
+    annotators: str = "majority"
+    reference: ClassVar[str] = "oxford2022assessing"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        return mean_defined(
+            [exact_top_chance(scores, known) for known in combine(evidence.rationales, self.annotators)]
+        )

@@ -1,0 +1,44 @@
+"""Important token share: how much of the text does the explanation call important?"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric
+
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True)
+class ImportantTokenShare(Metric):
+    """Share of the units whose min-max normalised score is above z, averaged over the thresholds z.
+
+    1/|Z| sum_{z in Z} |{i: (s_i - min s) / (max s - min s) > z}| / n, IvRA's appendix D; the paper calls it the AOPC of
+    important tokens and prints no formula, so the mean over Z. In 1/n..(n-1)/n, small where few units stand out; it
+    describes, neither end is better. Scores keep their sign, as in the paper, so that units against the class count as
+    the least important; with `absolute` their magnitudes are normalised. Equal scores (a single unit too) cannot be
+    normalised: NaN. Not comparable between units of different sizes. Cost: no evaluation.
+    """
+
+    thresholds: tuple[float, ...] = THRESHOLDS
+    absolute: bool = False
+    reference: ClassVar[str] = "xie2024ivra"
+    higher_is_better: ClassVar[bool | None] = None
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.thresholds or not all(0 <= threshold < 1 for threshold in self.thresholds):
+            raise InputError(f"thresholds are one or more numbers from 0 to below 1; got {self.thresholds}.")
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        scores = np.abs(scores) if self.absolute else scores
+        height = np.ptp(scores)
+        if height == 0:
+            return math.nan
+        normalised = (scores - scores.min()) / height
+        return float((normalised[:, None] > np.array(self.thresholds)).mean())

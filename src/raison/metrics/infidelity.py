@@ -1,0 +1,73 @@
+"""Infidelity: do the scores of removed units add up to what removing them changes?"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, KeepRows, Metric
+
+
+@dataclass(frozen=True)
+class Infidelity(Metric):
+    """E_I[(b sum_{i in I} s_i - (v(x) - v(x without I)))^2] over random sets I of removed units.
+
+    The infidelity of Yeh et al. 2019 (their definition 2.1) with the perturbation "remove the units I"; v is the
+    explained value (probability, logit, ...) and the removal that of the explanation itself. I has a size drawn
+    uniformly from 1..n and is uniform among the sets of that size, so that small and large removals count alike; the
+    draws depend on the text and its units alone: all methods are judged on the same sets, in one go.
+
+    `scaled` (the default) takes b = E[(I.s) d] / E[(I.s)^2], d the change of the value: the factor with the least
+    error, as the authors do to compare methods whose scale means nothing (attention, ranks, gradients). A negative
+    factor, which would praise scores of the wrong sign, counts as 0, unlike in their code. Without `scaled`, b = 1:
+    the definition itself, for methods that claim to predict v. At least 0, unbounded, lower is better; in squared units
+    of v, so compare explanations of one kind of value. With b = 0 it is E[d^2], the value of an explanation that is
+    zero throughout. Cost: up to `samples` evaluations beside the full text, shared by all methods.
+    """
+
+    samples: int = 64
+    scaled: bool = True
+    reference: ClassVar[str] = "yeh2019fidelity"
+    higher_is_better: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise InputError(f"samples is {self.samples}: give at least 1 set of removed units.")
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        full = np.ones((1, len(explanation.units)), dtype=bool)
+        return {explanation.removal: np.concatenate([full, ~_removed(explanation, self.samples)])}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        keeps = self.keeps(explanation)[explanation.removal]
+        full, *without = evidence.values(keeps, explanation.removal)
+        changes = full - np.array(without)
+        predicted = ~keeps[1:] @ np.array(explanation.scores, dtype=np.float64)
+        factor = _factor(predicted, changes) if self.scaled else 1.0
+        return float(np.square(factor * predicted - changes).mean())
+
+
+def _factor(predicted: Float[np.ndarray, " masks"], changes: Float[np.ndarray, " masks"]) -> float:
+    """The factor, not negative, with which the predictions have the least squared error; 0 for scores of zero."""
+    largest = np.abs(predicted).max()
+    if largest == 0:
+        return 0.0
+    # Of size one before squaring: tiny scores would vanish, huge ones overflow.
+    unit = predicted / largest
+    return float(max(0.0, (unit @ changes) / (unit @ unit)) / largest)
+
+
+def _removed(explanation: Explanation, samples: int) -> KeepRows:
+    """Which units go, by draw; more samples continue the same sequence of draws."""
+    spans = [(unit.start, unit.end, unit.segment) for unit in explanation.units]
+    digest = hashlib.blake2b(repr((explanation.text, spans)).encode(), digest_size=16).digest()
+    rng = np.random.default_rng(int.from_bytes(digest, "little"))
+    removed = np.zeros((samples, len(spans)), dtype=bool)
+    for row in removed:
+        row[rng.permutation(len(spans))[: rng.integers(1, len(spans) + 1)]] = True
+    return removed

@@ -1,0 +1,68 @@
+"""IOU F1: do spans of top units match the spans that people marked?"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Mask, Metric, Need
+from raison.numerics.plausibility import (
+    check_annotators,
+    check_average,
+    check_top,
+    combine,
+    hard_prediction,
+    matches,
+    mean_parts,
+    spans,
+)
+
+
+@dataclass(frozen=True)
+class IouF1(Metric):
+    """F1 of spans: runs of neighbouring top units against runs of neighbouring marked units.
+
+    A predicted span is a hit where |common units| / |units of both| with some marked span reaches `threshold`. ERASER
+    (section 4.1): with P = hits / predicted spans and R = hits / marked spans, `average` "macro" is the harmonic mean
+    of the mean P and the mean R over texts, "micro" 2 hits / (predicted + marked spans) with counts summed over the
+    texts. `top` is the number of units that are predicted, None as many as were marked; ties at the cut go to the units
+    that come first in the text. `annotators` says how several annotators count (see
+    raison.numerics.plausibility.ANNOTATORS); "each" averages P and R, or the counts. In 0..1, higher is better; as in
+    ERASER's code, hits are predicted spans in R too, so that a threshold below 0.5 can lead above 1. Marked spans that
+    touch are one. A text in which nothing is marked has no R and drops out of macro; ERASER lets it lower the mean P.
+    Cost: no evaluation.
+    """
+
+    threshold: float = 0.5
+    top: int | None = None
+    average: str = "macro"
+    annotators: str = "majority"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise InputError(f"threshold is a share of the units, above 0 and at most 1; got {self.threshold}.")
+        check_top(self.top)
+        check_average(self.average)
+        check_annotators(self.annotators)
+
+    @property
+    def pool(self) -> str:
+        return "ratio" if self.average == "micro" else "f1"
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> tuple[float, ...]:
+        return mean_parts(
+            [self._parts(explanation, relevant) for relevant in combine(evidence.rationales, self.annotators)]
+        )
+
+    def _parts(self, explanation: Explanation, relevant: Mask) -> tuple[float, float]:
+        segments = [unit.segment for unit in explanation.units]
+        predicted = spans(hard_prediction(explanation.order(), self.top, relevant), segments)
+        true = spans(relevant, segments)
+        hits = matches(predicted, true, self.threshold)
+        if self.average == "micro":
+            return 2.0 * hits, float(len(predicted) + len(true))
+        return hits / len(predicted) if predicted else math.nan, hits / len(true) if true else math.nan

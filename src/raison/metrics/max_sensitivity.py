@@ -1,0 +1,51 @@
+"""Max-sensitivity: how far do the scores move when the word embeddings move a little?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.core.model import Shift
+
+
+@dataclass(frozen=True)
+class MaxSensitivity(Metric):
+    """Largest relative change of the scores over `samples` small random shifts of the word embeddings.
+
+    max_k |s(x shifted by k) - s(x)|_2 / |s(x)|_2: the max-sensitivity of Yeh et al. 2019, its maximum estimated from
+    random draws and divided by the norm of the scores, as in captum, so that methods of different scales compare. The
+    explanation is computed again with the same method, seed and target, the model's embeddings being moved by vectors
+    from the ball of radius `radius` x the mean norm of an embedding. Unlike the paper's noise, which is independent at
+    every position, equal words move together and special tokens (padding and mask among them) stay: the shift is a
+    property of the model, so that methods which only ask for predictions are disturbed like all others. At least 0,
+    unbounded, lower is better; NaN where all scores are 0. A method that ignores the model is perfectly stable: read it
+    beside faithfulness. Cost: `samples` explanations.
+    """
+
+    radius: float = 0.02
+    samples: int = 10
+    reference: ClassVar[str] = "yeh2019fidelity"
+    higher_is_better: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.EMBEDDINGS})
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.radius <= 0:
+            raise InputError(f"radius is {self.radius}: give a share of the mean norm of an embedding, such as 0.02.")
+        if self.samples < 1:
+            raise InputError(f"samples is {self.samples}: give at least 1 shift.")
+
+    def shifts(self, explanation: Explanation) -> Sequence[Shift]:
+        return tuple(Shift(self.radius, draw) for draw in range(self.samples))
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=np.float64)
+        norm = np.linalg.norm(scores)
+        if norm == 0:
+            return float("nan")
+        changes = [evidence.shifted_scores(shift) - scores for shift in self.shifts(explanation)]
+        return float(np.linalg.norm(changes, axis=1).max() / norm)

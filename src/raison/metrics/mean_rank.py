@@ -1,0 +1,37 @@
+"""Mean rank: how far down the ranking must one go to find all known units?
+
+The level of chance for n units of which k are known is k (n + 1) / (k + 1): what a random order reaches on average.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.numerics.plausibility import check_annotators, combine, expected_depth, mean_defined
+
+
+@dataclass(frozen=True)
+class MeanRank(Metric):
+    """The smallest r such that the r units with the highest scores include all that are known to matter.
+
+    MeanRank of the thesis, section 2.2.3.1, after Bastings et al. 2022; the mean is the one over texts. In k..n with k
+    known units of n, lower is better; a random order reaches k (n + 1) / (k + 1). Where scores tie, the value is the
+    mean over random breaking of ties, so that equal scores reach the level of chance wherever the known units stand.
+    `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A text in which
+    nothing is known is left out. Cost: no evaluation.
+    """
+
+    annotators: str = "majority"
+    reference: ClassVar[str] = "bastings2022shortcuts"
+    higher_is_better: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        return mean_defined([expected_depth(scores, known) for known in combine(evidence.rationales, self.annotators)])

@@ -1,0 +1,38 @@
+"""Mean rank percentage: what share of the text must be kept to keep all known units?
+
+The level of chance for n units of which k are known is k (n + 1) / ((k + 1) n): what a random order reaches on average.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.numerics.plausibility import check_annotators, combine, expected_depth, mean_defined
+
+
+@dataclass(frozen=True)
+class MeanRankPercentage(Metric):
+    """r / n with the smallest r such that the r top units of n include all that are known to matter.
+
+    MeanRankPercentage of the thesis, section 2.2.3.1: a fraction, in spite of the name. In k/n..1 with k known units,
+    lower is better; a random order reaches k (n + 1) / ((k + 1) n), somewhat above 1/2 for one known unit. Where scores
+    tie, the value is the mean over random breaking of ties, so that equal scores reach the level of chance wherever the
+    known units stand. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
+    text in which nothing is known is left out. Cost: no evaluation.
+    """
+
+    annotators: str = "majority"
+    reference: ClassVar[str] = "oxford2022assessing"
+    higher_is_better: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        depths = [expected_depth(scores, known) for known in combine(evidence.rationales, self.annotators)]
+        return mean_defined(depths) / len(scores)

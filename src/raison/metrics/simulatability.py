@@ -1,0 +1,94 @@
+"""Simulatability: do explanations help a student to learn what the model predicts?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.explanation import Explanation
+from raison.core.metric import GroupEvidence, GroupMetric
+
+PARTS = ("absolute", "positive")
+FEWEST = 10
+"""Texts from which on a share of them can be held out."""
+
+
+@dataclass(frozen=True)
+class Simulatability(GroupMetric):
+    """Share of held-out texts on which a student, taught with the explanations, predicts what the model predicted.
+
+    1/|D| sum 1{y~ = argmax S(x)} (Xie et al. 2024, eq. 6; Pruthi et al. 2022, Fernandes et al. 2022): 1 or 0 per
+    held-out text. The student is a classifier that was never fine-tuned. It learns from `train_share` of the texts by
+    cross-entropy with the model's predicted class + `weight` x KL(r || r*) (their eq. 7 with the sign of cross-entropy
+    put right): r is the explanation on the student's tokens, a unit's mass split evenly over its tokens, and r* the
+    student's own attention explanation as in SMaT: attention scores averaged over query rows, heads of all layers mixed
+    by coefficients that it learns, softmax over tokens. Held-out texts are seen alone, without explanations. The split,
+    the student's start and the order of its lessons depend on `seed`, not on the method. In 0..1, higher is better.
+
+    The student is constrained by what it gets to see: only these texts, of which the model has ideally not been trained
+    on any (the paper gives 20 % of a test set, 2,000 to 5,000 texts). A single number means little: compare with
+    `weight=0`, the same student without explanations, with random scores, and over several seeds.
+
+    Open choices. `part`: r = |s| / sum |s|, or "positive" scores alone; a text whose scores are all zero has no hint.
+    `weight` 5 is that of SMaT's code for attention. `student`: "minilm", a folder, or "tiny", two random layers of BERT
+    with MiniLM's tokenizer (give it learning_rate=1e-3 and more epochs). AdamW at a constant rate in place of SGD with
+    patience: few steps must do. Cost: `epochs` forward and backward passes of the student per text to learn from,
+    and none of the model; minutes on a CPU for texts of a few hundred tokens.
+    """
+
+    student: str = "minilm"
+    train_share: float = 0.8
+    weight: float = 5.0
+    epochs: int = 5
+    batch: int = 16
+    learning_rate: float = 1e-4
+    seed: int = 0
+    max_tokens: int = 256
+    part: str = "absolute"
+    reference: ClassVar[str] = "xie2024ivra"
+    higher_is_better: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.train_share < 1:
+            raise InputError(f"train_share is {self.train_share}: give a share between 0 and 1, such as 0.8.")
+        if self.weight < 0:
+            raise InputError(f"weight is {self.weight}: give 0 (no explanations) or more.")
+        if min(self.epochs, self.batch, self.learning_rate) <= 0 or self.max_tokens < FEWEST:
+            raise InputError(f"epochs, batch and learning_rate must be above 0, max_tokens at least {FEWEST}.")
+        if self.part not in PARTS:
+            raise UnknownNameError("part of the scores", self.part, PARTS)
+
+    @property
+    def size(self) -> None:
+        return None
+
+    def measure(self, explanations: Sequence[Explanation], evidence: GroupEvidence) -> Sequence[float]:
+        # Only now: transformers takes longer to import than the list of metrics to print.
+        from raison.models.student import Course, Lesson, new_student, predict, teach
+
+        if len(explanations) < FEWEST:
+            raise InputError(
+                f"simulatability needs at least {FEWEST} texts to teach a student and ask it, and this is "
+                f"{len(explanations)}: explain more texts (some hundred give a steady value), or leave the metric out."
+            )
+        shown, held = self.split(len(explanations))
+        classes = explanations[0].classes
+        lessons = [
+            Lesson(e.text, classes.index(e.prediction), e.units, self._matters(e.scores))
+            for e in (explanations[i] for i in shown)
+        ]
+        student = new_student(self.student, classes, self.max_tokens, self.seed)
+        teach(student, lessons, Course(self.weight, self.epochs, self.batch, self.learning_rate, self.seed))
+        said = predict(student, [explanations[i].text for i in held])
+        return [float(classes[label] == explanations[i].prediction) for i, label in zip(held, said, strict=True)]
+
+    def split(self, texts: int) -> tuple[list[int], list[int]]:
+        """Numbers of the texts that the student learns from, and of those that it is asked about, each in order."""
+        shown = min(max(round(self.train_share * texts), 1), texts - 1)
+        order = np.random.default_rng(self.seed).permutation(texts)
+        return sorted(order[:shown].tolist()), sorted(order[shown:].tolist())
+
+    def _matters(self, scores: Sequence[float]) -> tuple[float, ...]:
+        return tuple(abs(score) if self.part == "absolute" else max(score, 0.0) for score in scores)

@@ -1,0 +1,59 @@
+"""Token F1: do the top units agree with those that people marked?"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need
+from raison.numerics.plausibility import (
+    check_annotators,
+    check_average,
+    check_top,
+    combine,
+    hard_prediction,
+    mean_defined,
+    mean_parts,
+    overlap,
+)
+
+
+@dataclass(frozen=True)
+class TokenF1(Metric):
+    """F1 of the top units against the units that people marked.
+
+    F1 = 2 tp / (predicted + marked); predicted are the `top` units with the highest scores (all units of a shorter
+    text; with None as many as were marked), and where scores tie at the cut, those that come first in the text. ERASER
+    (section 4.1), and AML's table 3 with 25 tokens. `average` "macro" is the mean over texts of their F1, "micro" the
+    F1 of counts that are summed over the texts. `annotators` says how several annotators count (see
+    raison.numerics.plausibility.ANNOTATORS); with "each", macro averages F1 and micro the counts. As in ERASER's code,
+    a text in which nothing is marked scores 0; with top=None nothing is predicted there either, and it does not count.
+    In 0..1, higher is better; plausible is not faithful. The two texts of a pair are judged together, where ERASER
+    counts them as two. Cost: no evaluation.
+    """
+
+    top: int | None = 25
+    average: str = "macro"
+    annotators: str = "majority"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_top(self.top)
+        check_average(self.average)
+        check_annotators(self.annotators)
+
+    @property
+    def pool(self) -> str:
+        return "ratio" if self.average == "micro" else "mean"
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float | tuple[float, ...]:
+        order = explanation.order()
+        counts = [
+            overlap(hard_prediction(order, self.top, relevant), relevant)
+            for relevant in combine(evidence.rationales, self.annotators)
+        ]
+        if self.average == "micro":
+            return mean_parts(counts)
+        return mean_defined([twice_hits / total if total else math.nan for twice_hits, total in counts])

@@ -1,0 +1,38 @@
+"""Hidden states of texts, averaged over the layers."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+
+Layers = tuple[Tensor, ...]
+"""The embedding layer's output, then that of each layer, (rows, tokens, hidden)."""
+
+
+def hidden_states(
+    encoding: Encoding, budget: TokenBudget, run: Callable[[TokenBatch], Layers]
+) -> list[Float[Tensor, "_tokens hidden"]]:
+    """See LanguageModel.hidden_states; `run` gives the hidden states of one batch.
+
+    What a model calls its last hidden state comes after its final norm, where it has one.
+    """
+    lengths = encoding.attention_mask.sum(1)
+    found: dict[int, Tensor] = {}
+
+    def averaged(rows: list[int]) -> Tensor:
+        width = int(lengths[rows].max())
+        layers = run(TokenBatch(encoding.input_ids[rows, :width], encoding.type_ids[rows, :width], lengths[rows]))[1:]
+        total = torch.zeros_like(layers[0], dtype=torch.float32)
+        for layer in layers:
+            total += layer.to(total)
+        return (total / len(layers)).cpu()
+
+    with torch.no_grad():
+        for group in groups(encoding.lengths, budget.tokens):
+            for rows, states in shrinking(budget, averaged, group):
+                found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
+    return [found[row] for row in range(len(encoding))]

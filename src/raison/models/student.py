@@ -1,0 +1,213 @@
+"""A student: a small classifier that learns to copy another model, with explanations as hints while it learns.
+
+The hint is given as in SMaT (Fernandes et al. 2022): the student has an attention explanation of its own, which is
+drawn towards the explanation it is shown. When it is asked later, it sees texts alone.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
+
+from raison.core.dims import Attention
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, LoadError
+from raison.core.unit import Text, Unit
+from raison.models import weights, zoo
+from raison.models.classifier import Classifier
+from raison.models.tap import attention_modules, tap
+
+CONFIG = "config.json"
+TINY = "tiny"
+LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 2, 512, 512
+"""Of the student "tiny": the smallest BERT of Turc et al. 2019, here with random weights."""
+MIX_RATE = 0.01
+"""Learning rate of the mix of heads: its coefficients start at 0 and need steps of another size than weights."""
+CLIP = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A text, the class that the explained model predicts on it, and how much each of its units matters (>= 0).
+
+    Matters of zero throughout are no explanation: the text is then learned without a hint.
+    """
+
+    text: Text
+    label: int
+    units: tuple[Unit, ...]
+    matters: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a student learns; `weight` is that of the explanations, 0 for none."""
+
+    weight: float
+    epochs: int
+    batch: int
+    learning_rate: float
+    seed: int
+
+
+def new_student(name: str, classes: tuple[str, ...], max_tokens: int, seed: int) -> Classifier:
+    """A classifier that has learned none of the classes: a folder, a base known to raison.models.weights, or "tiny".
+
+    `seed` decides what is random in it. It reads the first `max_tokens` tokens of a text. It is put where a GPU is.
+    Raises UnknownNameError, LoadError, InputError for a folder with a classifier that was trained.
+    """
+    if name == TINY:
+        model, tokenizer = _tiny(classes, seed)
+    else:
+        folder = Path(name) if Path(name).is_dir() else weights.fetch(name)
+        _check_base(folder)
+        model, tokenizer = zoo.fresh_classifier(folder, classes, seed)
+    tokenizer.model_max_length = min(tokenizer.model_max_length, max_tokens)
+    return Classifier(model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer, f"student/{name}")
+
+
+def _check_base(folder: Path) -> None:
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot read {folder / CONFIG}, so {folder} cannot be a student: {error}.") from error
+    if any(name.endswith("ForSequenceClassification") for name in config.get("architectures") or ()):
+        raise InputError(
+            f"the student {folder} is a trained classifier: a student must not know the task; give a base model."
+        )
+
+
+def _tiny(classes: tuple[str, ...], seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
+    tokenizer = AutoTokenizer.from_pretrained(weights.fetch("minilm"))
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        max_position_embeddings=POSITIONS,
+        pad_token_id=tokenizer.pad_token_id,
+        num_labels=len(classes),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        model = AutoModelForSequenceClassification.from_config(config)
+    return model.eval(), tokenizer
+
+
+def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> None:
+    """Train every weight of the student on the lessons, in an order that the seed decides.
+
+    Loss of a batch: cross-entropy of the labels + weight x mean KL(hint || the student's attention explanation). AdamW
+    without dropout, at a constant rate: no random number is drawn from torch.
+    """
+    encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
+    labels = torch.tensor([lesson.label for lesson in lessons])
+    hints = token_shares(encoding, lessons)
+    mix = nn.Parameter(torch.zeros(_heads(student), device=student.device)) if course.weight else None
+    groups = [{"params": list(student.model.parameters())}]
+    if mix is not None:
+        groups.append({"params": [mix], "lr": MIX_RATE})
+    optimizer = torch.optim.AdamW(groups, lr=course.learning_rate)
+    rng = np.random.default_rng(course.seed)
+    with torch.enable_grad():
+        for _ in range(course.epochs):
+            order = rng.permutation(len(lessons))
+            for start in range(0, len(order), course.batch):
+                rows = order[start : start + course.batch].tolist()
+                part = encoding.select(rows)
+                loss = _loss(student, part, labels[rows], hints[rows, : part.input_ids.shape[1]], (mix, course.weight))
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(student.model.parameters(), CLIP)
+                optimizer.step()
+
+
+def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
+    """The class that the student says, for each text."""
+    encoding = student.encode(texts, "token", truncate=True)
+    found: dict[int, int] = {}
+    with torch.no_grad():
+        for rows in student.batches(encoding):
+            found.update(zip(rows, student.logits(encoding.select(rows)).argmax(-1).tolist(), strict=True))
+    return [found[row] for row in range(len(texts))]
+
+
+def token_shares(encoding: Encoding, lessons: Sequence[Lesson]) -> Float[Tensor, "batch tokens"]:
+    """Each lesson's explanation on the student's own tokens, summing to 1; a row of zeros where there is none.
+
+    A unit's mass is split evenly among the tokens that share a character with it. Special tokens get nothing; units
+    that the student does not read (cut off) are left out of the sum.
+    """
+    shares = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+    for row, (lesson, tokens) in enumerate(zip(lessons, encoding.units, strict=True)):
+        overlap = _overlap(lesson.units, tokens)
+        matters = np.array(lesson.matters) * overlap.any(axis=1)
+        if not matters.any():
+            continue
+        mass = (matters / matters.sum()) @ (overlap / np.maximum(overlap.sum(axis=1, keepdims=True), 1))
+        # Several positions can make one unit (the bytes of a character).
+        owners = encoding.unit_ids[row][encoding.scored[row]]
+        shares[row, encoding.scored[row]] = torch.from_numpy(mass)[owners] / owners.bincount()[owners]
+    return shares.float()
+
+
+def _overlap(units: Sequence[Unit], tokens: Sequence[Unit]) -> Bool[np.ndarray, "units tokens"]:
+    """Which of the units share a character with which of the tokens."""
+    first = np.array([(u.segment, u.start, u.end) for u in units]).reshape(-1, 3, 1)
+    second = np.array([(u.segment, u.start, u.end) for u in tokens]).reshape(-1, 3, 1).transpose(2, 1, 0)
+    return (first[:, 0] == second[:, 0]) & (first[:, 1] < second[:, 2]) & (second[:, 1] < first[:, 2])
+
+
+def attention_explanation(
+    scores: Sequence[Attention], encoding: Encoding, mix: Float[Tensor, " coefficients"]
+) -> Float[Tensor, "batch tokens"]:
+    """Logarithm of the student's explanation, over the tokens that belong to a unit; -inf elsewhere.
+
+    log softmax_t of sum_h softmax(mix)_h mean_q scores_h(q, t): attention scores before their softmax, averaged over
+    the rows that attend, and the heads of all layers mixed.
+    """
+    device = mix.device
+    scored, own = encoding.scored.to(device), encoding.attention_mask.to(device)
+    heads = torch.cat([layer.float() for layer in scores], dim=1)
+    # A mask adds the least number there is: what it hides has no part in the mean, not even times zero.
+    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & own[:, None, :, None] & own[:, None, None, :]
+    means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
+    mixed = torch.einsum("h,bhk->bk", mix.softmax(0), means)
+    return mixed.masked_fill(~scored, -torch.inf).log_softmax(-1)
+
+
+def divergence(
+    hints: Float[Tensor, "batch tokens"], explained: Float[Tensor, "batch tokens"]
+) -> Float[Tensor, " batch"]:
+    """KL(hint || explanation) of each text, the explanation as logarithms; 0 for a row without a hint.
+
+    Zeros of the hint add nothing (0 log 0 = 0), and a softmax has none: no smoothing is needed.
+    """
+    present = hints > 0
+    # Both logarithms are masked first: -inf times zero would make the gradients NaN.
+    logs = torch.where(present, hints, 1).log() - torch.where(present, explained, 0)
+    return (hints * logs).sum(-1)
+
+
+def _loss(
+    student: Classifier, part: Encoding, labels: Tensor, hints: Tensor, explaining: tuple[nn.Parameter | None, float]
+) -> Tensor:
+    mix, weight = explaining
+    labels, hints = labels.to(student.device), hints.to(student.device)
+    if mix is None:
+        return nn.functional.cross_entropy(student.logits(part), labels)
+    with tap(student.core, record=("scores",)) as attention:
+        logits = student.logits(part)
+    explained = attention_explanation([attention.scores[layer] for layer in sorted(attention.scores)], part, mix)
+    return nn.functional.cross_entropy(logits, labels) + weight * divergence(hints, explained).mean()
+
+
+def _heads(student: Classifier) -> int:
+    return len(attention_modules(student.core)) * student.core.config.num_attention_heads

@@ -1,0 +1,76 @@
+"""How alike the methods of a run explain the same texts: agreement.json in the run's folder."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raison.core.errors import DataError, InputError
+from raison.core.explanation import Explanation
+from raison.core.results import Summary
+from raison.numerics.agreement import AGREEMENTS
+from raison.numerics.bootstrap import mean_interval
+
+FILE = "agreement.json"
+MEASURES = ("spearman", "top_k_overlap", "cosine")
+"""Of numerics.agreement, with their default settings: the overlap is of the top 20 % of the units."""
+
+DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """How alike two rows of a run are: mean over texts of each measure, with its 95 % interval.
+
+    The mean is NaN, of zero texts, where there was nothing to compare.
+    """
+
+    first: str
+    second: str
+    spearman: Summary
+    top_k_overlap: Summary
+    cosine: Summary
+
+
+def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, Any]:
+    """Every pair of rows, text by text, as plain JSON values; null where a measure is undefined.
+
+    `explanations` has each row's, of the same texts in the same order. Raises InputError where they differ.
+    """
+    scores = {row: [np.array(e.scores, dtype=np.float64) for e in of_row] for row, of_row in explanations.items()}
+    pairs = []
+    for first, second in combinations(scores, 2):
+        if [len(one) for one in scores[first]] != [len(one) for one in scores[second]]:
+            raise InputError(f"{first} and {second} did not explain the same units: compare them on the same texts.")
+        both = list(zip(scores[first], scores[second], strict=True))
+        values = {name: [_rounded(AGREEMENTS[name](a, b)) for a, b in both] for name in MEASURES}
+        pairs.append({"first": first, "second": second, **values})
+    return {"pairs": pairs}
+
+
+def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
+    """Means of what a run's folder holds; () where nothing was written. Raises DataError if it cannot be read."""
+    path = folder / FILE
+    try:
+        pairs = json.loads(path.read_text(encoding="utf-8"))["pairs"]
+        return tuple(
+            PairAgreement(pair["first"], pair["second"], *(_summary(pair[name]) for name in MEASURES)) for pair in pairs
+        )
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"cannot read {path} ({error!r}): delete it and run the study again with --resume.") from None
+
+
+def _summary(values: Sequence[float | None]) -> Summary:
+    known = [value for value in values if value is not None]
+    return Summary(*mean_interval(known), len(known))
+
+
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, DECIMALS)

@@ -1,0 +1,181 @@
+"""What a table of methods says beyond its means: differences from the best, ranks, the cost of choosing, fronts."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from raison.core.results import Comparison, MetricScores, Scores
+from raison.numerics import ranks
+from raison.numerics.multiple import holm
+from raison.numerics.paired import Difference, difference
+from raison.numerics.pareto import front
+
+BACKWARD = 2
+"""What a backward pass costs in forward passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One method minus the best of a metric's column, text by text.
+
+    `p` is adjusted by Holm's method over all methods and metrics of the table; `difference.p` is not. It is NaN for
+    the best method itself. The best is found on the same texts, which favours it a little.
+    """
+
+    method: str
+    best: str
+    metric: str
+    difference: Difference
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What it costs to choose each text's map by a metric: `values[i][j]` is chosen by i, judged by j.
+
+    A chooser of None is the method without a choice, where the table has it. `differences[i][j]` is that value minus
+    the one of choosing by the judge itself; None on this diagonal, and where nothing was chosen by that judge. `judges`
+    are the choosers first, in their order, then the table's other metrics with a direction.
+    """
+
+    method: str
+    choosers: tuple[str | None, ...]
+    judges: tuple[str, ...]
+    values: tuple[tuple[MetricScores, ...], ...]
+    differences: tuple[tuple[Difference | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A method's mean value at its cost; `best` where no other one is cheaper and as good, or better at the cost."""
+
+    row: Scores
+    scores: MetricScores
+    cost: float
+    best: bool
+
+
+def directed(comparison: Comparison) -> dict[str, bool]:
+    """The metrics of which one end is better -> whether that is the high one, in the table's order."""
+    found: dict[str, bool] = {}
+    for row in comparison.rows:
+        for scores in row.metrics:
+            if scores.higher_is_better is not None:
+                found.setdefault(scores.metric, scores.higher_is_better)
+    return found
+
+
+def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
+    """Each method's difference from the best, for every metric with a direction.
+
+    Metrics without a defined mean have an empty list. Rows keep the table's order.
+    """
+    pairs: list[tuple[str, str, str, Difference]] = []
+    for metric, higher in directed(comparison).items():
+        best = _best(comparison, metric, higher)
+        if best is not None:
+            pairs += [
+                (metric, row.method, best.method, subtract(row[metric], best[metric]))
+                for row in _having(comparison, metric)
+            ]
+    adjusted = holm([math.nan if method == best else found.p for _, method, best, found in pairs])
+    listed: dict[str, list[Contrast]] = {metric: [] for metric in directed(comparison)}
+    for (metric, method, best, found), p in zip(pairs, adjusted, strict=True):
+        listed[metric].append(Contrast(method, best, metric, found, p))
+    return listed
+
+
+def against_best(comparison: Comparison, metric: str) -> list[Contrast]:
+    """One metric's part of `contrasts`; its p-values are corrected for the whole table all the same."""
+    return contrasts(comparison).get(metric, [])
+
+
+def mean_ranks(comparison: Comparison) -> dict[str, float]:
+    """Each method's mean rank over the metrics with a direction, 1 = best; NaN where it has no value at all."""
+    directions = directed(comparison)
+    if not directions:
+        return {}
+    values = np.array([[_mean(row, metric) for metric in directions] for row in comparison.rows], dtype=np.float64)
+    found = ranks.mean_ranks(values, list(directions.values()))
+    return {row.method: float(rank) for row, rank in zip(comparison.rows, found, strict=True)}
+
+
+def selection(comparison: Comparison) -> list[Selection]:
+    """The matrix *chosen by i, judged by j* of each method that chose its maps, controls among them."""
+    chosen: dict[str, list[Scores]] = {}
+    for row in comparison.rows:
+        if row.selected_by is not None:
+            chosen.setdefault(base_label(row), []).append(row)
+    return [_selection(comparison, method, rows) for method, rows in chosen.items()]
+
+
+def base_label(row: Scores) -> str:
+    """The method's label without what chose its maps."""
+    return row.method if row.selected_by is None else row.method.removesuffix(f" by {row.selected_by}")
+
+
+def cost(row: Scores) -> float:
+    """Passes per text, in forward passes: evaluations, and twice the gradients.
+
+    The forward pass of a gradient is among the evaluations; a backward pass works out about twice as much.
+    """
+    return row.evaluations.mean + BACKWARD * row.gradients.mean
+
+
+def pareto(comparison: Comparison, metric: str) -> list[Point]:
+    """A metric against cost. Rows that another metric chose are left out: here they would only be noise."""
+    higher = directed(comparison)[metric]
+    rows = [row for row in _having(comparison, metric) if row.selected_by in (None, metric)]
+    costs, values = [cost(row) for row in rows], [_mean(row, metric) for row in rows]
+    on_front = set(front(costs, values, higher))
+    return [Point(row, row[metric], costs[number], number in on_front) for number, row in enumerate(rows)]
+
+
+def subtract(first: MetricScores, second: MetricScores) -> Difference:
+    """First minus second on the texts (or groups) that both have; NaN throughout where they are not the same ones."""
+    one, other = _parts(first), _parts(second)
+    if one.shape != other.shape or first.pool != second.pool:
+        return Difference(math.nan, math.nan, math.nan, math.nan, 0)
+    return difference(one, other, first.pool)
+
+
+def _selection(comparison: Comparison, method: str, rows: list[Scores]) -> Selection:
+    metrics = [scores.metric for scores in rows[0].metrics if scores.higher_is_better is not None]
+    by = {row.selected_by: row for row in rows}
+    judges = [metric for metric in by if metric in metrics] + [metric for metric in metrics if metric not in by]
+    plain = [row for row in comparison.rows if row.selected_by is None and row.method == method]
+    shown = [*plain, *rows]
+    return Selection(
+        method=method,
+        choosers=tuple(row.selected_by for row in shown),
+        judges=tuple(str(judge) for judge in judges),
+        values=tuple(tuple(row[str(judge)] for judge in judges) for row in shown),
+        differences=tuple(
+            tuple(
+                subtract(row[str(judge)], by[judge][str(judge)]) if judge in by and by[judge] is not row else None
+                for judge in judges
+            )
+            for row in shown
+        ),
+    )
+
+
+def _best(comparison: Comparison, metric: str, higher: bool) -> Scores | None:
+    rows = [row for row in _having(comparison, metric) if math.isfinite(_mean(row, metric))]
+    return max(rows, key=lambda row: _mean(row, metric) * (1 if higher else -1), default=None)
+
+
+def _having(comparison: Comparison, metric: str) -> list[Scores]:
+    return [row for row in comparison.rows if any(scores.metric == metric for scores in row.metrics)]
+
+
+def _mean(row: Scores, metric: str) -> float:
+    return next((scores.summary.mean for scores in row.metrics if scores.metric == metric), math.nan)
+
+
+def _parts(scores: MetricScores) -> np.ndarray:
+    """Per text what the pool takes; infinite values, which no difference can hold, count as undefined."""
+    table = np.array(scores.parts if scores.parts else [(value,) for value in scores.values], dtype=np.float64)
+    table = table.reshape(len(scores.values), -1)
+    return np.where(np.isfinite(table), table, np.nan)

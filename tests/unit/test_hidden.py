@@ -1,0 +1,58 @@
+"""Hidden states over batches of bounded size: every layer but the embeddings, own tokens only, and out of memory."""
+
+import torch
+
+from raison.core.encoding import Encoding
+from raison.models.batching import TokenBatch, TokenBudget
+from raison.models.hidden import hidden_states
+from tests.toys import TEXTS, Linear
+
+
+def encoding() -> Encoding:
+    return Linear().encode(TEXTS, "word")
+
+
+def layers(batch: TokenBatch) -> tuple[torch.Tensor, ...]:
+    """Layer l of a token with id t is (t, t^2) + l; the embeddings are nothing that could be averaged."""
+    ids = batch.ids.double()
+    states = torch.stack([ids, ids**2], -1)
+    return (torch.full_like(states, torch.nan), states + 1, states + 2, states + 6)
+
+
+def test_mean_over_layers_in_the_order_of_the_texts() -> None:
+    found = hidden_states(encoding(), TokenBudget(8), layers)
+    assert len(found) == len(TEXTS)
+    for text, states in enumerate(found):
+        ids = encoding().input_ids[text, : encoding().lengths[text]].float()
+        assert states.dtype == torch.float32
+        torch.testing.assert_close(states, torch.stack([ids, ids**2], -1) + 3)
+
+
+def test_out_of_memory_halves_the_batch() -> None:
+    sizes = []
+
+    def small(batch: TokenBatch) -> tuple[torch.Tensor, ...]:
+        sizes.append(len(batch.ids))
+        if len(batch.ids) > 1:
+            raise torch.OutOfMemoryError
+        return layers(batch)
+
+    budget = TokenBudget(1000)
+    found = hidden_states(encoding(), budget, small)
+    assert max(sizes) > 1
+    assert budget.tokens < 1000
+    for one, other in zip(found, hidden_states(encoding(), TokenBudget(1000), layers), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_no_gradients() -> None:
+    scale = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    found = hidden_states(encoding(), TokenBudget(100), lambda batch: tuple(scale * layer for layer in layers(batch)))
+    assert not any(states.requires_grad for states in found)
+
+
+def test_toys_have_them_too() -> None:
+    toy = Linear()
+    found = toy.hidden_states(encoding())
+    assert [len(states) for states in found] == list(encoding().lengths)
+    torch.testing.assert_close(found[0], 2 * toy.embed(encoding())[0, : len(found[0])].float())
