@@ -2,28 +2,34 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
+from raison.compare import Plan, Row, plan_rows
+from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
-from raison.core.method import Method
-from raison.core.metric import Metric
-from raison.core.registry import label_of
+from raison.core.method import Cost, Method
+from raison.core.metric import GroupMetric, Metric
 from raison.core.unit import Text, Unit
-from raison.evaluate import create_metrics
+from raison.evaluate import AnyMetric, create_metrics
 from raison.explain import Settings
 from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from raison.models.speed import measure_speed
 
 PROBED = 8
-"""Texts on which the model's speed is measured."""
+"""Texts on which the model's speed is measured, at most."""
+
+PROBED_TOKENS = 512
+"""Tokens of these texts together, at most: long texts would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Passes of single sequences over all texts, and about how long they take and how much memory.
 
-    Upper bounds: keeps that methods and metrics share are evaluated once. `forwards` and `backwards` are by method;
-    `metric_forwards` is what the metrics add for all methods together.
+    Upper bounds: keeps that methods and metrics share are evaluated once. `forwards` and `backwards` are by row of the
+    table, with all seeds, and with the choosing where a metric selects the row's maps; `metric_forwards` and
+    `metric_backwards` are what the metrics add for all rows together.
     """
 
     texts: int
@@ -35,48 +41,119 @@ class Estimate:
     seconds: float
     model_bytes: int
     batch_bytes: int
+    metric_backwards: int = 0
 
 
 def estimate(
     model: Classifier,
     texts: Sequence[Text],
     methods: Sequence[str | Method],
-    metrics: Sequence[str | Metric],
+    metrics: Sequence[str | AnyMetric],
     settings: Settings | None = None,
 ) -> Estimate:
     """Count the passes of a comparison, and time a few to say how long it will take.
 
-    Tokenizes every text; runs the model for about two seconds.
+    Tokenizes every text; runs the model for a few seconds.
     """
     settings = settings or Settings()
-    chosen = {label_of(method): method for method in map(CATALOGUE.create, methods)}
-    judges = create_metrics(metrics)
-    encoding = model.encode(list(texts), settings.unit, settings.truncate)
-    speed = measure_speed(model, encoding.select(range(min(PROBED, len(texts)))))
-    costs = {label: [method.cost(count) for count in encoding.unit_counts] for label, method in chosen.items()}
-    # Beside the methods' own passes, each text is predicted whole and with everything removed.
-    judging = [len(chosen) * _metric_rows(units, judges) + 2 for units in encoding.units]
+    rows = plan_rows([CATALOGUE.create(method) for method in methods], (), (settings.seed,))
+    return estimate_plan(Plan(model, tuple(texts), (), rows, tuple(create_metrics(metrics)), settings, ""))
+
+
+def estimate_plan(plan: Plan) -> Estimate:
+    """The same of a comparison that is planned: with its seeds, its rows chosen by metrics and its group metrics."""
+    encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
+    model: Classifier = plan.model  # type: ignore[assignment]
+    speed = measure_speed(model, encoding.select(_probes(encoding)))
+    costs = {row.label: [_row_cost(row, units) for units in encoding.units] for row in plan.rows}
+    judging = [_judging_cost(plan, units) for units in encoding.units]
     seconds = 0.0
     for text, length in enumerate(encoding.lengths):
-        backwards = sum(of_text[text].backwards for of_text in costs.values())
-        forwards = sum(of_text[text].forwards for of_text in costs.values()) - backwards + judging[text]
-        seconds += length * (max(0, forwards) * speed.forward + backwards * speed.backward)
+        whole = _sum([judging[text], *(of_texts[text] for of_texts in costs.values())])
+        alone = max(0, whole.forwards - whole.backwards)
+        seconds += length * (alone * speed.forward + whole.backwards * speed.backward)
+    metrics = _sum(judging)
+    totals = {label: _sum(of_texts) for label, of_texts in costs.items()}
     return Estimate(
-        texts=len(texts),
-        mean_units=sum(encoding.unit_counts) / len(texts),
-        mean_tokens=sum(encoding.lengths) / len(texts),
-        forwards={label: sum(cost.forwards for cost in of_texts) for label, of_texts in costs.items()},
-        backwards={label: sum(cost.backwards for cost in of_texts) for label, of_texts in costs.items()},
-        metric_forwards=sum(judging),
+        texts=len(plan.texts),
+        mean_units=sum(encoding.unit_counts) / len(plan.texts),
+        mean_tokens=sum(encoding.lengths) / len(plan.texts),
+        forwards={label: cost.forwards for label, cost in totals.items()},
+        backwards={label: cost.backwards for label, cost in totals.items()},
+        metric_forwards=metrics.forwards,
         seconds=seconds,
         model_bytes=speed.model_bytes,
         batch_bytes=speed.batch_bytes,
+        metric_backwards=metrics.backwards,
     )
 
 
-def _metric_rows(units: tuple[Unit, ...], metrics: Sequence[Metric]) -> int:
+def _probes(encoding: Encoding) -> list[int]:
+    """Texts of about the usual length."""
+    middle = median(encoding.lengths)
+    nearest = sorted(range(len(encoding)), key=lambda text: abs(encoding.lengths[text] - middle))
+    fitting = [
+        text
+        for place, text in enumerate(nearest)
+        if sum(encoding.lengths[t] for t in nearest[: place + 1]) <= PROBED_TOKENS
+    ]
+    return (fitting or nearest[:1])[:PROBED]
+
+
+def _row_cost(row: Row, units: tuple[Unit, ...]) -> Cost:
+    """What one text takes in all seeds of a row; a choice looks at every map that the method offers."""
+    cost = row.method.cost(len(units))
+    if row.chooser is not None:
+        looking = Cost(_keeps([row.chooser], units))
+        again = _times(cost, _shifts([row.chooser], units))
+        cost = _sum([cost, _times(_sum([looking, again]), row.method.maps)])
+    return _times(cost, len(row.seeds))
+
+
+def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
+    """What the metrics ask for on one text, beside the whole text and the removal of everything."""
+    judges = plan.judges
+    keeps, shifts = _keeps(judges, units), _shifts(judges, units)
+    # A group's texts are predicted and their hidden states are read anew.
+    groups = 2 * sum(isinstance(metric, GroupMetric) for metric in plan.metrics)
+    costs = [Cost(2)]
+    for row in plan.rows:
+        costs.append(Cost((keeps + groups) * len(row.seeds)))
+        # A selected map is not explained again; see raison.evidence.
+        if row.chooser is None:
+            costs.append(_times(row.method.cost(len(units)), shifts * len(row.seeds)))
+    return _sum(costs)
+
+
+def _sum(costs: Sequence[Cost]) -> Cost:
+    return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
+
+
+def _times(cost: Cost, factor: int) -> Cost:
+    return Cost(cost.forwards * factor, cost.backwards * factor)
+
+
+def _shifts(metrics: Sequence[Metric], units: tuple[Unit, ...]) -> int:
+    """Different shifts of the embeddings under which a text is explained again."""
+    return len({shift for metric in metrics for shift in metric.shifts(_stand_in(units))})
+
+
+def _keeps(metrics: Sequence[Metric], units: tuple[Unit, ...]) -> int:
     """Different keeps that the metrics ask for on one explanation, the whole text not counted."""
-    stand_in = Explanation(
+    stand_in = _stand_in(units)
+    keys = {
+        (removal, row.tobytes())
+        for metric in metrics
+        for removal, keeps in metric.keeps(stand_in).items()
+        for row in keeps
+        if not row.all()
+    }
+    return len(keys)
+
+
+def _stand_in(units: tuple[Unit, ...]) -> Explanation:
+    """An explanation whose scores rise along the text."""
+    return Explanation(
         text="",
         unit="word",
         units=units,
@@ -97,11 +174,3 @@ def _metric_rows(units: tuple[Unit, ...], metrics: Sequence[Metric]) -> int:
         gradients=0,
         seconds=0.0,
     )
-    keys = {
-        (removal, row.tobytes())
-        for metric in metrics
-        for removal, keeps in metric.keeps(stand_in).items()
-        for row in keeps
-        if not row.all()
-    }
-    return len(keys)

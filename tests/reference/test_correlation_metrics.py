@@ -16,7 +16,6 @@ from tests.tiny import TINY
 from tests.toys import Linear
 
 
-
 @pytest.fixture(scope="module")
 def model() -> Classifier:
     return raison.load(*TINY["bert"]())
@@ -116,8 +115,9 @@ def test_completeness_error_needs_no_evaluation(explanations: list[Explanation])
     assert CATALOGUE.create("completeness_error").keeps(explanations[0]) == {}
 
 
-def test_completeness_error_looks_at_the_sum_alone(name: str = "completeness_error") -> None:
+def test_completeness_error_looks_at_the_sum_alone() -> None:
     """On a linear model occlusion is complete: any other sum is worse, further off even more, and order is nothing."""
+    name = "completeness_error"
     explanation = toy("good wonderful film fine")
     scores = np.array(explanation.scores)
     best = measure(Linear(), explanation, name)

@@ -5,7 +5,7 @@ from io import TextIOWrapper
 
 import typer
 
-from raison.cli import catalogue, compare, doctor, estimate, explain, train
+from raison.cli import catalogue, compare, doctor, estimate, explain, report, study, train
 from raison.core.errors import RaisonError
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app.command("methods")(catalogue.methods)
 app.command("metrics")(catalogue.metrics)
 app.command("doctor")(doctor.doctor)
 app.command("estimate")(estimate.estimate)
+app.command("report")(report.report)
+app.add_typer(study.app, name="study")
 app.add_typer(train.app, name="train")
 
 

@@ -7,7 +7,6 @@ import typer
 
 from raison.cli import options
 
-
 BETTER = {True: "higher", False: "lower", None: "neither"}
 
 

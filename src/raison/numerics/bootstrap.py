@@ -61,7 +61,8 @@ def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -
 def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
     """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
-    A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is NaN. No text gives NaN throughout.
+    A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is
+    NaN. No text gives NaN throughout.
     """
     make = pool_of(pool)
     if not len(parts):

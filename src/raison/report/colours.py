@@ -12,6 +12,10 @@ BLACK = "#000000"
 DARK = "#16191f"
 """The ground of a dark page, where it takes the place of white as the colour of zero."""
 
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Colours of lines that stand beside each other, from Okabe and Ito's set for all kinds of colour vision; without the
+yellow and the black, which a light or a dark ground would swallow."""
+
 _FOR = {WHITE: ("#fddbc7", "#f4a582", "#d6604d", "#b2182b"), DARK: ("#471f22", "#7c2a28", "#b5433a", "#ee6a50")}
 _AGAINST = {WHITE: ("#d1e5f0", "#92c5de", "#4393c3", "#2166ac"), DARK: ("#182f45", "#1f4b73", "#2f71a8", "#57a3dc")}
 

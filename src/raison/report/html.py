@@ -16,7 +16,7 @@ TOP = 8
 def page(explanations: Explanation | Sequence[Explanation]) -> str:
     """A standalone page of one or more explanations, without any link to the network."""
     shown = [explanations] if isinstance(explanations, Explanation) else list(explanations)
-    title = f"{shown[0].prediction}: {_excerpt(shown[0])}" if len(shown) == 1 else f"{len(shown)} explanations"
+    title = f"{shown[0].prediction}: {excerpt(shown[0])}" if len(shown) == 1 else f"{len(shown)} explanations"
     articles = "\n".join(_article(e, f"explanation-{number}") for number, e in enumerate(shown, 1))
     versions = sorted({e.version for e in shown if e.version})
     body = (
@@ -32,19 +32,45 @@ def fragment(e: Explanation) -> str:
     return f"<style>\n{asset('explanation.css')}{asset('fragment.css')}</style>\n{_article(e, '')}"
 
 
+def compact(e: Explanation, heading: str, anchor: str, scores: str = "") -> str:
+    """One of several explanations of the same text: what they share is said once elsewhere, details are folded."""
+    scale = largest(e)
+    truncation = phrases.truncation(e)
+    parts = [
+        f"<h2>{escape(heading)}</h2>",
+        f'<p class="goal">{scores}</p>' if scores else "",
+        _texts(e, scale),
+        _legend(e, scale),
+        f'<p class="warning">{escape(truncation)}.</p>' if truncation else "",
+        f"<details><summary>Strongest {e.unit}s</summary>\n{_ranking(e, scale)}</details>",
+        _provenance(e),
+    ]
+    return f'<article class="raison" id="{anchor}">\n' + "\n".join(part for part in parts if part) + "\n</article>"
+
+
+def headline(e: Explanation) -> str:
+    """What was predicted and what is explained, as two paragraphs."""
+    name, share = phrases.verdict(e)
+    return (
+        f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>\n'
+        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}</p>'
+    )
+
+
+def excerpt(e: Explanation, width: int = 60) -> str:
+    """The first words of the text, or of both texts of a pair."""
+    return phrases.shorten(e.text if isinstance(e.text, str) else " / ".join(e.text), width)
+
+
 def _contents(shown: list[Explanation]) -> str:
     if len(shown) < 2:
         return ""
     items = "".join(
-        f'<li><a href="#explanation-{number}"><bdi>{escape(_excerpt(e))}</bdi></a> '
+        f'<li><a href="#explanation-{number}"><bdi>{escape(excerpt(e))}</bdi></a> '
         f"{escape(' '.join(phrases.verdict(e)))}, {escape(e.method)}</li>\n"
         for number, e in enumerate(shown, 1)
     )
     return f'<nav aria-label="Explanations"><ol>\n{items}</ol></nav>\n'
-
-
-def _excerpt(e: Explanation) -> str:
-    return phrases.shorten(e.text if isinstance(e.text, str) else " / ".join(e.text), 60)
 
 
 def _article(e: Explanation, anchor: str) -> str:

@@ -4,9 +4,9 @@ import csv
 import io
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from raison.core.results import Comparison, Scores, Summary
+from raison.core.results import Comparison, MetricScores, Scores, Summary
 from raison.report import phrases
 from raison.report.colours import peak
 
@@ -15,22 +15,33 @@ Results = Scores | Comparison | Sequence[Scores]
 _FIELDS = ("method", "metric", "higher_is_better", "mean", "low", "high", "count")
 _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "[": "{[}", "–": "--", **{character: f"\\{character}" for character in "&%$#_{}"},
+    ">": r"\textgreater{}", "[": "{[}", "–": "--", "†": r"\dag{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, else 0."""
+    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, else 0.
+
+    `seeds` is the range of the single seeds' values; `own` where the column's metric chose this row's maps itself.
+    """
 
     mean: str
     interval: str = ""
     rank: int = 0
+    seeds: str = ""
+    own: bool = False
+
+    @property
+    def marked(self) -> str:
+        """The mean, with a dagger where the judge is the chooser."""
+        return f"{self.mean}†" if self.own else self.mean
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One metric or cost, with a cell per method."""
+    """One metric or cost, with a cell per method. `arrow` is empty where neither direction is better."""
 
     name: str
     arrow: str
@@ -63,6 +74,8 @@ def caption(results: Results) -> str:
         f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text. Time leaves out "
         "texts that another method of the same run had evaluated before; evaluations do not."
     )
+    if any(row.selected_by == scores.metric for row in rows_of(results) for scores in row.metrics):
+        reading += " † The metric judges maps that it chose itself."
     if not isinstance(results, Comparison):
         return reading
     return (
@@ -71,24 +84,24 @@ def caption(results: Results) -> str:
     )
 
 
-def markdown(results: Results) -> str:
-    """A Markdown table with a caption below; best in bold, second best underlined."""
+def markdown(results: Results, note: str = "") -> str:
+    """A Markdown table with a caption below, `note` at its end; best in bold, second best underlined."""
     shown = columns(results)
     lines = [
-        ["method", *(f"{_markdown(column.name)} {column.arrow}".strip() for column in shown)],
+        ["method", *(f"{escape_markdown(column.name)} {column.arrow}".strip() for column in shown)],
         ["---", *("---:" for _ in shown)],
-        *_body(results, shown, _markdown, ("{}", "**{}**", "<u>{}</u>")),
+        *_body(results, shown, escape_markdown, ("{}", "**{}**", "<u>{}</u>")),
     ]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{table}\n\n{_markdown(caption(results))}\n"
+    return f"{table}\n\n{escape_markdown(f'{caption(results)} {note}'.strip())}\n"
 
 
-def latex(results: Results) -> str:
-    """A LaTeX table that needs the package booktabs; best in bold, second best underlined."""
+def latex(results: Results, note: str = "") -> str:
+    """A LaTeX table that needs the package booktabs; `markdown` with the same marks."""
     arrows = {"↑": r" $\uparrow$", "↓": r" $\downarrow$", "": ""}
     shown = columns(results)
-    head = ["method", *(_latex(column.name) + arrows[column.arrow] for column in shown)]
-    body = _body(results, shown, _latex, ("{}", r"\textbf{{{}}}", r"\underline{{{}}}"))
+    head = ["method", *(escape_latex(column.name) + arrows[column.arrow] for column in shown)]
+    body = _body(results, shown, escape_latex, ("{}", r"\textbf{{{}}}", r"\underline{{{}}}"))
     return "\n".join(
         [
             r"\begin{table}",
@@ -100,7 +113,7 @@ def latex(results: Results) -> str:
             *(" & ".join([line[0], *map(_latex_number, line[1:])]) + r" \\" for line in body),
             r"\bottomrule",
             r"\end{tabular}",
-            rf"\caption{{{_latex(caption(results))}}}",
+            rf"\caption{{{escape_latex(f'{caption(results)} {note}'.strip())}}}",
             r"\end{table}",
             "",
         ]
@@ -126,28 +139,33 @@ def _body(
     for number, row in enumerate(rows_of(results)):
         cells = [column.cells[number] for column in shown]
         lines.append(
-            [escape(row.method), *(f"{mark[cell.rank].format(cell.mean)} {cell.interval}".strip() for cell in cells)]
+            [escape(row.method), *(f"{mark[cell.rank].format(cell.marked)} {cell.interval}".strip() for cell in cells)]
         )
     return lines
 
 
-def _metric_column(rows: Sequence[Scores], metric: str, higher: bool, most: int) -> Column:
-    summaries = [next((s.summary for s in row.metrics if s.metric == metric), None) for row in rows]
-    places = max(3, phrases.decimals(peak(s.mean for s in summaries if s)))
-    ranks = _ranks([s.mean if s else math.nan for s in summaries], higher)
-    cells = tuple(_cell(s, places, rank, most) for s, rank in zip(summaries, ranks, strict=True))
-    return Column(metric, "↑" if higher else "↓", cells)
+def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> Column:
+    found = [next((scores for scores in row.metrics if scores.metric == metric), None) for row in rows]
+    places = max(3, phrases.decimals(peak(scores.summary.mean for scores in found if scores)))
+    ranks = _ranks([scores.summary.mean if scores else math.nan for scores in found], higher)
+    own = [row.selected_by == metric for row in rows]
+    cells = [_cell(scores, places, most) for scores in found]
+    marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, ranks, own, strict=True))
+    return Column(metric, {True: "↑", False: "↓", None: ""}[higher], marked)
 
 
-def _cell(summary: Summary | None, places: int, rank: int, most: int) -> Cell:
-    if summary is None:
+def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
+    if scores is None:
         return Cell("–")
+    summary = scores.summary
     interval = f"[{phrases.number(summary.low, places)}, {phrases.number(summary.high, places)}]"
     if not (math.isfinite(summary.low) and math.isfinite(summary.high)):
         interval = ""
     if summary.count != most:
         interval = f"{interval} n={summary.count:,}".strip()
-    return Cell(phrases.number(summary.mean, places), interval, rank)
+    seeds = sorted(scores.seed_means)
+    spread = f"{phrases.number(seeds[0], places)} to {phrases.number(seeds[-1], places)}" if seeds else ""
+    return Cell(phrases.number(summary.mean, places), interval, seeds=spread)
 
 
 def _cost_column(name: str, summaries: Sequence[Summary]) -> Column:
@@ -158,10 +176,10 @@ def _time_column(summaries: Sequence[Summary]) -> Column:
     return Column("time", "", tuple(Cell(phrases.seconds(s.mean)) for s in summaries))
 
 
-def _ranks(means: Sequence[float], higher: bool) -> list[int]:
+def _ranks(means: Sequence[float], higher: bool | None) -> list[int]:
     """1 for the best and 2 for the second best value, ties together; no ranks below two methods, no second of two."""
-    distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=higher)
-    if len(distinct) < 2:
+    distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=bool(higher))
+    if len(distinct) < 2 or higher is None:
         return [0] * len(means)
     places = {distinct[0]: 1} | ({distinct[1]: 2} if len(distinct) > 2 else {})
     return [places.get(mean, 0) for mean in means]
@@ -175,12 +193,14 @@ def _defined(value: object) -> object:
     return "" if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """One line of text as Markdown that shows it."""
     flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
 
 
-def _latex(text: str) -> str:
+def escape_latex(text: str) -> str:
+    """One line of text as LaTeX that prints it."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 

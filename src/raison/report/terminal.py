@@ -175,7 +175,7 @@ def _groups(shown: tuple[Column, ...], room: int) -> list[list[Column]]:
     left = room
     for column in shown:
         width = 2 + max(
-            len(column.name) + 2, *(max(len(cell.mean) + 1, len(cell.interval)) for cell in column.cells), 0
+            len(column.name) + 2, *(max(len(cell.marked) + 1, len(cell.interval)) for cell in column.cells), 0
         )
         if groups[-1] and width > left:
             groups.append([])
@@ -196,5 +196,5 @@ def _grid(methods: list[str], shown: list[Column]) -> Table:
 
 
 def _cell(cell: Cell) -> Text:
-    mean = Text(f"{cell.mean}{'*' if cell.rank == 1 else ''}", {1: "bold", 2: "underline"}.get(cell.rank, ""))
+    mean = Text(f"{cell.marked}{'*' if cell.rank == 1 else ''}", {1: "bold", 2: "underline"}.get(cell.rank, ""))
     return Text.assemble(mean, "\n", (cell.interval, "dim")) if cell.interval else mean

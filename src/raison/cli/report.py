@@ -1,0 +1,27 @@
+"""raison report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raison.cli import options
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="What raison study run or raison compare --out wrote.")],
+    out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots; needs matplotlib.")] = True,
+    json: options.Json = False,
+) -> None:
+    """Write a page, Markdown and LaTeX tables, and a page for every text, from what a study has written so far."""
+    from json import dumps
+
+    from raison.report.study import LATEX, MARKDOWN, write
+
+    page = write(folder, out, plots)
+    tables = [page.with_name(name) for name in (MARKDOWN, LATEX)]
+    if json:
+        typer.echo(dumps({"page": str(page), "tables": [str(path) for path in tables]}, ensure_ascii=False))
+    else:
+        typer.echo(f"{page}\ntables: {', '.join(map(str, tables))}")

@@ -1,0 +1,90 @@
+"""Where the labels of a plot's points go, so that none lies on another. Plain geometry, in points; y goes up."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+Box = tuple[float, float, float, float]
+"""left, bottom, right, top."""
+
+HEIGHT = 12.0
+ADVANCE = 5.9
+"""The widest that a letter of a label's font is on average: which font a reader has is not known."""
+_GAP = 7.0
+_SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The point where a text begins (anchor "left"), ends ("right") or has its middle ("center"), on its mid-line.
+
+    `far` where a line must lead from the point to its label.
+    """
+
+    x: float
+    y: float
+    anchor: str
+    far: bool
+
+
+def place(
+    points: Sequence[tuple[float, float]], texts: Sequence[str], bounds: Box, obstacles: Sequence[Box] = ()
+) -> list[Label]:
+    """A label for each point: the nearest place, in a fixed order of sides, where it covers nothing.
+
+    Where there is no such place, the one that covers least.
+    """
+    taken = [*obstacles, *((x - 4, y - 4, x + 4, y + 4) for x, y in points)]
+    placed = []
+    for (x, y), text in zip(points, texts, strict=True):
+        best = min(_candidates(x, y), key=lambda label: (_cost(_box(label, text), taken, bounds), label.far))
+        taken.append(_box(best, text))
+        placed.append(best)
+    return placed
+
+
+def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
+    """Heights at least `gap` apart, in the same order, as near as can be to those wanted (means of blocks)."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    blocks: list[list[int]] = []
+    centres: list[float] = []
+    for i in order:
+        blocks.append([i])
+        centres.append(places[i])
+        while len(blocks) > 1 and centres[-1] - centres[-2] < gap * (len(blocks[-1]) + len(blocks[-2])) / 2:
+            last = blocks.pop()
+            centres.pop()
+            blocks[-1] += last
+            centres[-1] = sum(places[j] for j in blocks[-1]) / len(blocks[-1])
+    found = [0.0] * len(places)
+    for block, centre in zip(blocks, centres, strict=True):
+        for number, i in enumerate(block):
+            found[i] = centre + gap * (number - (len(block) - 1) / 2)
+    return found
+
+
+def _candidates(x: float, y: float) -> Iterator[Label]:
+    for ring in range(8):
+        for right, up in _SIDES:
+            across, along = right * (_GAP + 3 * ring), up * (_GAP + 3 + HEIGHT * ring)
+            if not up:
+                # Straight to the side there is only one place; further rings would move away without need.
+                along = (ring % 2 * 2 - 1) * HEIGHT * ring / 2
+            yield Label(x + across, y + along, {1: "left", -1: "right", 0: "center"}[right], ring > 0)
+
+
+def _box(label: Label, text: str) -> Box:
+    width = ADVANCE * len(text)
+    left = label.x - {"left": 0.0, "right": width, "center": width / 2}[label.anchor]
+    return left, label.y - HEIGHT / 2, left + width, label.y + HEIGHT / 2
+
+
+def _cost(box: Box, taken: Sequence[Box], bounds: Box) -> float:
+    inside = _overlap(box, bounds)
+    outside = (box[2] - box[0]) * (box[3] - box[1]) - inside
+    return 4 * outside + sum(_overlap(box, other) for other in taken)
+
+
+def _overlap(one: Box, other: Box) -> float:
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    along = min(one[3], other[3]) - max(one[1], other[1])
+    return across * along if across > 0 and along > 0 else 0.0

@@ -1,0 +1,83 @@
+"""What a study's report knows of each run, and what must be said beside its numbers."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from raison.core.results import Comparison
+from raison.report import phrases
+from raison.runs.agreement import PairAgreement
+from raison.runs.run import Run
+from raison.runs.study import STUDY, StudyRuns
+from raison.runs.table import finished_texts
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One run; `table` is None while no text is finished, `texts` the page that lists its texts, if any."""
+
+    name: str
+    title: str
+    run: Run
+    table: Comparison | None
+    agreement: tuple[PairAgreement, ...]
+    texts: str | None
+
+
+def limit_of(study: StudyRuns) -> int | None:
+    """The --limit that the study was run with."""
+    path = study.folder / STUDY
+    if not path.exists():
+        return None
+    limit = json.loads(path.read_text(encoding="utf-8")).get("limit")
+    return None if limit is None else int(limit)
+
+
+def note(study: StudyRuns, section: Section) -> str:
+    """The end of a table's caption: seeds, and what names these numbers."""
+    seeds = list(dict.fromkeys(seed for row in section.run.header["rows"] for seed in row["seeds"]))
+    several = f"Methods that draw are means over the seeds {', '.join(map(str, seeds))}. " if len(seeds) > 1 else ""
+    return f"{several}{study.title}, digest {study.digest}, raison {section.run.header['raison']}."
+
+
+def warnings(study: StudyRuns, sections: Sequence[Section]) -> list[str]:
+    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    found = []
+    limit = limit_of(study)
+    if limit is not None:
+        found.append(
+            f"This study was run with --limit {limit}: at most {phrases.count(limit, 'text')} of each data set."
+        )
+    found += [f"{name}: this run has not begun." for name in _missing_runs(study)]
+    for section in sections:
+        found += [f"{section.name}: {sentence}" for sentence in _of_run(section)]
+    return found
+
+
+def _missing_runs(study: StudyRuns) -> list[str]:
+    path = study.folder / STUDY
+    names = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+    return [name for name in names if name not in study.runs]
+
+
+def _of_run(section: Section) -> Iterator[str]:
+    run = section.run
+    done, wanted = len(finished_texts(run)), run.header["texts"]
+    if done < wanted:
+        yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table is of these; the run can go on."
+    absent = _missing_groups(run)
+    if absent:
+        yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
+    if run.dropped:
+        yield (
+            f"{phrases.count(run.dropped, 'broken line')} of the records, as a kill leaves them, "
+            "left out; continuing the run does their work again."
+        )
+    if run.records and section.texts is None:
+        yield "records only: pages of single texts need explanations.jsonl, which is not in this folder."
+
+
+def _missing_groups(run: Run) -> list[str]:
+    keys = [(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]]
+    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
+    return [metric for metric in grouped if any((*key, metric) not in run.groups for key in keys)]

@@ -1,0 +1,145 @@
+"""A page for every text of a run, with all methods' explanations of it, and a page that lists the texts."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raison.core.explanation import Explanation
+from raison.data.records import RecordStore, write_whole
+from raison.numerics.bootstrap import pool_of
+from raison.report import phrases
+from raison.report.html import compact, excerpt, headline
+from raison.report.html_tables import breakable, grid, minus
+from raison.report.markup import asset, document, escape
+from raison.runs.run import Record, Run
+from raison.runs.summary import MetricInfo, Value
+
+STYLES = ("explanation.css", "page.css", "study.css")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One row's explanation of a text with its record."""
+
+    record: Record
+    explanation: Explanation
+
+
+def write_texts(run: Run, title: str, folder: Path) -> bool:
+    """Write the pages of a run, index.html the list; False, and nothing, where the run has records only.
+
+    Of rows with several seeds the first is shown.
+    """
+    texts = _texts(run)
+    metrics = [MetricInfo(**metric) for metric in run.header["metrics"] if not metric["grouped"]]
+    numbers = list(texts)
+    for place, number in enumerate(numbers):
+        around = (numbers[place - 1] if place else None, numbers[place + 1] if place + 1 < len(numbers) else None)
+        write_whole(folder / _file(number), _page(f"Text {number + 1}: {title}", texts[number], metrics, around))
+    if texts:
+        write_whole(folder / "index.html", _list(title, texts))
+    return bool(texts)
+
+
+def value_of(info: MetricInfo, value: Value) -> float:
+    """What a metric says about one text, where it measured the parts of a pooled value too."""
+    parts = np.array([value if isinstance(value, tuple) else (value,)], dtype=np.float64)
+    return float(pool_of(info.pool)(parts)[0])
+
+
+def _texts(run: Run) -> dict[int, list[Shown]]:
+    """Every text that has explanations, in order, with its rows in the table's order."""
+    if run.folder is None:
+        return {}
+    rows = {row["label"]: (place, row["seeds"][0]) for place, row in enumerate(run.header["rows"])}
+    found: dict[int, dict[int, Shown]] = {}
+    for line in RecordStore(run.folder / "explanations.jsonl").read().records:
+        place, seed = rows.get(line["row"], (0, None))
+        record = run.records.get((line["row"], line["seed"], line["text"]))
+        if line["seed"] == seed and record is not None:
+            shown = Shown(record, Explanation.from_dict(line["explanation"]))
+            found.setdefault(line["text"], {})[place] = shown
+    return {text: [found[text][place] for place in sorted(found[text])] for text in sorted(found)}
+
+
+def _page(
+    title: str, shown: Sequence[Shown], metrics: Sequence[MetricInfo], around: tuple[int | None, int | None]
+) -> str:
+    first = shown[0].explanation
+    articles = "\n".join(
+        compact(one.explanation, one.record.row, f"row-{number}", _scores_line(one.record, metrics))
+        for number, one in enumerate(shown, 1)
+    )
+    top = f'<article class="raison">\n{headline(first)}\n{_table(shown, metrics)}</article>'
+    body = (
+        f"<h1>{escape(title)}</h1>\n{_links(around)}\n{top}\n{articles}\n{_links(around)}\n"
+        '<div id="tip" role="tooltip" hidden></div>'
+    )
+    return document(title, body, STYLES, asset("page.js"))
+
+
+def _table(shown: Sequence[Shown], metrics: Sequence[MetricInfo]) -> str:
+    arrows = {True: " ↑", False: " ↓", None: ""}
+    head = ["method", *(escape(metric.label) + arrows[metric.higher_is_better] for metric in metrics)]
+    rows = [
+        [f'<a href="#row-{number}">{breakable(one.record.row)}</a>', *map(_number, _values(one.record, metrics))]
+        for number, one in enumerate(shown, 1)
+    ]
+    return grid("Scores on this text", [*head, "evaluations", "gradients"], [
+        [*row, f"{one.record.costs.evaluations:,.0f}", f"{one.record.costs.gradients:,.0f}"]
+        for row, one in zip(rows, shown, strict=True)
+    ])  # fmt: skip
+
+
+def _scores_line(record: Record, metrics: Sequence[MetricInfo]) -> str:
+    values = zip(metrics, _values(record, metrics), strict=True)
+    return " · ".join(f"{escape(metric.label)} {_number(value)}" for metric, value in values)
+
+
+def _values(record: Record, metrics: Sequence[MetricInfo]) -> Iterator[float]:
+    return (value_of(metric, value) for metric, value in zip(metrics, record.scores, strict=True))
+
+
+def _number(value: float) -> str:
+    return minus(phrases.number(value, 3 if math.isfinite(value) and abs(value) < 100 else 1))
+
+
+def _links(around: tuple[int | None, int | None]) -> str:
+    before, after = around
+    previous = f'<a rel="prev" href="{_file(before)}">← previous</a>' if before is not None else "<span></span>"
+    following = f'<a rel="next" href="{_file(after)}">next →</a>' if after is not None else "<span></span>"
+    middle = '<a href="index.html">all texts</a> <a href="../../index.html">report</a>'
+    return f'<nav class="steps" aria-label="Texts">{previous}<span>{middle}</span>{following}</nav>'
+
+
+def _list(title: str, texts: Mapping[int, Sequence[Shown]]) -> str:
+    rows = "".join(_item(number, shown[0].explanation) for number, shown in texts.items())
+    table = (
+        '<table class="results texts">\n<thead><tr><th scope="col">text</th><th scope="col">predicted</th>'
+        '<th scope="col">probability</th><th scope="col">explained</th><th scope="col">units</th>'
+        f'<th scope="col">begins</th></tr></thead>\n<tbody>\n{rows}</tbody></table>'
+    )
+    body = (
+        f"<h1>{escape(title)}: {phrases.count(len(texts), 'text')}</h1>\n"
+        '<nav class="steps" aria-label="Report"><a href="../../index.html">report</a></nav>\n'
+        '<article class="raison">\n<label class="filter">Show texts with <input type="search" id="filter"></label>\n'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Texts">{table}</div></article>'
+    )
+    return document(title, body, STYLES, asset("texts.js"))
+
+
+def _item(number: int, e: Explanation) -> str:
+    name, share = phrases.verdict(e)
+    target = e.target if e.against is None else f"{e.target} over {e.against}"
+    return (
+        f'<tr><th scope="row"><a href="{_file(number)}">{number + 1}</a></th><td>{escape(name)}</td>'
+        f'<td data-value="{max(e.probabilities)}">{escape(share)}</td><td>{escape(target)}</td>'
+        f'<td>{len(e.units):,}</td><td class="begin"><bdi>{escape(excerpt(e, 100))}</bdi></td></tr>\n'
+    )
+
+
+def _file(number: int) -> str:
+    return f"{number + 1:04d}.html"

@@ -1,0 +1,1 @@
+"""Study files: a grid of models, data, methods and metrics, checked as a whole and then run, resumable."""

@@ -1,0 +1,74 @@
+"""docs/findings.md: what every study states, and what its records say to it."""
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from raison.runs.claims import Verdict, verdicts
+from raison.runs.study import FILE, STUDY, StudyRuns, read_study
+from raison.runs.table import finished_texts
+
+_HEAD = """# Findings
+
+This page is generated from the records of the studies; do not edit it. A claim *holds* where the 95 % bootstrap
+interval of the difference lies wholly on the claimed side of zero, *fails* where it lies wholly on the other one, and
+is *undecided* else; it is *missing* where the records lack what it is about. The difference is the first value minus
+the second, on the same n texts (for a metric of groups of texts: n groups).
+
+| study | run | claim | verdict | metric | first | second | difference [95 % interval] | n | repeat |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def page(folders: Sequence[Path], root: Path = Path()) -> str:
+    """The page, in Markdown: one line per claim and run, sorted by study; paths are relative to `root`.
+
+    Raises DataError for a folder that holds no study.
+    """
+    studies = [read_study(folder) for folder in folders]
+    ordered = sorted(studies, key=lambda study: (study.title, _path(study, root)))
+    return _HEAD + "".join(_line(study, verdict, root) for study in ordered for verdict in verdicts(study))
+
+
+def _line(study: StudyRuns, verdict: Verdict, root: Path) -> str:
+    gap = verdict.difference
+    than = verdict.than if isinstance(verdict.than, str) else "the number"
+    cells = [
+        study.title + _caveat(study),
+        verdict.run,
+        verdict.says,
+        f"**{verdict.finding}**",
+        verdict.metric,
+        f"{_number(verdict.mean)} ({verdict.row})",
+        f"{_number(verdict.than_mean)} ({than})",
+        f"{_number(gap.mean)} [{_number(gap.low)}, {_number(gap.high)}]" if gap.count else "–",
+        str(gap.count),
+        f"`raison study run {_path(study, root)}`",
+    ]
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n"
+
+
+def _caveat(study: StudyRuns) -> str:
+    """What keeps a study from being whole."""
+    path = study.folder / STUDY
+    header = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    notes = [] if header.get("limit") is None else [f"first {header['limit']} rows only"]
+    finished = all(len(finished_texts(run)) == run.header["texts"] for run in study.runs.values())
+    if not finished or len(study.runs) < len(header.get("runs", [])):
+        notes.append("not finished")
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _path(study: StudyRuns, root: Path) -> str:
+    """The study file that was run, which lies beside its records."""
+    return Path(os.path.relpath(study.folder / FILE, root)).as_posix()
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def _escaped(cell: str) -> str:
+    return " ".join(cell.replace("|", "\\|").split())

@@ -1,0 +1,168 @@
+"""From a study file to plans of comparisons: loading, and all that only the models and the data can tell."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from raison.compare import Plan, plan_rows
+from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
+from raison.core.metric import Need
+from raison.core.model import LanguageModel
+from raison.core.target import TargetSpec
+from raison.data import Dataset, known_features
+from raison.data import load as load_data
+from raison.evaluate import check_metrics, create_metrics
+from raison.explain import Settings, check, prepare
+from raison.methods import CATALOGUE
+from raison.models.load import load as load_model
+from raison.studies.check import run_name
+from raison.studies.study import Study, StudyData, StudyModel
+
+
+def load_rows(entry: StudyData, limit: int | None) -> Dataset:
+    """A study's data, at most `limit` rows of what the study asks for. Raises RaisonError."""
+    first = min((count for count in (entry.limit, limit) if count is not None), default=None)
+    drawn = entry.sample is not None
+    found = load_data(entry.source, entry.wanted, split=entry.split, limit=None if drawn else first)
+    if drawn:
+        # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
+        count = min(entry.limit or len(found), len(found))
+        places = Random(f"sample {entry.sample}").sample(range(len(found)), count)[:limit]
+        name = f"{found.name}, {count} drawn with seed {entry.sample}"
+        found = replace(found, name=name, rows=tuple(found.rows[place] for place in sorted(places)))
+    if not found.rows:
+        raise DataError(f"{found.name} has no row that can be used.")
+    return found if entry.known_features is None else known_features(found, **entry.known_features)
+
+
+def load_named_model(entry: StudyModel) -> LanguageModel:
+    """A study's model. Raises RaisonError."""
+    return load_model(entry.name, device=entry.device, dtype=entry.dtype)
+
+
+def plans(study: Study, data: dict[str, Dataset]) -> Iterator[tuple[str, Plan]]:
+    """Every run's name and plan, with one model in memory at a time."""
+    loaded: tuple[str, LanguageModel] | None = None
+    for model, source in study.runs:
+        if loaded is None or loaded[0] != model:
+            # Let go of the last one before the next is read.
+            loaded = None
+            loaded = (model, load_named_model(study.models[model]))
+        yield run_name(model, source), plan_of(study, loaded[1], study.models[model], data[source])
+
+
+def plan_of(study: Study, model: LanguageModel, entry: StudyModel, data: Dataset) -> Plan:
+    """One run. Raises InputError where the data's labels are asked for and are not the model's."""
+    asked = study.settings
+    settings = Settings(
+        asked.unit, _target(study, model, entry, data), asked.of, asked.removal, asked.seeds[0], asked.truncate
+    )
+    methods = [CATALOGUE.create(method) for method in study.methods]
+    return Plan(
+        model=model,
+        texts=data.texts,
+        rationales=data.rationales if data.has_rationales else (),
+        rows=plan_rows(methods, create_metrics(study.select), asked.seeds),
+        metrics=tuple(create_metrics(study.metrics)),
+        settings=settings,
+        data=data.name,
+    )
+
+
+def reasons_against(study: Study, model: LanguageModel, key: str, data: Dataset) -> list[str]:
+    """Why a run cannot be: every reason, one line each."""
+    reasons = [*_unfit_labels(study, model, key, data), *_unfit_metrics(study, model, data)]
+    unreadable = _unreadable(study, model, data)
+    if reasons or unreadable:
+        return reasons + unreadable
+    try:
+        # The target, what is explained and the removal meet the model here.
+        plan = plan_of(study, model, study.models[key], data)
+        target = plan.settings.target
+        first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
+        prepare(model, plan.texts[:1], first)
+    except RaisonError as error:
+        return [str(error)]
+    return []
+
+
+def unable_methods(study: Study, model: LanguageModel) -> list[str]:
+    """Why some methods do not work on a model."""
+    reasons = []
+    for method in study.methods:
+        try:
+            check(model, CATALOGUE.create(method))
+        except UnsupportedError as error:
+            reasons.append(str(error))
+    return reasons
+
+
+def _unfit_metrics(study: Study, model: LanguageModel, data: Dataset) -> list[str]:
+    metrics = create_metrics((*study.metrics, *study.select))
+    try:
+        check_metrics(model, metrics, has_rationales=data.has_rationales, texts=len(data))
+    except UnsupportedError as error:
+        lacking = any(Need.RATIONALES in metric.needs for metric in metrics) and not data.has_rationales
+        return [*error.reasons, *([_lacking_rationales(data)] if lacking else [])]
+    return []
+
+
+def _lacking_rationales(data: Dataset) -> str:
+    try:
+        data.require_rationales()
+    except DataError as error:
+        return str(error)
+    return f"{data.name} has no row."
+
+
+def _unreadable(study: Study, model: LanguageModel, data: Dataset) -> list[str]:
+    """The texts that the model cannot read, in one line."""
+    found = []
+    for row in data.rows:
+        # One at a time: a large data set's tokens need not be in memory together.
+        try:
+            model.encode([row.text], study.settings.unit, study.settings.truncate)
+        except InputError as error:
+            found.append(f"row {row.number}: {error}")
+    if not found:
+        return []
+    return [f"{len(found)} of {len(data)} texts of {data.name} cannot be explained, the first being {found[0]}"]
+
+
+def _unfit_labels(study: Study, model: LanguageModel, key: str, data: Dataset) -> list[str]:
+    """Why the data's labels are not the model's classes. Data without any label fits, unless they are the target."""
+    names, way_out = study.models[key].labels, f"Name the model's classes as the data does: labels in [models.{key}]."
+    if names and len(names) != len(model.classes):
+        return [
+            f"labels of [models.{key}] names {len(names)} classes, and {model.name} has {len(model.classes)}: "
+            f"{', '.join(model.classes)}."
+        ]
+    if all(row.label is None for row in data.rows):
+        unlabelled = f'{data.name} has no labels, and target = "label" asks for them.'
+        return [unlabelled] if study.settings.target == "label" else []
+    classes = names or model.classes
+    if not _same_names(data.labels, classes):
+        return [
+            f"the labels of {data.name} ({', '.join(data.labels)}) are not the classes of {model.name} "
+            f"({', '.join(classes)}). {way_out}"
+        ]
+    try:
+        data.class_indices(classes)
+    except InputError as error:
+        return [f"{error} {way_out}"]
+    return []
+
+
+def _same_names(labels: tuple[str, ...], classes: tuple[str, ...]) -> bool:
+    """Whether every label is a class. Classes that were never named are told by their number."""
+    lowered = {name.lower() for name in classes}
+    unnamed = lowered == {f"label_{number}" for number in range(len(labels))}
+    return unnamed or all(label.lower() in lowered for label in labels)
+
+
+def _target(study: Study, model: LanguageModel, entry: StudyModel, data: Dataset) -> TargetSpec:
+    if study.settings.target == "predicted":
+        return None
+    if study.settings.target == "label":
+        return list(data.class_indices(entry.labels or model.classes))
+    return study.settings.target

@@ -1,0 +1,165 @@
+"""Run a study: check everything, then one comparison for every model and data set, resumable."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raison._version import __version__
+from raison.compare import Plan, execute, header_of
+from raison.core.errors import DataError, RaisonError
+from raison.data import Dataset
+from raison.data.records import write_whole
+from raison.progress import Advance
+from raison.runs import agreement
+from raison.runs.run import HEADER, SCHEMA, Run, open_run
+from raison.runs.study import FILE, STUDY
+from raison.studies.check import run_name
+from raison.studies.jobs import load_named_model, load_rows, plan_of, plans, reasons_against, unable_methods
+from raison.studies.study import Study, StudyError, read
+
+FOLDER = Path("runs")
+"""Where studies write unless told otherwise, one folder each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A study that can be run: its data, at most `limit` rows of each set, and the headers of its runs by name."""
+
+    study: Study
+    limit: int | None
+    data: dict[str, Dataset]
+    headers: dict[str, dict[str, Any]]
+
+    def plans(self) -> Iterator[tuple[str, Plan]]:
+        """Every run's name and plan; its model is loaded when it is asked for."""
+        return plans(self.study, self.data)
+
+
+def run(
+    path: str | Path,
+    out: str | Path | None = None,
+    limit: int | None = None,
+    resume: bool = False,
+    progress: bool | Advance = True,
+) -> Path:
+    """Run a study file, and return the folder with its records.
+
+    Args:
+        path: the study file; see raison.studies.study.
+        out: the folder; by default one in runs/, called as the study.
+        limit: use the first so many rows of every data set. Recorded: it is another study then.
+        resume: go on with what `out` holds; the result equals that of a study that was never interrupted.
+        progress: a progress bar on stderr, or a function that is told of finished texts.
+
+    Raises:
+        StudyError: with every mistake of the file, or of what its models and data allow, before anything runs.
+        DataError: a folder that holds something else, or this study without `resume`.
+    """
+    study = read(path)
+    folder = folder_of(study, out)
+    check_folder(folder, study, limit, resume)
+    return execute_study(examine(study, limit), folder, progress)
+
+
+def folder_of(study: Study, out: str | Path | None) -> Path:
+    """Where a study is written."""
+    return FOLDER / study.name if out is None else Path(out)
+
+
+def check_folder(folder: Path, study: Study, limit: int | None, resume: bool) -> None:
+    """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
+    if (folder / HEADER).exists():
+        raise DataError(f"{folder} holds a single comparison: choose another folder for --out.")
+    copy = folder / FILE
+    try:
+        different = copy.exists() and copy.read_text(encoding="utf-8") != study.text
+        known = json.loads((folder / STUDY).read_text(encoding="utf-8")) if (folder / STUDY).exists() else None
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the study in {folder}: {error}.") from None
+    if different or (known is not None and known["digest"] != study.digest):
+        raise DataError(f"{folder} holds another study: choose another folder for --out, or delete this one.")
+    if known is None:
+        return
+    if known["limit"] != limit:
+        rows = "all rows" if known["limit"] is None else f"--limit {known['limit']}"
+        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
+    if not resume:
+        raise DataError(
+            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
+        )
+
+
+def examine(study: Study, limit: int | None = None) -> Examined:
+    """Load every model and data set in turn. Raises StudyError with all that stands in the way of any run."""
+    data, reasons = _load_data(study, limit)
+    headers: dict[tuple[str, str], dict[str, Any]] = {}
+    for key in dict.fromkeys(model for model, _ in study.runs):
+        try:
+            model = load_named_model(study.models[key])
+        except RaisonError as error:
+            reasons.append(f"[models.{key}]: {error}")
+            continue
+        unable = [f"[models.{key}]: {reason}" for reason in unable_methods(study, model)]
+        reasons += unable
+        for source in (source for of_model, source in study.runs if of_model == key and source in data):
+            against = reasons_against(study, model, key, data[source])
+            reasons += [f"model '{key}' on data '{source}': {reason}" for reason in against]
+            if not (unable or against):
+                plan = plan_of(study, model, study.models[key], data[source])
+                headers[key, source] = header_of(plan)
+        # The next one must not find this one in memory.
+        del model
+    if reasons:
+        raise StudyError(study.path, reasons)
+    return Examined(study, limit, data, {run_name(*run): headers[run] for run in study.runs})
+
+
+def execute_study(examined: Examined, folder: Path, progress: bool | Advance = True) -> Path:
+    """Do what the folder lacks, one run after the other."""
+    for name, header in examined.headers.items():
+        if (folder / name / HEADER).exists():
+            # A data set that has changed is found before the first run starts.
+            open_run(header, folder / name)
+    if not (folder / STUDY).exists():
+        # study.json last: where it is, the study file is.
+        write_whole(folder / FILE, examined.study.text)
+        write_whole(folder / STUDY, json.dumps(_header(examined), ensure_ascii=False, indent=1) + "\n")
+    for name, plan in examined.plans():
+        found = open_run(examined.headers[name], folder / name)
+        execute(plan, found, progress)
+        if examined.study.agreement:
+            _write_agreement(found, folder / name)
+    return folder
+
+
+def _load_data(study: Study, limit: int | None) -> tuple[dict[str, Dataset], list[str]]:
+    data, reasons = {}, []
+    for key in dict.fromkeys(source for _, source in study.runs):
+        try:
+            data[key] = load_rows(study.data[key], limit)
+        except RaisonError as error:
+            reasons.append(f"[data.{key}]: {error}")
+    return data, reasons
+
+
+def _header(examined: Examined) -> dict[str, Any]:
+    """study.json. Claims are in it as the records name methods and metrics, so that readers need no catalogue."""
+    study = examined.study
+    return {
+        "schema": SCHEMA,
+        "name": study.name,
+        "digest": study.digest,
+        "limit": examined.limit,
+        "versions": {"raison": __version__, **next(iter(examined.headers.values()))["versions"]},
+        "runs": list(study.run_names),
+        "claims": [claim.to_dict() for claim in study.claims],
+    }
+
+
+def _write_agreement(found: Run, folder: Path) -> None:
+    """Of the rows as the methods give them, under their first seed: a selected map is no method's own."""
+    rows = [row for row in found.header["rows"] if row["selected_by"] is None]
+    explanations = {row["label"]: found.explanations(row["label"], row["seeds"][0]) for row in rows}
+    write_whole(folder / agreement.FILE, json.dumps(agreement.agreement(explanations), ensure_ascii=False) + "\n")

@@ -1,0 +1,131 @@
+"""The keys of a study file and what their values may be."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a value may be, in words and as a test."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a table."""
+
+    kind: Kind
+    required: bool = False
+
+
+Keys = Mapping[str, Key]
+
+
+def _whole(value: Any) -> bool:
+    # Python takes true for a number.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(fits(item) for item in value)
+
+
+def _class(value: Any) -> bool:
+    return _text(value) or _whole(value)
+
+
+def _pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_class(item) for item in value)
+
+
+TEXT = Kind("a text in quotes", _text)
+TEXTS = Kind("a list of texts in quotes", _list_of(_text))
+WHOLE = Kind("a whole number", _whole)
+COUNT = Kind("a whole number from 1 on", lambda value: _whole(value) and value > 0)
+NUMBER = Kind("a number", lambda value: _whole(value) or isinstance(value, float))
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+SIZE = Kind('"mini" or "paper"', lambda value: value in ("mini", "paper"))
+SEEDS = Kind(
+    "a list of different whole numbers",
+    lambda value: _list_of(_whole)(value) and bool(value) and len(set(value)) == len(value),
+)
+COLUMN = Kind("a column's name or number", _class)
+PAIR = Kind("a list of two columns", _pair)
+TARGET = Kind(
+    '"predicted", "label", a class, or a list of two classes [this, not that]', lambda v: _class(v) or _pair(v)
+)
+THAN = Kind("a row's label or a number", lambda value: _text(value) or NUMBER.fits(value))
+TABLE = Kind("a table", lambda value: isinstance(value, dict))
+TABLES = Kind("a list of tables, each under its own [[...]]", _list_of(TABLE.fits))
+
+STUDY: Keys = {
+    "schema": Key(WHOLE, True),
+    "title": Key(TEXT, True),
+    "source": Key(TEXT),
+    "reference": Key(TEXT),
+    "size": Key(SIZE),
+    "about": Key(TEXT),
+    "methods": Key(TEXTS, True),
+    "metrics": Key(TEXTS, True),
+    "select": Key(TEXTS),
+    "agreement": Key(FLAG),
+    "settings": Key(TABLE),
+    "models": Key(TABLE, True),
+    "data": Key(TABLE, True),
+    "runs": Key(TABLES),
+    "claims": Key(TABLES),
+}
+SETTINGS: Keys = {
+    "unit": Key(TEXT),
+    "target": Key(TARGET),
+    "of": Key(TEXT),
+    "removal": Key(TEXT),
+    "seeds": Key(SEEDS),
+    "truncate": Key(FLAG),
+}
+MODEL: Keys = {"name": Key(TEXT, True), "labels": Key(TEXTS), "dtype": Key(TEXT), "device": Key(TEXT)}
+DATA: Keys = {
+    "source": Key(TEXT, True),
+    "split": Key(TEXT),
+    "limit": Key(COUNT),
+    "text": Key(COLUMN),
+    "pair": Key(PAIR),
+    "label": Key(COLUMN),
+    "rationale": Key(COLUMN),
+    "known_features": Key(TABLE),
+    "sample": Key(WHOLE),
+}
+KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}
+RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True)}
+CLAIM: Keys = {
+    "says": Key(TEXT, True),
+    "metric": Key(TEXT, True),
+    "above": Key(TEXT),
+    "below": Key(TEXT),
+    "than": Key(THAN, True),
+    "run": Key(TEXT),
+}
+
+
+def fitting(table: Mapping[str, Any], keys: Keys, where: str) -> tuple[dict[str, Any], list[str]]:
+    """The entries of a table that are as they should be, and what is wrong with it, one line each."""
+    mistakes = [f"{where}: {UnknownNameError('key', key, keys)}" for key in table if key not in keys]
+    fit = {}
+    for name, key in keys.items():
+        if name not in table:
+            if key.required:
+                mistakes.append(f"{where}: {name} is missing; give {key.kind.words}.")
+        elif key.kind.fits(table[name]):
+            fit[name] = table[name]
+        else:
+            mistakes.append(f"{where}: {name} is {table[name]!r:.80}; give {key.kind.words}.")
+    return fit, mistakes

@@ -1,0 +1,206 @@
+"""A study file: which models explain which data, by which methods, judged by which metrics.
+
+    schema = 1
+    title = "..."
+    methods = ["integrated_gradients(steps=20)", "lime"]
+    metrics = ["token_f1(top=25)", "auroc"]
+    [models.sst2]
+    name = "demo/sst2"
+    [data.movies]
+    source = "eraser_movies"
+
+The keys are in raison.studies.shape, what they may say in raison.studies.check.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from raison.core.errors import DataError
+from raison.core.unit import Granularity
+from raison.data import Column, Wanted
+from raison.runs.study import digest_of
+from raison.studies.check import canonical_metric, canonical_row, check, grid, run_name
+
+_SIZES = ("mini", "paper")
+_PLAIN = "study"
+
+
+class StudyError(DataError):
+    """A study that cannot be run; lists every mistake on a line of its own."""
+
+    def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
+        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        super().__init__("\n".join([f"{path} cannot be run, it has {count}:", *(f"  {line}" for line in mistakes)]))
+        self.mistakes = tuple(mistakes)
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """What is explained; see raison.compare. `target` "predicted" or "label" (each row's own), or a class, or two."""
+
+    unit: Granularity = "word"
+    target: str | int | tuple[str | int, str | int] = "predicted"
+    of: str = "probability"
+    removal: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    truncate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StudyModel:
+    """`name` is what raison.load takes; `labels` are the data's names for the classes, in the model's order."""
+
+    name: str
+    labels: tuple[str, ...] = ()
+    dtype: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyData:
+    """`source` is what raison.data.load takes; `sample` is the seed of a random draw of `limit` rows.
+
+    `known_features` holds the settings of raison.data.known_features, None where that is not wanted.
+    """
+
+    source: str
+    split: str = "test"
+    limit: int | None = None
+    wanted: Wanted | None = None
+    known_features: Mapping[str, Any] | None = None
+    sample: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a study states: the row is `side` `than` by `metric`, in one run or (None) in every one."""
+
+    says: str
+    metric: str
+    row: str
+    side: Literal["above", "below"]
+    than: str | float
+    run: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file, but with methods and metrics written as the records do."""
+        place = {} if self.run is None else {"run": self.run}
+        return {"says": self.says, "metric": self.metric, self.side: self.row, "than": self.than, **place}
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study file without mistakes. `runs` are the keys of model and data, in the file's order."""
+
+    path: Path
+    text: str
+    title: str
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...]
+    select: tuple[str, ...]
+    agreement: bool
+    settings: StudySettings
+    models: Mapping[str, StudyModel]
+    data: Mapping[str, StudyData]
+    runs: tuple[tuple[str, str], ...]
+    claims: tuple[Claim, ...]
+
+    @property
+    def digest(self) -> str:
+        """The hash that names the file's content."""
+        return digest_of(self.text)
+
+    @property
+    def name(self) -> str:
+        """The file's name, with its folder's where files of all studies are called the same."""
+        stem, folder = self.path.stem, self.path.resolve().parent.name
+        if stem == _PLAIN:
+            return folder or stem
+        return f"{folder}-{stem}" if stem in _SIZES and folder else stem
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """The runs' folders."""
+        return tuple(run_name(*run) for run in self.runs)
+
+
+def read(path: str | Path) -> Study:
+    """Read a study file. Raises DataError for one that is missing or no TOML, StudyError with all other mistakes."""
+    path = Path(path)
+    text = _text_of(path)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path} is no TOML: {_lowered(str(error))}.") from None
+    mistakes = check(table)
+    if mistakes:
+        raise StudyError(path, mistakes)
+    settings = dict(table.get("settings", {}))
+    if isinstance(settings.get("target"), list):
+        settings["target"] = tuple(settings["target"])
+    return Study(
+        path=path,
+        text=text,
+        title=table["title"],
+        methods=tuple(table["methods"]),
+        metrics=tuple(table["metrics"]),
+        select=tuple(table.get("select", ())),
+        agreement=table.get("agreement", False),
+        settings=StudySettings(**settings | {"seeds": tuple(settings.get("seeds", (0,)))}),
+        models={key: _model(entry) for key, entry in table["models"].items()},
+        data={key: _data(entry) for key, entry in table["data"].items()},
+        runs=tuple(grid(table)),
+        claims=tuple(_claim(entry) for entry in table.get("claims", ())),
+    )
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing: give a study file (.toml).") from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is no text in UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8."
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
+
+
+def _lowered(message: str) -> str:
+    """Python's own words; they name the line and the column."""
+    return message[:1].lower() + message[1:].rstrip(".")
+
+
+def _model(entry: Mapping[str, Any]) -> StudyModel:
+    return StudyModel(entry["name"], tuple(entry.get("labels", ())), entry.get("dtype"), entry.get("device"))
+
+
+def _data(entry: Mapping[str, Any]) -> StudyData:
+    columns: dict[str, Column] = {key: entry[key] for key in ("text", "label", "rationale") if key in entry}
+    pair = tuple(entry["pair"]) if "pair" in entry else None
+    wanted = Wanted(pair=pair, **columns) if columns or pair else None
+    return StudyData(
+        entry["source"],
+        entry.get("split", "test"),
+        entry.get("limit"),
+        wanted,
+        entry.get("known_features"),
+        entry.get("sample"),
+    )
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    side: Literal["above", "below"] = "above" if "above" in entry else "below"
+    than = entry["than"]
+    return Claim(
+        entry["says"],
+        canonical_metric(entry["metric"]),
+        canonical_row(entry[side]),
+        side,
+        canonical_row(than) if isinstance(than, str) else float(than),
+        entry.get("run"),
+    )

@@ -1,0 +1,420 @@
+"""Studies: refused as a whole before anything runs; interrupted anywhere and resumed, equal to one that was not."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from raison.cli import study as study_commands
+from raison.core.errors import DataError
+from raison.data import records
+from raison.estimate import estimate_plan
+from raison.runs.agreement import read_agreement
+from raison.runs.claims import verdicts
+from raison.runs.study import read_study
+from raison.runs.table import comparison
+from raison.studies.jobs import load_rows
+from raison.studies.run import examine, run
+from raison.studies.study import Study, StudyError, read
+from tests.tiny import TINY
+
+WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
+TEXTS = [" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(36)]
+ROWS, SEEDS, RUNS = 5, 2, 2
+
+STUDY = """
+schema = 1
+title = "Two tiny models"
+methods = ["occlusion", "kernel_shap(samples=12)", "random(draws=3)"]
+metrics = ["auroc", "comprehensiveness", "token_f1(average='micro')", "consistency(batch=12)"]
+select = ["comprehensiveness"]
+agreement = true
+
+[settings]
+seeds = [0, 1]
+target = "label"
+
+[models.bert]
+name = "bert"
+
+[models.electra]
+name = "electra"
+labels = ["negative", "so so", "positive"]
+
+[data.words]
+source = "words.jsonl"
+
+[[claims]]
+says = "occlusion is more faithful than random"
+metric = "comprehensiveness"
+above = "occlusion"
+than = "random"
+
+[[claims]]
+says = "no random map agrees with people"
+metric = "auroc"
+below = "random"
+than = 0.99
+run = "bert--words"
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("studies")
+    for name in ("bert", "electra"):
+        model, tokenizer = TINY[name]()
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    marked = [
+        {"text": text, "label": ("negative", "positive")[i % 2], "rationale": [[0, 4]]} for i, text in enumerate(TEXTS)
+    ]
+    (folder / "words.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked))
+    (folder / "unmarked.tsv").write_text("".join(f"{text}\t{i % 2}\n" for i, text in enumerate(TEXTS)))
+    (folder / "topics.tsv").write_text("".join(f"{text}\t{('sea', 'land')[i % 2]}\n" for i, text in enumerate(TEXTS)))
+    (folder / "long.tsv").write_text(f"{TEXTS[0]}\tnegative\n{'good ' * 200}\tpositive\n")
+    (folder / "study.toml").write_text(STUDY)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study's paths are relative to where it is run."""
+    monkeypatch.chdir(place)
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path) -> Path:
+    before = Path.cwd()
+    os.chdir(place)
+    try:
+        return place / run("study.toml", "whole", progress=False)
+    finally:
+        os.chdir(before)
+
+
+def timeless(value: object) -> object:
+    """Without the seconds, which no two runs share."""
+    if isinstance(value, dict):
+        return {key: timeless(item) for key, item in value.items() if key != "seconds"}
+    return [timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def stored(path: Path) -> list[str]:
+    """The last whole line of each key, sorted: a line that was cut is done again, and so is all of its chunk."""
+    found = {}
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        key = tuple(str(record.get(name)) for name in ("row", "seed", "text", "metric"))
+        found[key] = json.dumps(timeless(record), sort_keys=True)
+    return sorted(found.values())
+
+
+def content(folder: Path) -> dict[str, object]:
+    """Everything that a study's folder holds but the seconds."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {
+        name: stored(path) if path.suffix == ".jsonl" else path.read_bytes()
+        for name, path in files.items()
+        if path.suffix != ".part"
+    }
+
+
+def tables(folder: Path) -> dict[str, object]:
+    return {name: timeless(comparison(found).to_dict()) for name, found in read_study(folder).runs.items()}
+
+
+def assert_equal(folder: Path, expected: Path) -> None:
+    assert content(folder) == content(expected)
+    assert tables(folder) == tables(expected)
+
+
+class Cut(BaseException):
+    """Caught by nothing, as a kill is."""
+
+
+class Interruption:
+    """Stops the study at one of its moments: after a chunk, before a sync, or in the middle of writing."""
+
+    def __init__(self, moment: int) -> None:
+        self.moment, self.seen = moment, 0
+
+    def due(self) -> bool:
+        self.seen += 1
+        return self.seen == self.moment
+
+    def advance(self, _count: int) -> None:
+        if self.due():
+            raise Cut
+
+    def write(self, file: int, data: bytes) -> int:
+        if self.due():
+            os.write(file, data[: len(data) // 2])
+            raise Cut
+        return os.write(file, data)
+
+    def fsync(self, file: int) -> None:
+        if self.due():
+            raise Cut
+        os.fsync(file)
+
+    def replace(self, source: Path, target: Path) -> None:
+        if self.due():
+            raise Cut
+        os.replace(source, target)
+
+    def as_os(self) -> types.SimpleNamespace:
+        own = {name: getattr(self, name) for name in ("write", "fsync", "replace")}
+        return types.SimpleNamespace(**{**vars(os), **own})
+
+
+def test_what_a_study_writes(whole: Path) -> None:
+    study = read_study(whole)
+    assert (study.title, study.name, list(study.runs)) == (
+        "Two tiny models",
+        whole.parent.name,
+        ["bert--words", "electra--words"],
+    )
+    assert study.text == STUDY
+    assert json.loads((whole / "study.json").read_text())["limit"] is None
+    for found in study.runs.values():
+        assert found.dropped == 0
+        assert len(comparison(found).rows) == ROWS
+        pairs = read_agreement(found.folder)
+        assert len(pairs) == 6, "four rows that no metric selected"
+        assert all(pair.spearman.count <= len(TEXTS) for pair in pairs)
+        # Labels, not predictions, were explained.
+        assert {record.target for record in found.records.values()} == {"negative", "positive"}
+    findings = verdicts(study)
+    assert [one.run for one in findings] == ["bert--words", "electra--words", "bert--words"]
+    assert findings[2].finding == "holds"
+
+
+def test_interrupted_at_ten_random_moments_then_resumed(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = Interruption(0)
+    monkeypatch.setattr(records, "os", counter.as_os())
+    run("study.toml", tmp_path / "counted", progress=counter.advance)
+    moments = random.Random(11).sample(range(1, counter.seen + 1), 10)
+    for moment in moments:
+        out, cut = tmp_path / str(moment), Interruption(moment)
+        monkeypatch.setattr(records, "os", cut.as_os())
+        with pytest.raises(Cut):
+            run("study.toml", out, progress=cut.advance)
+        monkeypatch.setattr(records, "os", os)
+        run("study.toml", out, resume=True, progress=False)
+        assert_equal(out, whole)
+
+
+@pytest.mark.parametrize("awaited", ["bert--words/records.jsonl", "electra--words/run.json"])
+def test_killed_with_signal_9_then_resumed(whole: Path, tmp_path: Path, awaited: str) -> None:
+    out = tmp_path / "out"
+    script = f"from raison.studies.run import run; run('study.toml', {str(out)!r}, progress=False)"
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 180
+    while not (out / awaited).exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    run("study.toml", out, resume=True, progress=False)
+    assert_equal(out, whole)
+
+
+@pytest.mark.parametrize("file", ["records.jsonl", "explanations.jsonl", "groups.jsonl"])
+def test_a_line_that_was_cut_is_done_again(whole: Path, tmp_path: Path, file: str) -> None:
+    run("study.toml", tmp_path / "out", progress=False)
+    path = tmp_path / "out" / "bert--words" / file
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-3]) + lines[-3][: len(lines[-3]) // 2])
+    if file == "explanations.jsonl":
+        # Records come last: without them, whoever has no explanation has no record either.
+        records_file = path.with_name("records.jsonl")
+        records_file.write_bytes(b"".join(records_file.read_bytes().splitlines(keepends=True)[:-3]))
+    if file != "explanations.jsonl":
+        assert read_study(tmp_path / "out").runs["bert--words"].dropped == 1
+    run("study.toml", tmp_path / "out", resume=True, progress=False)
+    assert_equal(tmp_path / "out", whole)
+
+
+def test_a_folder_that_holds_something_is_not_touched(whole: Path, place: Path) -> None:
+    before = content(whole)
+    with pytest.raises(DataError, match="--resume goes on"):
+        run("study.toml", whole)
+    with pytest.raises(DataError, match="holds this study with all rows: ask for the same"):
+        run("study.toml", whole, limit=4, resume=True)
+    (place / "other.toml").write_text(STUDY.replace("Two tiny", "Other"))
+    with pytest.raises(DataError, match="holds another study"):
+        run("other.toml", whole, resume=True)
+    with pytest.raises(DataError, match="holds a single comparison"):
+        run("study.toml", whole / "bert--words")
+    assert content(whole) == before
+
+
+def test_data_that_changed_is_found_before_the_study_goes_on(place: Path, tmp_path: Path) -> None:
+    run("study.toml", tmp_path / "out", limit=4, progress=False)
+    path = place / "words.jsonl"
+    original = path.read_text()
+    try:
+        path.write_text(original.replace(TEXTS[0], "a new text"))
+        with pytest.raises(DataError, match="holds another run .*texts_sha256"):
+            run("study.toml", tmp_path / "out", limit=4, resume=True)
+    finally:
+        path.write_text(original)
+
+
+def test_a_limited_study_says_so(whole: Path, tmp_path: Path) -> None:
+    run("study.toml", tmp_path / "out", limit=5, progress=False)
+    assert json.loads((tmp_path / "out" / "study.json").read_text())["limit"] == 5
+    assert [comparison(found).texts for found in read_study(tmp_path / "out").runs.values()] == [5, 5]
+
+
+def changed(place: Path, *changes: tuple[str, str]) -> str:
+    text = STUDY
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (place / "changed.toml").write_text(text)
+    return "changed.toml"
+
+
+def refused(place: Path, out: Path, *changes: tuple[str, str]) -> str:
+    with pytest.raises(StudyError) as caught:
+        run(changed(place, *changes), out)
+    assert not out.exists()
+    return str(caught.value)
+
+
+def test_everything_that_models_and_data_refuse_is_said_at_once(place: Path, tmp_path: Path) -> None:
+    more = (
+        '[data.unmarked]\nsource = "unmarked.tsv"\n[data.topics]\nsource = "topics.tsv"\n[data.long]\n'
+        'source = "long.tsv"\n[data.gone]\nsource = "gone.tsv"\n[models.nobody]\nname = "nowhere"\n\n[[claims]]'
+    )
+    runs = [("bert", "unmarked"), ("electra", "topics"), ("bert", "long"), ("bert", "gone"), ("nobody", "words")]
+    listed = "".join(f'[[runs]]\nmodel = "{model}"\ndata = "{data}"\n' for model, data in runs)
+    change = (STUDY[STUDY.index("[[claims]]") :], more.removesuffix("[[claims]]") + listed)
+    (place / "nowhere").mkdir(exist_ok=True)
+    found = refused(place, tmp_path / "out", change)
+    assert "[data.gone]: gone.tsv is not a file." in found
+    assert "[models.nobody]: the folder 'nowhere' holds no model" in found
+    assert "model 'bert' on data 'unmarked': auroc needs rationales, which the data does not have" in found
+    assert "model 'bert' on data 'unmarked': token_f1(average='micro') needs rationales" in found
+    assert "model 'electra' on data 'topics'" in found
+    assert "the label 'sea' is none of negative, so so, positive. Name the model's classes as the data does" in found
+    assert "model 'bert' on data 'long': 1 of 2 texts of" in found
+    assert "reads at most 128" in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([('"occlusion", "kernel', '"oclusion", "kernel')], "methods: unknown method 'oclusion'"),
+        ([("agreement = true", "agrement = true")], "unknown key 'agrement'. Did you mean 'agreement'?"),
+        ([('labels = ["negative", "so so", "positive"]', 'labels = ["a", "b"]')], "names 2 classes, and electra has 3"),
+        ([('target = "label"', 'target = "happy"')], "unknown label 'happy'"),
+        ([('target = "label"', 'removal = "unk"\ntarget = "negatve"')], "Did you mean 'negative'?"),
+    ],
+)
+def test_bad_input_makes_no_folder(place: Path, tmp_path: Path, changes: list[tuple[str, str]], said: str) -> None:
+    assert said in refused(place, tmp_path / "out", *changes)
+
+
+def test_named_labels_that_the_model_lacks(place: Path, tmp_path: Path) -> None:
+    """Numeric labels would fit any model with enough classes, but their names are known."""
+    words = 'source = "words.jsonl"\nknown_features = { words = ["red", "green"] }'
+    found = refused(place, tmp_path / "out", ('source = "words.jsonl"', words))
+    assert "the labels of" in found
+    assert "(red, green) are not the classes of bert (negative, neutral, positive)" in found
+
+
+def test_known_features_and_samples(place: Path) -> None:
+    words = 'source = "words.jsonl"\nlimit = 20\nsample = 3\nknown_features = { words = ["negative", "positive"] }'
+    study = read(changed(place, ('source = "words.jsonl"', words)))
+    drawn = load_rows(study.data["words"], None)
+    assert len(drawn) == 20
+    numbers = [row.number for row in drawn.rows]
+    assert numbers == sorted(set(numbers)) != list(range(1, 21))
+    assert all(row.text.endswith(("negative", "positive")) and len(row.rationales) == 1 for row in drawn.rows)
+    fewer = load_rows(study.data["words"], 6)
+    assert set(fewer.rows) < set(drawn.rows)
+    assert load_rows(study.data["words"], None) == drawn
+
+
+def estimates(study: Study) -> list:
+    return [estimate_plan(plan) for _, plan in examine(study).plans()]
+
+
+def test_the_estimate_knows_seeds_choices_groups_and_shifts(place: Path) -> None:
+    few = ('source = "words.jsonl"', 'source = "words.jsonl"\nlimit = 4')
+    base, *_ = estimates(read(changed(place, few)))
+    assert set(base.forwards) == {
+        "occlusion",
+        "kernel_shap(samples=12)",
+        "random(draws=3)",
+        "random",
+        "random(draws=3) by comprehensiveness",
+    }
+    units = [len(text.split()) for text in TEXTS[:4]]
+    # One run with each of two seeds, at most 2^n coalitions.
+    assert base.forwards["kernel_shap(samples=12)"] == 2 * sum(min(12, 2**count) for count in units)
+    assert base.forwards["occlusion"] == sum(2 + count for count in units) or base.forwards["occlusion"] > 0
+    # Three maps a seed are looked at, each by one keep.
+    assert base.forwards["random(draws=3) by comprehensiveness"] == 4 * 2 * 3
+    shifted, *_ = estimates(read(changed(place, few, ('"auroc", ', '"max_sensitivity(samples=2)", "auroc", '))))
+    again = sum(base.forwards[label] for label in ("occlusion", "kernel_shap(samples=12)"))
+    assert shifted.metric_forwards - base.metric_forwards == 2 * again
+    single, *_ = estimates(read(changed(place, few, (', "consistency(batch=12)"', ""))))
+    # Occlusion has one seed, every other row two; a group's texts are predicted and their states read.
+    assert base.metric_forwards - single.metric_forwards == 4 * 2 * (1 + 4 * 2)
+
+
+def test_a_run_never_costs_more_than_estimated(whole: Path) -> None:
+    for found, estimate in zip(read_study(whole).runs.values(), estimates(read("study.toml")), strict=True):
+        for row in comparison(found).rows:
+            seeds = 1 if row.method == "occlusion" else SEEDS
+            spent = row.evaluations.mean * len(TEXTS) * seeds
+            assert spent <= estimate.forwards[row.method] + 1e-9
+
+
+@pytest.fixture
+def command() -> Callable[..., str]:
+    def call(*words: str) -> str:
+        found = CliRunner().invoke(study_commands.app, list(words), catch_exceptions=False)
+        assert found.exit_code == 0
+        return found.stdout
+
+    return call
+
+
+def test_command_line(command: Callable[..., str], place: Path) -> None:
+    assert "study.toml can be run." in command("check", "study.toml", "--limit", "3")
+    assert set(json.loads(command("check", "study.toml", "--limit", "3", "--json"))["runs"]) == {
+        "bert--words",
+        "electra--words",
+    }
+    assert not (place / "runs").exists(), "checking writes nothing"
+    printed = command("run", "study.toml", "--limit", "3")
+    folder = Path("runs") / place.name
+    assert "comprehensiveness" in printed
+    assert "no random map agrees with people" in printed
+    assert str(folder) in printed
+    with pytest.raises(DataError, match="--resume"):
+        command("run", "study.toml", "--limit", "3")
+    path = folder / "bert--words" / "records.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    found = json.loads(command("run", "study.toml", "--limit", "3", "--resume", "--json"))
+    assert (found["folder"], set(found["runs"])) == (str(folder), {"bert--words", "electra--words"})
+    assert [verdict["run"] for verdict in found["verdicts"]] == ["bert--words", "electra--words", "bert--words"]

@@ -1,0 +1,450 @@
+"""The report of a study, made from synthetic records: whole, true to the records, safe, without torch."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raison.core.errors import DataError
+from raison.core.explanation import Explanation
+from raison.core.unit import Unit
+from raison.report import plots
+from raison.report.labels import ADVANCE, HEIGHT, place, spread
+from raison.report.study import write
+from raison.report.tables import columns, markdown
+from raison.runs.agreement import agreement
+from raison.runs.run import Record, open_run, read_run
+from raison.runs.study import digest_of
+from raison.runs.summary import Costs
+from raison.runs.table import comparison
+
+TEXTS = (
+    "The harbour lights were lovely, but the soup arrived cold and an hour late.",
+    "A patient, funny and quietly daring little film about beekeepers.",
+    "I would not recommend this kettle to anyone who likes tea.",
+    "Nothing works as promised, and the manual is a joke.",
+    "<script>alert('x')</script> shows that \"quotes\" & tags are only text.",
+    "Bright songs, warm people, and an ending that earns its tears.",
+    "The second act drags so much that even the dog left the room.",
+    "An honest portrait of a village that refuses to be forgotten.",
+)
+MODELS = {"small": "demo/sst2", "wide": "examples/wide-classifier", "decoder": "examples/decoder"}
+METHODS = {  # quality in 0..1, evaluations, gradients
+    "integrated_gradients": (0.62, 52, 50),
+    "kernel_shap(samples=256)": (0.7, 256, 0),
+    "lime": (0.66, 500, 0),
+    "occlusion": (0.6, 14, 0),
+    "saliency": (0.3, 1, 1),
+    "input_x_gradient": (0.35, 1, 1),
+    "attention_rollout": (0.25, 1, 0),
+    "random(draws=24)": (0.05, 0, 0),
+    "random": (0.05, 0, 0),
+}
+METRICS = (
+    {"label": "comprehensiveness", "higher_is_better": True, "pool": "mean", "grouped": False},
+    {"label": "sufficiency", "higher_is_better": False, "pool": "mean", "grouped": False},
+    {"label": "log_odds", "higher_is_better": False, "pool": "mean", "grouped": False},
+    {"label": "token_f1(average='micro')", "higher_is_better": True, "pool": "ratio", "grouped": False},
+    {"label": "entropy", "higher_is_better": None, "pool": "mean", "grouped": False},
+    {"label": "consistency", "higher_is_better": True, "pool": "mean", "grouped": True},
+)
+CHOOSERS = ("comprehensiveness", "sufficiency")
+STUDY = """schema = 1
+title = "Three models & <one> data set"
+source = "invented"
+reference = "nobody2026nothing"
+size = "mini"
+about = "Synthetic records.\\n\\nThey show every part of the page."
+methods = ["lime"]
+metrics = ["comprehensiveness"]
+
+[[claims]]
+says = "lime finds what <b>matters</b> better than random"
+metric = "comprehensiveness"
+above = "lime"
+than = "random"
+
+[[claims]]
+says = "saliency is above 0.6"
+metric = "comprehensiveness"
+above = "saliency"
+than = 0.6
+run = "small--reviews"
+"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a made study holds; every part can be left out."""
+
+    models: tuple[str, ...] = tuple(MODELS)
+    texts: int = 8
+    finished: int = 8
+    explanations: bool = True
+    limit: int | None = None
+
+
+def make(folder: Path, made: Made = Made()) -> Path:
+    """Write a study folder as a run leaves it."""
+    names = [f"{name}--reviews" for name in made.models]
+    folder.mkdir(parents=True)
+    header = {"schema": 1, "name": "made", "digest": digest_of(STUDY), "versions": {"torch": "9.9"}, "runs": names}
+    (folder / "study.json").write_text(json.dumps(header | {"limit": made.limit}))
+    (folder / "study.toml").write_text(STUDY)
+    for number, (name, model) in enumerate(zip(names, made.models, strict=True)):
+        make_run(folder / name, MODELS[model], made, number)
+    return folder
+
+
+def make_run(folder: Path, model: str, made: Made, number: int = 0) -> None:
+    chosen = [(method, by) for by in CHOOSERS for method in ("lime", "random(draws=24)")]
+    rows = [_row(method, None) for method in METHODS if method != "random(draws=24)"]
+    rows += [_row(method, by) for method, by in chosen]
+    header = {
+        "schema": 1,
+        "raison": "0.1.0",
+        "model": model,
+        "data": "reviews",
+        "texts": made.texts,
+        "texts_sha256": "0",
+        "rows": rows,
+        "metrics": METRICS,
+        "settings": {"unit": "word", "of": "probability", "seed": 0, "target": None},
+        "versions": {"python": "3.11", "torch": "9.9"},
+    }
+    run = open_run(json.loads(json.dumps(header)), folder)
+    rng = np.random.default_rng(number)
+    lines = [_record(row, seed, text, rng) for text in range(made.finished) for row in rows for seed in row["seeds"]]
+    run.add(lines)
+    if not made.explanations:
+        (folder / "explanations.jsonl").unlink()
+    else:
+        plain = [row["label"] for row in rows if row["selected_by"] is None]
+        found = {row: [e for record, e in lines if record.row == row and record.seed == 0] for row in plain}
+        (folder / "agreement.json").write_text(json.dumps(agreement(found)))
+    for row in rows:
+        for seed in row["seeds"]:
+            run.add_groups(row["label"], seed, "consistency", [(float(rng.random()),) for _ in range(4)])
+
+
+def _row(method: str, by: str | None) -> dict[str, Any]:
+    label = method if by is None else f"{method} by {by}"
+    seeds = [0, 1] if method.startswith(("random", "lime")) else [0]
+    return {"label": label, "method": method, "seeds": seeds, "selected_by": by}
+
+
+def _record(row: dict[str, Any], seed: int, text: int, rng: np.random.Generator) -> tuple[Record, Explanation]:
+    quality, evaluations, gradients = METHODS[row["method"]]
+    quality += 0.1 * (row["selected_by"] is not None) + float(rng.normal(0, 0.08))
+    e = _explanation(row["method"], seed, text, rng)
+    scores = (quality, 1 - quality, -3 * quality, (round(8 * max(quality, 0)), 10.0), float(rng.random()))
+    costs = Costs(evaluations, gradients, 0.01 * evaluations)
+    return Record(row["label"], seed, text, scores, costs, e.target, e.prediction, len(e.units)), e
+
+
+def _explanation(method: str, seed: int, text: int, rng: np.random.Generator) -> Explanation:
+    sentence = TEXTS[text]
+    units = tuple(Unit(match.start(), match.end(), match.group()) for match in re.finditer(r"\S+", sentence))
+    return Explanation(
+        text=sentence,
+        unit="word",
+        units=units,
+        scores=tuple(rng.normal(0.05, 0.2, len(units)).tolist()),
+        classes=("negative", "positive"),
+        probabilities=(0.12, 0.88),
+        target="positive",
+        against=None,
+        of="probability",
+        value_full=0.88,
+        value_empty=0.5,
+        method=method,
+        config={},
+        model="demo/sst2",
+        removal="mask",
+        seed=seed,
+        evaluations=14,
+        gradients=0,
+        seconds=0.1,
+        version="0.1.0",
+    )
+
+
+VOID = {"meta", "input", "wbr"}
+
+
+class Page(HTMLParser):
+    """Fails on tags that do not close in order; collects elements, ids, and the text."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(markup)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.text += data
+
+    def all(self, name: str) -> list[str]:
+        return [str(attributes[name]) for _, attributes in self.elements if attributes.get(name) is not None]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(make(tmp_path_factory.mktemp("report") / "study")).parent
+
+
+def read(path: Path) -> Page:
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def test_every_page_is_well_formed_and_every_link_leads_somewhere(report: Path) -> None:
+    pages = {path: read(path) for path in sorted(report.rglob("*.html"))}
+    assert len(pages) == 1 + len(MODELS) * (1 + len(TEXTS))
+    ids = {path: page.all("id") for path, page in pages.items()}
+    for path, page in pages.items():
+        assert len(set(ids[path])) == len(ids[path])
+        for link in page.all("href"):
+            target, _, anchor = link.partition("#")
+            where = path if not target else (path.parent / target).resolve()
+            assert where.exists(), f"{path} links to {link}"
+            if anchor:
+                assert anchor in ids[where]
+
+
+def test_no_page_asks_for_anything_from_the_network(report: Path) -> None:
+    for path in report.rglob("*.html"):
+        markup = path.read_text(encoding="utf-8")
+        assert "default-src 'none'" in markup
+        assert not re.search(r"https?:|@import|url\([^#]|<link|<iframe|\bsrc=|fetch\(", markup)
+
+
+def test_texts_and_study_file_are_escaped(report: Path) -> None:
+    for path in report.rglob("*.html"):
+        page = read(path)
+        assert not {"b", "one"} & {tag for tag, _ in page.elements if path == report / "index.html"}
+        assert sum(tag == "script" for tag, _ in page.elements) == (path.parent != report)
+    assert TEXTS[4] in read(report / "texts" / "small--reviews" / "0005.html").text
+    assert "lime finds what <b>matters</b> better than random" in read(report / "index.html").text
+    assert STUDY in read(report / "index.html").text
+
+
+def test_numbers_are_those_of_the_comparison(report: Path) -> None:
+    page, tables = read(report / "index.html").text, (report / "tables.md").read_text(encoding="utf-8")
+    latex = (report / "tables.tex").read_text(encoding="utf-8")
+    assert latex.count(r"\begin{table}") == len(MODELS)
+    for name in MODELS:
+        results = comparison(read_run(report.parent / f"{name}--reviews"))
+        assert markdown(results).splitlines()[0] in tables
+        for column in columns(results):
+            for cell in column.cells:
+                assert cell.mean.replace("-", "\N{MINUS SIGN}") in page
+                assert f"{cell.interval}" in tables
+                assert cell.mean.replace("-", "$-$") in latex
+
+
+def test_page_says_what_was_run(report: Path) -> None:
+    page = read(report / "index.html").text
+    for wanted in ("Three models & <one> data set", "invented", "nobody2026nothing", "mini", digest_of(STUDY), "9.9"):
+        assert wanted in page
+    for part in ("Against the best", "Chosen by one metric", "How alike", "Against cost", "Across models", "Claims"):
+        assert part in page
+    assert "Before you read the numbers" not in page
+    assert "mean over the seeds" not in page
+    assert "means over the seeds 0, 1" in page
+    for tables in ("tables.md", "tables.tex"):
+        assert digest_of(STUDY) in (report / tables).read_text(encoding="utf-8")
+
+
+def test_claims_are_judged(report: Path) -> None:
+    found = re.findall(
+        r'<span class="(holds|fails|undecided|missing)">', (report / "index.html").read_text(encoding="utf-8")
+    )
+    assert found == ["holds", "holds", "holds", "fails"]
+
+
+def test_a_metric_without_direction_has_no_marks_and_no_plot(report: Path) -> None:
+    markup = (report / "index.html").read_text(encoding="utf-8")
+    plotted = re.findall(r'aria-label="(\S+) . against passes per text"', markup)
+    assert plotted == [metric["label"].replace("'", "&#x27;") for metric in METRICS if metric["label"] != "entropy"] * 3
+    [entropy] = [c for c in columns(comparison(read_run(report.parent / "small--reviews"))) if c.name == "entropy"]
+    assert entropy.arrow == ""
+    assert {cell.rank for cell in entropy.cells} == {0}
+
+
+def test_a_judge_that_chose_is_marked(report: Path) -> None:
+    results = comparison(read_run(report.parent / "small--reviews"))
+    own = {
+        (row.method, c.name)
+        for c in columns(results)
+        for row, cell in zip(results.rows, c.cells, strict=True)
+        if cell.own
+    }
+    assert own == {(f"{method} by {by}", by) for by in CHOOSERS for method in ("lime", "random(draws=24)")}
+    assert "†" in markdown(results)
+
+
+def test_page_of_a_text_has_every_row_with_its_scores(report: Path) -> None:
+    folder = report.parent / "small--reviews"
+    run = read_run(folder)
+    page = read(report / "texts" / "small--reviews" / "0002.html").text
+    for row in run.header["rows"]:
+        record = run.records[row["label"], row["seeds"][0], 1]
+        assert page.count(row["label"]) >= 2
+        assert f"{record.scores[0]:z.3f}".replace("-", "\N{MINUS SIGN}") in page
+        ratio = record.scores[3][0] / record.scores[3][1]
+        assert f"{ratio:.3f}" in page
+
+
+def test_records_only(tmp_path: Path) -> None:
+    folder = make(tmp_path / "study", Made(models=("small",), explanations=False))
+    report = write(folder, draw=False).parent
+    assert not (report / "texts").exists()
+    page = read(report / "index.html").text
+    assert "pages of single texts need explanations.jsonl" in page
+    assert "How alike" not in page
+    assert "Against cost" not in page
+
+
+def test_unfinished_limited_and_broken_runs_say_so(tmp_path: Path) -> None:
+    folder = make(tmp_path / "study", Made(models=("small", "wide"), finished=3, limit=8))
+    with (folder / "small--reviews" / "records.jsonl").open("a") as file:
+        file.write('{"row": "lime", "se')
+    (folder / "wide--reviews" / "run.json").unlink()
+    page = write(folder, draw=False)
+    for text in (read(page).text, (page.parent / "tables.md").read_text().replace("\\", "")):
+        assert "--limit 8" in text
+        assert "small--reviews: unfinished: 3 of 8 texts" in text
+        assert "1 broken line" in text
+        assert "wide--reviews: this run has not begun" in text
+    assert len(list((page.parent / "texts" / "small--reviews").glob("0*.html"))) == 3
+
+
+def test_a_run_without_any_finished_text(tmp_path: Path) -> None:
+    folder = make(tmp_path / "study", Made(models=("small",), finished=0))
+    page = write(folder)
+    assert "No text is finished yet" in read(page).text
+    assert "No text is finished yet" in (page.parent / "tables.md").read_text()
+
+
+def test_a_single_comparison_reads_as_a_study_of_one_run(tmp_path: Path) -> None:
+    make_run(tmp_path / "alone", "demo/sst2", Made())
+    page = write(tmp_path / "alone", tmp_path / "elsewhere", draw=False)
+    assert page == tmp_path / "elsewhere" / "index.html"
+    assert "demo/sst2 on reviews" in read(page).text
+    assert not (tmp_path / "alone" / "report").exists()
+
+
+def test_a_folder_that_holds_neither(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds neither"):
+        write(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(tmp_path / "alone", "demo/sst2", Made())
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    with pytest.raises(DataError, match=r"raison\[report\].*--no-plots"):
+        write(tmp_path / "alone")
+    assert not (tmp_path / "alone" / "report").exists()
+
+
+def test_the_same_records_make_the_same_report(tmp_path: Path) -> None:
+    make_run(tmp_path / "alone", "demo/sst2", Made())
+    first, again = (write(tmp_path / "alone", tmp_path / name).parent for name in ("first", "again"))
+    files = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
+    assert len(files) == 3 + 1 + len(TEXTS)
+    for path in files:
+        assert (first / path).read_bytes() == (again / path).read_bytes()
+
+
+def test_plots_leave_the_caller_s_settings_and_figures_alone(tmp_path: Path) -> None:
+    make_run(tmp_path / "alone", "demo/sst2", Made())
+    code = f"""
+import sys, matplotlib
+from pathlib import Path
+from raison.report.study import write
+matplotlib.rcParams["font.size"] = 17
+names = [name for name in matplotlib.rcParams if name != "backend"]  # to ask for the backend would choose one
+before = [matplotlib.rcParams[name] for name in names]
+write(Path({str(tmp_path / "alone")!r}))
+sys.exit([matplotlib.rcParams[name] for name in names] != before or "matplotlib.pyplot" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_labels_cover_neither_each_other_nor_points() -> None:
+    rng = np.random.default_rng(0)
+    points = [(float(x), float(y)) for x, y in rng.uniform((120, 100), (360, 220), (10, 2))]
+    texts = [f"a_method_{number}" for number in range(len(points))]
+    boxes = _boxes(points, texts)
+    for number, (left, bottom, right, top) in enumerate(boxes):
+        assert min(left, bottom, 480 - right, 330 - top) >= 0
+        for x, y in points:
+            assert not (left < x < right and bottom < y < top)
+        for other in boxes[number + 1 :]:
+            assert left >= other[2] or other[0] >= right or bottom >= other[3] or other[1] >= top
+
+
+def _boxes(points: Sequence[tuple[float, float]], texts: Sequence[str]) -> list[tuple[float, float, float, float]]:
+    boxes = []
+    for text, label in zip(texts, place(points, texts, (0, 0, 480, 330)), strict=True):
+        width = ADVANCE * len(text)
+        left = label.x - {"left": 0, "right": width, "center": width / 2}[label.anchor]
+        boxes.append((left, label.y - HEIGHT / 2, left + width, label.y + HEIGHT / 2))
+    return boxes
+
+
+def test_spread_keeps_order_and_distance() -> None:
+    assert spread([10.0, 100.0]) == [10.0, 100.0]
+    found = spread([50.0, 51.0, 49.0, 200.0], gap=12)
+    assert found == [50.0, 62.0, 38.0, 200.0]
+
+
+def test_command_says_where_the_report_is(tmp_path: Path) -> None:
+    make_run(tmp_path / "alone", "demo/sst2", Made())
+    code = "import typer; from raison.cli.report import report; typer.run(report)"
+    call = [sys.executable, "-c", code, str(tmp_path / "alone"), "--no-plots"]
+    shown = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    page = tmp_path / "alone" / "report" / "index.html"
+    assert shown.splitlines()[0] == str(page)
+    assert "<svg" not in page.read_text(encoding="utf-8")
+    found = json.loads(subprocess.run([*call, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert found == {"page": str(page), "tables": [str(page.with_name(name)) for name in ("tables.md", "tables.tex")]}
+
+
+@pytest.mark.parametrize("module", ["report.study", "report.study_page", "report.texts", "report.plots", "cli.report"])
+def test_never_imports_torch(module: str) -> None:
+    code = f"import sys, raison.{module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_writing_a_report_never_imports_torch(report: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from raison.report.study import write;"
+        f"write(Path({str(report.parent)!r}), Path({str(tmp_path)!r}), False);"
+        "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
