@@ -106,12 +106,12 @@ def _report(folder: Path, json: bool) -> None:
     tables = {name: comparison(found) for name, found in study.runs.items()}
     stated = verdicts(study)
     if json:
-        found: dict[str, Any] = {
+        whole: dict[str, Any] = {
             "folder": str(folder),
             "runs": {name: table.to_dict() for name, table in tables.items()},
             "verdicts": [verdict.to_dict() for verdict in stated],
         }
-        typer.echo(json_module.dumps(found, ensure_ascii=False, indent=1, allow_nan=False))
+        typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))
         return
     for table in tables.values():
         show(table)

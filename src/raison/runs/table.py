@@ -48,7 +48,9 @@ def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts:
     for metric in metrics:
         if metric.grouped:
             groups = [run.groups.get((label, seed, metric.label), []) for seed in seeds]
-            values = [[value for group in of_seed for value in group] for of_seed in groups]
+            # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
+            whole = all((label, seed, metric.label) in run.groups for seed in seeds)
+            values = [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
         else:
             place = of_texts.index(metric)
             values = [[run.records[label, seed, text].scores[place] for text in texts] for seed in seeds]
