@@ -10,6 +10,7 @@ from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.rationale import Span
 from raison.models.classifier import Classifier
 from raison.runs.run import read_run
+from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS
 from tests.tiny import TINY
 
@@ -107,3 +108,13 @@ def test_metrics_without_what_they_need_are_refused_together(model: Classifier, 
         raison.compare(model, TEXTS[:3], ["occlusion"], ["auroc", "iou_f1"], out=tmp_path, progress=False)
     assert len(caught.value.reasons) == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_stopped_among_its_group_metrics_still_reads(model: Classifier, tmp_path: Path) -> None:
+    metrics = ["consistency(batch=5)", "comprehensiveness"]
+    raison.compare(model, TEXTS[:10], ["occlusion"], metrics, seed=[0, 1], out=tmp_path, progress=False)
+    path = tmp_path / "groups.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if '"seed": 1' not in line))
+    table = comparison(read_run(tmp_path))
+    assert table["random"]["consistency(batch=5)"].summary.count == 0
+    assert table["occlusion"]["consistency(batch=5)"].summary.count == 2

@@ -58,7 +58,7 @@ def _show(found: "Estimate", name: str) -> None:
     table.add_column("backward", justify="right")
     for method, forwards in found.forwards.items():
         table.add_row(method, f"{forwards:,}", f"{found.backwards[method]:,}")
-    table.add_row("metrics", f"{found.metric_forwards:,}", "0")
+    table.add_row("metrics", f"{found.metric_forwards:,}", f"{found.metric_backwards:,}")
     console = Console(highlight=False)
     console.print(f"{name}: {found.texts} texts, {found.mean_units:.1f} units and {found.mean_tokens:.1f} tokens each")
     console.print(table)

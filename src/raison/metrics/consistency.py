@@ -1,5 +1,6 @@
 """Consistency: do texts that the model sees as similar get similar explanations?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,8 +27,8 @@ class Consistency(GroupMetric):
     rho(Dist(H_i, H_j), Dist(r_i, r_j)) over all pairs i < j of `batch` texts (Xie et al. 2024, eq. 12), averaged over
     batches (eq. 18). H is the mean of all layers' hidden states, (tokens, hidden), special tokens included; r holds the
     scores of the units. In -1..1, higher is better. A batch of fewer than 3 texts, or one whose distances are all
-    equal, has no rho and does not count. rho depends on the batch size: compare equal ones only. Cost: one forward
-    pass per text, shared by all methods.
+    equal, has no rho: NaN, which does not count. rho depends on the batch size: compare equal ones only. Cost: one
+    forward pass per text, shared by all methods.
 
     The paper says that Dist is L2 and compares H at the token level (appendix B.4), and leaves the rest open. Chosen
     here: the H of two texts are compared position by position, the shorter text being zero where it has ended, and the
@@ -59,12 +60,12 @@ class Consistency(GroupMetric):
 
     def measure(self, explanations: Sequence[Explanation], evidence: GroupEvidence) -> Sequence[float]:
         if len(explanations) < FEWEST:
-            return []
+            return [math.nan]
         between_scores = padded_distances([self._vector(e.scores) for e in explanations], self.distance)
         between_states = self._between_states(evidence.hidden_states())
         # Spearman's rho is 0/0 where one side has a single value.
         if np.ptp(between_scores) == 0 or np.ptp(between_states) == 0:
-            return []
+            return [math.nan]
         return [float(spearmanr(between_states, between_scores).statistic)]
 
     def _between_states(self, states: Sequence[Float[np.ndarray, "_tokens hidden"]]) -> Float[np.ndarray, " pairs"]:
