@@ -21,11 +21,8 @@ def compare(
     target: options.TargetOption = None,
     of: options.Of = "probability",
     removal: options.RemovalOption = None,
-    seed: Annotated[str, typer.Option(help="Seed of random methods; several with commas are averaged: 0,1,2.")] = "0",
-    select: Annotated[
-        str,
-        typer.Option(help="Metrics that choose each text's map among those that a method offers, beside a control."),
-    ] = "",
+    seed: options.Seeds = "0",
+    select: options.Select = "",
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
     device: options.Device = None,

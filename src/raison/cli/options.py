@@ -21,6 +21,10 @@ RemovalOption = Annotated[
     str | None, typer.Option("--removal", help="What an absent unit becomes: mask, unk, pad or delete.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of random methods.")]
+Seeds = Annotated[str, typer.Option(help="Seed of random methods; several with commas are averaged: 0,1,2.")]
+Select = Annotated[
+    str, typer.Option(help="Metrics that choose each text's map among those that a method offers, beside a control.")
+]
 Truncate = Annotated[bool, typer.Option("--truncate", help="Explain the beginning of a text that is too long.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
 Methods = Annotated[
