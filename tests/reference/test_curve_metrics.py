@@ -10,7 +10,7 @@ from sklearn.metrics import auc
 
 import raison
 from raison.core.explanation import Explanation
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, Shift
 from raison.metrics import CATALOGUE
 from raison.models.classifier import Classifier
 from tests.reference.test_faithfulness_metrics import TEXTS, probability
@@ -105,10 +105,17 @@ def test_monotonicity_by_hand() -> None:
 class Fixed:
     """Evidence that was written down."""
 
-    values: list[float]
+    written: list[float]
+    rationales: tuple[np.ndarray, ...] = ()
 
     def probabilities(self, keeps: np.ndarray, removal: str) -> np.ndarray:
-        return np.array(self.values)
+        return np.array(self.written)
+
+    def values(self, keeps: np.ndarray, removal: str) -> np.ndarray:
+        raise AssertionError("curves read probabilities")
+
+    def shifted_scores(self, shift: Shift) -> np.ndarray:
+        raise AssertionError("curves explain nothing again")
 
 
 def test_rounding_of_the_passes_is_no_fall() -> None:

@@ -80,8 +80,13 @@ def caption(results: Results) -> str:
         return reading
     return (
         f"{results.model} on {results.data}, {phrases.count(results.texts, 'text')}, {results.of} explained "
-        f"{results.unit} by {results.unit}, seed {results.seed}. {reading}"
+        f"{results.unit} by {results.unit}, {_seeds(results)}. {reading}"
     )
+
+
+def _seeds(comparison: Comparison) -> str:
+    seeds = comparison.settings.get("seeds", [comparison.seed])
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def markdown(results: Results, note: str = "") -> str:

@@ -19,7 +19,8 @@ def comparison(run: Run) -> Comparison:
         raise DataError(f"{run.folder} has no text yet that every method has explained: let the run finish first.")
     metrics = [MetricInfo(**metric) for metric in run.header["metrics"]]
     rows = [_scores(run, row, metrics, texts) for row in run.header["rows"]]
-    settings = run.header["settings"]
+    seeds = sorted({seed for row in run.header["rows"] for seed in row["seeds"]})
+    settings = {**run.header["settings"], "seeds": seeds}
     return Comparison(
         rows=tuple(rows),
         model=run.header["model"],
