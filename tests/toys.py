@@ -62,7 +62,7 @@ class ToyModel(LanguageModel):
 
     classes = ("negative", "positive")
     multi_label = False
-    capabilities = frozenset({Capability.EMBEDDINGS, Capability.ATTENTION})
+    capabilities = frozenset({Capability.EMBEDDINGS, Capability.ATTENTION, Capability.STEP_LOGITS})
     removals = ("mask", "delete", "pad")
     max_tokens = 64
 
@@ -123,6 +123,22 @@ class ToyModel(LanguageModel):
             ids = ids.masked_fill(~stays, {"mask": MASK, "pad": PAD}[removal])
         with torch.no_grad():
             gain = self.gain(self.table[ids], own)
+        return torch.stack([-gain, gain], -1)
+
+    def step_logits(self, encoding: Encoding, keeps: Sequence[Tensor], removal: str) -> list[Tensor]:
+        """As eq. 4 of Progressive Inference has it, exactly: what was not read yet is removed."""
+        found = []
+        for rows in keeps:
+            masks, units = rows.shape
+            seen = torch.ones(units, units, dtype=torch.bool).tril()
+            found.append((rows[:, None] & seen).reshape(masks * units, units))
+        flat = self.masked_logits(encoding, found, removal)
+        return [logits.reshape(*rows.shape, logits.shape[-1]) for rows, logits in zip(keeps, flat, strict=True)]
+
+    def start_logits(self, encoding: Encoding) -> Tensor:
+        """From the leading special token alone."""
+        with torch.no_grad():
+            gain = self.gain(self.table[encoding.input_ids[:, :1]], encoding.attention_mask[:, :1])
         return torch.stack([-gain, gain], -1)
 
     def path_gradients(

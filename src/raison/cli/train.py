@@ -35,8 +35,10 @@ def classifier(
     lr: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-3,
     rank: Annotated[int, typer.Option(min=1, help="Rank of the adapters.")] = 16,
     dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Dropout of the adapters.")] = 0.05,
+    last_layers: Annotated[int | None, typer.Option(min=1, help="Adapters in so many blocks only, the last.")] = None,
     max_tokens: Annotated[int, typer.Option(min=4, help="Longer texts are cut.")] = 128,
     limit: Annotated[int | None, typer.Option(min=1, help="Train on so many rows, drawn at random.")] = None,
+    test_limit: Annotated[int | None, typer.Option(min=1, help="Test on so many rows, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the new weights, the rows and their order.")] = 0,
     keep_best: Annotated[
         bool, typer.Option("--keep-best", help="End with the epoch that is best on the development data.")
@@ -70,8 +72,10 @@ def classifier(
         learning_rate=lr,
         rank=rank,
         dropout=dropout,
+        last_layers=last_layers,
         max_tokens=max_tokens,
         limit=limit,
+        test_limit=test_limit,
         seed=seed,
         keep_best=keep_best,
         half=half,

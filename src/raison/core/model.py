@@ -24,7 +24,7 @@ class Capability(StrEnum):
     ATTENTION = "attention"
     """Its attention can be read and replaced."""
     STEP_LOGITS = "step_logits"
-    """Gives a prediction after each token."""
+    """Gives a prediction after each unit, as if the text ended there: causal models."""
 
 
 @runtime_checkable
@@ -83,6 +83,24 @@ class LanguageModel(ABC):
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
         """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients."""
+
+    @abstractmethod
+    def step_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks _units classes"]]:
+        """Intermediate predictions: logits as if each text, under each keep, ended after each of its units.
+
+        Read at the unit's last token; where a prompt asks for the answer, what follows the text (the answer cue) is put
+        there too. The last unit's are the prediction itself. A deleted unit has the prediction of what precedes it.
+        Like `masked_logits`, on the CPU and without gradients. Needs Capability.STEP_LOGITS.
+        """
+
+    @abstractmethod
+    def start_logits(self, encoding: Encoding) -> Logits:
+        """The prediction before any unit is read, from what precedes the first (a prompt, a begin-of-text token).
+
+        Raises UnsupportedError where nothing precedes it. Needs Capability.STEP_LOGITS.
+        """
 
     @abstractmethod
     def path_gradients(

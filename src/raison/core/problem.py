@@ -74,6 +74,26 @@ class Problem:
             values.append(self.target.row(text, len(rows)).scalar(logits))
         return values
 
+    def step_values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, "_masks _units"]]:
+        """The target's value after each unit of each text under each of its keeps, in float64: one pass per keep.
+
+        A text without keeps gives an empty tensor.
+        """
+        for text, rows in enumerate(keeps):
+            self.ledger.evaluations[text] += len(rows)
+        found = self.model.step_logits(self.encoding, keeps, self.removal)
+        values = []
+        for text, logits in enumerate(found):
+            masks, units, classes = logits.shape
+            flat = self.target.row(text, masks * units).scalar(logits.reshape(-1, classes).double())
+            values.append(flat.reshape(masks, units))
+        return values
+
+    def start_values(self) -> Float[Tensor, " batch"]:
+        """The target's value before any unit is read, in float64; see LanguageModel.start_logits. One short pass."""
+        self.count_forward()
+        return self.target.scalar(self.model.start_logits(self.encoding).double())
+
     def path_gradients(
         self, path: Path, positions: Tensor, weights: Tensor
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:

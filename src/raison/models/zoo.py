@@ -1,7 +1,6 @@
 """The ready-made models: `demo/...` names, each a base model and a small adapter that ships with the package."""
 
 import json
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import logging as hf_logging
 
 from raison.core.errors import LoadError, UnknownNameError
 from raison.models import weights
+from raison.models.quiet import quiet
 
 PREFIX = "demo/"
 CARD = "card.json"
@@ -118,20 +117,3 @@ def _unchanged_random_state() -> Iterator[None]:
     # Building a head draws random numbers, which the caller's own sequence must not notice.
     with torch.random.fork_rng(devices=[]):
         yield
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Inside, no word of transformers about a new head (it is meant to be new), and no progress bar of its own."""
-    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            # PEFT still asks transformers by the old name.
-            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
-            yield
-    finally:
-        hf_logging.set_verbosity(level)
-        if bars:
-            hf_logging.enable_progress_bar()

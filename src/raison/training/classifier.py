@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import InputError
 from raison.data.dataset import Dataset, Row
 from raison.models import weights, zoo
+from raison.models.quiet import quiet
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card, write_card
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -30,9 +31,11 @@ class ClassifierSettings:
     """How to train a classifier.
 
     `labels` names numeric labels in order; left empty, the classes are the training data's labels, sorted.
-    `rank` is that of the adapters, on every linear layer; `dropout` theirs. `max_tokens` cuts longer texts.
-    `limit` takes so many training rows at random. `checkpoint_every` is in steps. `half` computes the training passes
-    in bfloat16, which processors that know it do about 1.5 times as fast; accuracies are measured in float32.
+    `rank` is that of the adapters, on every linear layer; `dropout` theirs. `last_layers` puts adapters only into so
+    many blocks, counted from the last: nothing is propagated back below them. `max_tokens` cuts longer texts. `limit`
+    takes so many training rows at random, `test_limit` so many test rows. `checkpoint_every` is in steps. `half`
+    computes the training passes in bfloat16, which processors that know it do about 1.5 times as fast; accuracies are
+    measured in float32.
     """
 
     labels: tuple[str, ...] = ()
@@ -41,9 +44,11 @@ class ClassifierSettings:
     learning_rate: float = 1e-3
     rank: int = 16
     dropout: float = 0.05
+    last_layers: int | None = None
     smoothing: float = 0.0
     max_tokens: int = 128
     limit: int | None = None
+    test_limit: int | None = None
     seed: int = 0
     keep_best: bool = False
     half: bool = False
@@ -100,11 +105,13 @@ def train_classifier(
     Raises InputError on labels or settings that cannot be used, LoadError if the base cannot be loaded.
     """
     started = time.monotonic()
+    test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
+    data = replace(data, test=test)
     job = _Job(base, data, settings.labels or _labels_of(data.train), out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
     folder = Path(base) if Path(base).is_dir() else weights.fetch(base, settings.progress)
-    rows = _chosen(data.train.rows, settings)
+    rows = _chosen(data.train.rows, settings.limit, settings.seed)
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
     module = _adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
@@ -138,10 +145,10 @@ def _labels_of(train: Dataset) -> tuple[str, ...]:
     return tuple(sorted(str(label) for label in found))
 
 
-def _chosen(rows: tuple[Row, ...], settings: ClassifierSettings) -> tuple[Row, ...]:
-    if settings.limit is None or settings.limit >= len(rows):
+def _chosen(rows: tuple[Row, ...], limit: int | None, seed: int) -> tuple[Row, ...]:
+    if limit is None or limit >= len(rows):
         return rows
-    numbers = random.Random(settings.seed).sample(range(len(rows)), settings.limit)
+    numbers = random.Random(seed).sample(range(len(rows)), limit)
     return tuple(rows[number] for number in sorted(numbers))
 
 
@@ -153,11 +160,20 @@ def _adapted(model: PreTrainedModel, settings: ClassifierSettings) -> _Logits:
         r=settings.rank,
         lora_alpha=2 * settings.rank,
         lora_dropout=settings.dropout,
-        target_modules="all-linear",
+        target_modules="all-linear" if settings.last_layers is None else _last_linear(model, settings.last_layers),
     )
-    with zoo.quiet(), torch.random.fork_rng(devices=[]):
+    with quiet(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(settings.seed)
         return _Logits(get_peft_model(model, config), settings.half)
+
+
+def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
+    """Names of the linear layers in the last `blocks` blocks. Raises InputError where the model has fewer."""
+    stacks = [module for module in model.base_model.modules() if isinstance(module, nn.ModuleList)]
+    if not stacks or not 1 <= blocks <= len(stacks[0]):
+        raise InputError(f"last_layers cannot be {blocks}: the model has {len(stacks[0]) if stacks else 0} blocks.")
+    own = {id(module) for block in stacks[0][-blocks:] for module in block.modules() if isinstance(module, nn.Linear)}
+    return sorted(name for name, module in model.named_modules() if id(module) in own)
 
 
 def _fit(job: _Job, rows: tuple[Row, ...], module: _Logits, tokenizer: PreTrainedTokenizerBase) -> History:
@@ -171,6 +187,7 @@ def _fit(job: _Job, rows: tuple[Row, ...], module: _Logits, tokenizer: PreTraine
         checkpoint=job.out / CHECKPOINT_FILE,
         checkpoint_every=settings.checkpoint_every,
         identity=f"{job.base}, {train.name} {train.sha256} {len(rows)} rows, {job.labels}, rank {settings.rank}, "
+        f"last layers {settings.last_layers}, "
         f"dropout {settings.dropout}, batches of {settings.batch_size}, {settings.max_tokens} tokens, "
         f"half {settings.half}",
         progress=settings.progress,

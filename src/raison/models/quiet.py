@@ -1,0 +1,24 @@
+"""transformers without its chatter."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from transformers.utils import logging as hf_logging
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Inside, no word of transformers about a new head (it is meant to be new), and no progress bar of its own."""
+    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            # PEFT still asks transformers by the old name.
+            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
+            yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bars:
+            hf_logging.enable_progress_bar()
