@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from raison._version import __version__
+from raison.attribution import Batch, Settings, check, prepare, run, run_candidates
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
@@ -29,7 +30,6 @@ from raison.evaluate import (
     measure,
     measure_groups,
 )
-from raison.explain import Batch, Settings, check, prepare, run, run_candidates
 from raison.methods import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.run import SCHEMA, Record, Run, open_run

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from raison.attribution import Settings
 from raison.compare import Plan, Row, plan_rows
 from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
@@ -11,7 +12,6 @@ from raison.core.method import Cost, Method
 from raison.core.metric import GroupMetric, Metric
 from raison.core.unit import Text, Unit
 from raison.evaluate import AnyMetric, create_metrics
-from raison.explain import Settings
 from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from raison.models.speed import measure_speed

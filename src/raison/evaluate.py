@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from raison.attribution import BATCH, Batch, Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import GroupMetric, Metric, Need
@@ -11,7 +12,6 @@ from raison.core.rationale import Rationale
 from raison.core.registry import label_of
 from raison.core.results import Scores
 from raison.evidence import TextEvidence, TextsEvidence, prefetch
-from raison.explain import BATCH, Batch, Settings, prepare
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from raison.attribution import Batch
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method
@@ -11,7 +12,6 @@ from raison.core.metric import GroupMetric, Metric
 from raison.core.registry import label_of
 from raison.evaluate import Annotations, AnyMetric, measure
 from raison.evidence import TextEvidence
-from raison.explain import Batch
 
 
 def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) -> None:

@@ -60,7 +60,7 @@ def _one_sequence(model: Classifier, ids: torch.Tensor) -> torch.Tensor:
     if model.core.config.model_type == "roberta":
         extra["position_ids"] = torch.arange(len(ids))[None] + padding + 1
     try:
-        if model.score_head is not None:
+        if model.readout is not None:
             model.core.config.pad_token_id = None
         with torch.no_grad():
             return model.model(input_ids=ids[None], attention_mask=torch.ones_like(ids)[None], **extra).logits[0]

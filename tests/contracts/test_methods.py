@@ -103,6 +103,8 @@ def test_counted_passes_equal_the_stated_cost(able: Classifier, method: Method) 
 
 def test_passes_are_really_those_that_the_model_made(able: Classifier, method: Method) -> None:
     """Count sequences at the embedding table, where no adapter can miscount."""
+    # A causal model is tried once, whether it can run many sequences as one.
+    raison.explain(able, TEXTS[1], "occlusion")
     rows: list[int] = []
     handle = able.embedding_table.register_forward_hook(lambda _m, args, _o: rows.append(args[0].shape[0]))
     try:
@@ -111,7 +113,9 @@ def test_passes_are_really_those_that_the_model_made(able: Classifier, method: M
         handle.remove()
     # Beside the method's own: the whole and the empty text, embeddings looked up for a path's two ends, and one row
     # with its backward pass to find where an encoder predicts from.
-    assert explanation.evaluations <= sum(rows) <= explanation.evaluations + 6
+    assert sum(rows) <= explanation.evaluations + 6
+    # A causal model runs many sequences as one row.
+    assert able.readout is not None or explanation.evaluations <= sum(rows)
 
 
 def test_json_round_trip(able: Classifier, method: Method) -> None:

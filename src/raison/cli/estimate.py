@@ -30,9 +30,9 @@ def estimate(
     json: options.Json = False,
 ) -> None:
     """Say how many passes, how much memory and about how much time `compare` will take."""
+    from raison.attribution import Settings
     from raison.cli.rows import Source, readable_texts
     from raison.estimate import estimate as run
-    from raison.explain import Settings
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
     from raison.models.load import load

@@ -37,11 +37,15 @@ def default_budget(device: torch.device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Sequences to run together. `mask` is None where nothing is padded, which spares attention the mask."""
+    """Sequences to run together. `mask` is None where nothing is padded, which spares attention the mask.
+
+    The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
+    """
 
     ids: Int[Tensor, "rows tokens"]
     type_ids: Int[Tensor, "rows tokens"]
     lengths: Int[Tensor, " rows"]
+    prefix: int = 0
 
     @property
     def mask(self) -> Bool[Tensor, "rows tokens"] | None:
@@ -49,6 +53,18 @@ class TokenBatch:
         if int(self.lengths.min()) == width:
             return None
         return torch.arange(width)[None, :] < self.lengths[:, None]
+
+
+def extended(batch: TokenBatch, branch: tuple[int, ...]) -> TokenBatch:
+    """Every sequence with the tokens of a branch after its own last one."""
+    if not branch:
+        return batch
+    steps = batch.lengths[:, None] + torch.arange(len(branch))
+    ids = torch.nn.functional.pad(batch.ids, (0, len(branch))).scatter(
+        1, steps, batch.ids.new_tensor([branch] * len(steps))
+    )
+    types = torch.nn.functional.pad(batch.type_ids, (0, len(branch)))
+    return TokenBatch(ids, types, batch.lengths + len(branch), batch.prefix)
 
 
 def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -1,10 +1,11 @@
-"""Any AutoModelForSequenceClassification, encoder or decoder, behind the one door to a model."""
+"""Any sequence classifier, and any causal language model used as one, behind the one door to a model."""
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,44 +19,78 @@ from raison.core.model import Capability, LanguageModel, Path, Shift
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models import batching
+from raison.models.causal import CausalReader
 from raison.models.diagnose import first_nonfinite
+from raison.models.embeddings import causal_embeddings, given_embeddings
 from raison.models.encoder import TextEncoder
 from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
 from raison.models.hidden import Layers, hidden_states
 from raison.models.limits import max_tokens
+from raison.models.packing import PackedReader
 from raison.models.pooling import find_pooling, prediction_rows
+from raison.models.readout import HeadReadout, Readout
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
 from raison.models.shift import shifted_tables
 from raison.models.tap import Tap, attention_modules, tap
 
 
-class Classifier(LanguageModel):
-    """A sequence classifier and its tokenizer, both the caller's own objects and left as they are.
+@runtime_checkable
+class Encoder(Protocol):
+    """Texts to encodings."""
 
-    Decoder heads take the prediction from the last token that is not padding, found here from the attention mask:
-    the models' own search for the pad id fails on embeddings and on texts that contain it.
+    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+        """See LanguageModel.encode."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """How a causal language model is used as a classifier: what is put around a text, and how answers are read."""
+
+    classes: tuple[str, ...]
+    encoder: Encoder
+    readout: Readout
+
+
+class Classifier(LanguageModel):
+    """A classifier and its tokenizer, both the caller's own objects and left as they are.
+
+    A causal model predicts through a readout: its classification head, or label words after a prompt that `encoder`
+    puts around the text. The prediction is taken from the last token that is not padding, found here from the
+    attention mask: the models' own search for the pad id fails on embeddings and on texts that contain it.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: PreTrainedTokenizerBase,
+        name: str,
+        completion: Completion | None = None,
+    ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.core = inner_model(model)
-        self.multi_label = self.core.config.problem_type == "multi_label_classification"
-        self._single = self.core.config.num_labels == 1
-        self.classes = _class_names(self.core)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
-        self._encoder = TextEncoder(tokenizer, self.max_tokens)
+        if completion is None:
+            self.multi_label = self.core.config.problem_type == "multi_label_classification"
+            self._single = self.core.config.num_labels == 1
+            self.classes = _class_names(self.core)
+            self._encoder: Encoder = TextEncoder(tokenizer, self.max_tokens)
+            head = decoder_head(self.core)
+            self.readout: Readout | None = None if head is None else HeadReadout(((),), head)
+        else:
+            self.multi_label = self._single = False
+            self.classes, self._encoder, self.readout = completion.classes, completion.encoder, completion.readout
         self._replacements = replacement_ids(tokenizer)
         self.removals = (*self._replacements, "delete")
-        self.score_head = decoder_head(self.core)
-        self._pooling: Pooling | None = None if self.score_head is None else "last"
+        self._pooling: Pooling | None = None if self.readout is None else "last"
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
         self.budget = batching.TokenBudget(batching.default_budget(self.device))
-        self.capabilities = _capabilities(self.core)
+        self.capabilities = _capabilities(self.core, self.readout is not None)
+        self._packed = None if self.readout is None else PackedReader(self.core.base_model, self.budget)
 
     @property
     def device(self) -> torch.device:
@@ -82,11 +117,8 @@ class Classifier(LanguageModel):
 
     def forward(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass over one batch, in at least single precision out. Raises NonFiniteError."""
-        with self.quiet(), self._embeddings(embeds):
-            logits = self._run(batch)
-            if self._single:
-                # One output is a logistic model: the second class is "not", with logit zero.
-                logits = torch.cat([torch.zeros_like(logits), logits], dim=-1)
+        with self.quiet():
+            logits = self._two_classes(self._run(batch, embeds))
             finite = torch.isfinite(logits.detach()).all(-1)
             if not finite.all():
                 self._raise_nonfinite(batch, finite.logical_not().nonzero()[0, 0].item())
@@ -103,15 +135,27 @@ class Classifier(LanguageModel):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        check_removal(removal, self._replacements)
-        token = None if removal == "delete" else self._replacements[removal]
-        remover = Remover(token, placeholder_id(self.tokenizer))
+        remover = self._remover(removal)
+        if self._packed is not None and not self.takes_types:
+            with self.quiet():
+                return self._finite(encoding, self._reader().masked_logits(encoding, keeps, remover))
 
         def forward(batch: batching.TokenBatch) -> Tensor:
             return self.forward(batch).cpu()
 
         with torch.no_grad():
             return batching.masked_logits(encoding, keeps, remover, self.budget, forward)
+
+    def step_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks _units classes"]]:
+        with self.quiet():
+            return self._finite(encoding, self._reader().step_logits(encoding, keeps, self._remover(removal)))
+
+    def start_logits(self, encoding: Encoding) -> Logits:
+        with self.quiet():
+            logits = self._reader().start_logits(encoding)
+        return torch.stack(self._finite(encoding, list(logits)))
 
     def path_gradients(
         self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target
@@ -120,6 +164,33 @@ class Classifier(LanguageModel):
 
     def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[Tap]:
         return tap(self.core, layers=layers)
+
+    def _reader(self) -> CausalReader:
+        if self._packed is None or self.readout is None:
+            raise UnsupportedError(
+                f"{self.name} has no intermediate predictions",
+                ["only causal models predict after each part of a text"],
+                "Use a decoder, or another method.",
+            )
+        return CausalReader(self._packed, self.readout)
+
+    def _remover(self, removal: str) -> Remover:
+        check_removal(removal, self._replacements)
+        token = None if removal == "delete" else self._replacements[removal]
+        return Remover(token, placeholder_id(self.tokenizer))
+
+    def _finite(self, encoding: Encoding, logits: list[Tensor]) -> list[Tensor]:
+        """The logits of each text, of two classes where the model has one output. Raises NonFiniteError."""
+        for text, found in enumerate(logits):
+            if not torch.isfinite(found).all():
+                row = encoding.select([text])
+                batch = batching.TokenBatch(row.input_ids, row.type_ids, row.attention_mask.sum(1))
+                self._raise_nonfinite(batch, 0)
+        return [self._two_classes(found) for found in logits]
+
+    def _two_classes(self, logits: Tensor) -> Tensor:
+        """One output is a logistic model: the second class is "not", with logit zero."""
+        return torch.cat([torch.zeros_like(logits), logits], dim=-1) if self._single else logits
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         if self._pooling is None:
@@ -146,7 +217,8 @@ class Classifier(LanguageModel):
         tables = [self.embedding_table]
         if self.core.config.is_encoder_decoder:
             tables.append(self.core.get_decoder().get_input_embeddings())
-        with shifted_tables(tables, shift, self.tokenizer.all_special_ids):
+        stored = contextlib.nullcontext() if self._packed is None else self._packed.uncached()
+        with stored, shifted_tables(tables, shift, self.tokenizer.all_special_ids):
             yield
 
     @contextmanager
@@ -161,40 +233,32 @@ class Classifier(LanguageModel):
             for module in training:
                 module.training = True
 
-    @contextmanager
-    def _embeddings(self, embeds: Embeddings | None) -> Iterator[None]:
-        """Let the embedding table return `embeds`: ids still decide on positions, padding and pooling.
+    def _run(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Tensor:
+        if self.readout is not None:
+            return self.readout.logits([self._states(batch, branch, embeds) for branch in self.readout.branches])
+        decoder = self.core.get_decoder() if self.core.config.is_encoder_decoder else None
+        tables = [self.embedding_table, *([] if decoder is None else [decoder.get_input_embeddings()])]
+        with contextlib.nullcontext() if embeds is None else given_embeddings(tables, embeds):
+            return self.core(**self._inputs(batch))[0]
 
-        An encoder-decoder classifier reads the text twice, in its decoder one position later.
-        """
-        if embeds is None:
-            yield
-            return
-        pending: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [(self.embedding_table, embeds.to)]
-        if self.core.config.is_encoder_decoder:
-            decoder = self.core.get_decoder().get_input_embeddings()
-            pending.append((decoder, lambda start: torch.cat([start[:, :1], embeds[:, :-1].to(start)], dim=1)))
-
-        def replace(module: nn.Module, _args: object, output: Tensor) -> Tensor:
-            if pending and pending[0][0] is module:
-                return pending.pop(0)[1](output)
-            return output
-
-        handles = [module.register_forward_hook(replace) for module in {module for module, _ in pending}]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _run(self, batch: batching.TokenBatch) -> Tensor:
-        inputs = self._inputs(batch)
-        if self.score_head is None:
-            return self.core(**inputs)[0]
-        # Only the last token's state reaches the head.
-        hidden = self.core.base_model(**inputs)[0]
-        last = batch.lengths.to(hidden.device) - 1
-        return self.score_head(hidden[torch.arange(len(hidden), device=hidden.device), last])
+    def _states(
+        self, batch: batching.TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None
+    ) -> Float[Tensor, "rows reads hidden"]:
+        """Last hidden states at each row's last token and at those of the branch put after it."""
+        inputs, skipped = self._inputs(batching.extended(batch, branch)), 0
+        if batch.prefix and self._packed is not None:
+            stored = self._packed.cache(batch.ids[0, : batch.prefix], len(batch.ids))
+            if stored is not None:
+                skipped = batch.prefix
+                inputs |= {"input_ids": inputs["input_ids"][:, skipped:], "past_key_values": stored}
+        lengths = batch.lengths - skipped
+        given = contextlib.nullcontext()
+        if embeds is not None:
+            given = causal_embeddings(self.embedding_table, embeds[:, skipped:], lengths)
+        with given:
+            hidden = self.core.base_model(**inputs)[0]
+        positions = lengths[:, None] - 1 + torch.arange(len(branch) + 1)
+        return hidden[torch.arange(len(hidden))[:, None], positions.to(hidden.device)]
 
     def _run_layers(self, batch: batching.TokenBatch) -> Layers:
         reader = self.core.get_encoder() if self.core.config.is_encoder_decoder else self.core.base_model
@@ -209,7 +273,7 @@ class Classifier(LanguageModel):
             width = batch.ids.shape[1]
             positions = torch.arange(self._offset, self._offset + width, device=self.device)
             inputs["position_ids"] = positions.expand(batch.ids.shape)
-        if self.score_head is not None:
+        if self.readout is not None:
             # Padding is on the right, so a causal model needs no mask for it.
             return inputs | {"use_cache": False}
         mask = batch.mask
@@ -255,9 +319,9 @@ def decoder_head(model: PreTrainedModel) -> nn.Module | None:
     return head if model.base_model is not model else None
 
 
-def _capabilities(model: PreTrainedModel) -> frozenset[Capability]:
+def _capabilities(model: PreTrainedModel, causal: bool) -> frozenset[Capability]:
     """What the architecture allows; `raison doctor` checks that it holds."""
-    found = {Capability.EMBEDDINGS}
+    found = {Capability.EMBEDDINGS, Capability.STEP_LOGITS} if causal else {Capability.EMBEDDINGS}
     # The head of an encoder-decoder reads the decoder: the encoder's attention has no row that predicts.
     if not model.config.is_encoder_decoder:
         with contextlib.suppress(UnsupportedError):

@@ -65,7 +65,8 @@ def _gradients(
         ]
     )
     embeds = embeds.detach().requires_grad_()
-    batch = TokenBatch(encoding.input_ids[texts, :width], encoding.type_ids[texts, :width], lengths)
+    ids, types = encoding.input_ids[texts, :width], encoding.type_ids[texts, :width]
+    batch = TokenBatch(ids, types, lengths, encoding.prefix_length)
     with torch.enable_grad():
         scalars = target.rows(texts).scalar(forward(batch, embeds))
         (gradients,) = torch.autograd.grad(scalars.sum(), embeds)

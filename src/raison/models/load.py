@@ -1,38 +1,69 @@
 """From a demo name, a Hub id, a folder or a model in hand to the adapter that fits."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from raison.core.errors import InputError, LoadError
+from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.models import zoo
 from raison.models.classifier import Classifier, inner_model
+from raison.models.completion import completed
+from raison.models.generator import Generator
 from raison.models.quiet import quiet
+from raison.text.prompts import Prompt, find
 
 HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
 """Last layers of classification heads, by which an adapter's number of classes is told."""
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
 
+Explained = Literal["input", "prompt"]
+EXPLAINED: tuple[Explained, ...] = get_args(Explained)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How a language model is to be used: with a prompt it classifies, without one it writes."""
+
+    prompt: Prompt | None
+    explained: Explained
+    calibrate: bool
+
 
 def load(
     model: str | Path | nn.Module,
     tokenizer: Tokenizer | None = None,
     *,
+    prompt: Prompt | str | Path | None = None,
+    explained: Explained = "input",
+    calibrate: bool = False,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     device_map: str | dict[str, object] | None = None,
-) -> LanguageModel:
-    """Make a classifier ready to be explained.
+) -> LanguageModel | Generator:
+    """Make a model ready to be explained: a classifier, or a language model with or without a prompt.
 
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), or a transformers or PEFT
             model, which is used as it is: never moved, changed or put into another mode.
         tokenizer: the model's, when a model in hand is given.
+        prompt: makes a causal language model a classifier: a shipped prompt's name ("sst2"), a TOML file or a Prompt.
+            Without one, a causal language model is loaded for its own text: `explain(model, prompt, output=...)`.
+        explained: "input" scores the text alone; "prompt" also the sentences and the shots of the prompt.
+        calibrate: divide by the label words' probabilities on inputs without content (contextual calibration).
         device: where to put a model that is loaded here; "cuda", "cpu", ...
         dtype: of a model that is loaded here: "float32", "bfloat16", "float16", a torch dtype, or None for its own.
         device_map: passed on to transformers.
@@ -41,10 +72,12 @@ def load(
         The adapter; its `model` and `tokenizer` are the objects given.
 
     Raises:
-        LoadError: not found, no classification head, no fast tokenizer. InputError: settings that do not fit.
+        LoadError: not found, no classification head, no fast tokenizer, label words that do not follow the prompt.
+        InputError: settings that do not fit.
     """
+    use = _use(prompt, explained, calibrate)
     if not isinstance(model, str | Path):
-        return _in_hand(model, tokenizer, any(setting is not None for setting in (device, dtype, device_map)))
+        return _in_hand(model, tokenizer, any(setting is not None for setting in (device, dtype, device_map)), use)
     if tokenizer is not None:
         raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
     if device is not None and device_map is not None:
@@ -55,40 +88,93 @@ def load(
         raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
     placing = {"dtype": _dtype(dtype), "device_map": device_map}
     if ready_made:
-        loaded, own = zoo.load_demo(name) if name.startswith(zoo.PREFIX) else zoo.load_adapter(Path(name))
+        loaded, own, use = _ready_made(name, use)
     elif (Path(name) / "adapter_config.json").is_file():
         loaded, own = _foreign_adapter(Path(name), placing)
     else:
-        loaded, own = _pretrained(name, placing), _tokenizer(name)
+        loaded, own = _pretrained(name, placing, use), _tokenizer(name)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
         loaded = loaded.to(dtype=placing["dtype"])
     if device is not None:
         loaded = loaded.to(device)
-    return Classifier(loaded.eval(), own, name)
+    return _adapter(loaded.eval(), own, name, use)
 
 
-def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool) -> LanguageModel:
+def as_classifier(model: LanguageModel | Generator) -> LanguageModel:
+    """The model, if it predicts classes. Raises LoadError for a language model that was loaded without a prompt."""
+    if isinstance(model, Generator):
+        raise LoadError(
+            f"'{model.name}' is a language model without classes: give it a prompt with label words (prompt=, "
+            "--prompt), such as 'sentiment'."
+        )
+    return model
+
+
+def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool) -> _Use:
+    if explained not in EXPLAINED:
+        raise UnknownNameError("value of explained", explained, EXPLAINED)
+    if prompt is None and (explained != "input" or calibrate):
+        raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
+    return _Use(None if prompt is None else find(prompt), explained, calibrate)
+
+
+def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> LanguageModel | Generator:
+    core = inner_model(model)
+    kind = type(core).__name__
+    if use.prompt is not None:
+        if not _is_causal(core):
+            raise InputError(
+                f"'{name}' is a {kind}: a prompt is for causal language models. Leave prompt= out, or give a language "
+                "model."
+            )
+        return completed(model, tokenizer, name, use.prompt, (use.explained, use.calibrate))
+    if kind.endswith("ForSequenceClassification"):
+        return Classifier(model, tokenizer, name)
+    if _is_causal(core):
+        return Generator(model, tokenizer, name)
+    raise LoadError(_no_head(name, f"it is a {kind}"))
+
+
+def _is_causal(core: PreTrainedModel) -> bool:
+    """A decoder with an output matrix over the vocabulary, and not a classifier that was made from one."""
+    named = type(core).__name__.endswith(("ForCausalLM", "LMHeadModel"))
+    return named and not core.config.is_encoder_decoder and core.get_output_embeddings() is not None
+
+
+def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool, use: _Use) -> LanguageModel | Generator:
     if tokenizer is None:
         raise InputError("a model in hand needs its tokenizer: load(model, tokenizer).")
     if placed:
         raise InputError("device, dtype and device_map are for models loaded by name: a model in hand is never moved.")
     core = inner_model(model)
-    if not type(core).__name__.endswith("ForSequenceClassification"):
-        raise LoadError(_no_head(type(core).__name__, ""))
-    return Classifier(model, tokenizer, core.config.name_or_path or type(core).__name__)
+    return _adapter(model, tokenizer, core.config.name_or_path or type(core).__name__, use)
 
 
-def _pretrained(name: str, placing: dict[str, object]) -> PreTrainedModel:
+def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:
+    if not name.startswith(zoo.PREFIX):
+        return *zoo.load_adapter(Path(name)), use
+    own = zoo.demo_prompt(name)
+    if own is None:
+        return *zoo.load_demo(name), use
+    if use.prompt is None:
+        use = _Use(find(own), use.explained, use.calibrate)
+    return *zoo.load_demo_language_model(name), use
+
+
+def _pretrained(name: str, placing: dict[str, object], use: _Use) -> PreTrainedModel:
     """A whole checkpoint; one whose head would have to be made up is refused."""
     config = _config(name)
+    architectures = config.architectures or [""]
+    causal = use.prompt is not None or architectures[0].endswith(("ForCausalLM", "LMHeadModel"))
+    kind = AutoModelForCausalLM if causal else AutoModelForSequenceClassification
     try:
         # A head that is missing from the checkpoint is drawn at random before it is refused.
         with torch.random.fork_rng(), quiet():
-            model, info = AutoModelForSequenceClassification.from_pretrained(
+            model, info = kind.from_pretrained(
                 name, config=config, use_safetensors=True, output_loading_info=True, **placing
             )
     except ValueError as error:
-        if "AutoModelForSequenceClassification" in str(error):
+        if kind.__name__ in str(error):
             raise LoadError(_no_head(name, f"transformers has none for the type '{config.model_type}'")) from None
         raise
     except OSError as error:
@@ -121,7 +207,7 @@ def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrain
     return model, _tokenizer(str(folder) if own else base)
 
 
-def _config(name: str) -> object:
+def _config(name: str) -> PreTrainedConfig:
     try:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:

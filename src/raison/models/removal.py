@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
 
-Removal = Literal["mask", "unk", "pad", "delete"]
+Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
 REMOVALS: tuple[Removal, ...] = get_args(Removal)
 
 
@@ -31,9 +31,27 @@ TokenRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[
 
 
 def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """The token id that stands for an absent token, for each in-place removal that the tokenizer allows."""
-    ids = {"mask": tokenizer.mask_token_id, "unk": tokenizer.unk_token_id, "pad": tokenizer.pad_token_id}
+    """The token id that stands for an absent token, for each in-place removal that the tokenizer allows.
+
+    The first is the default. Three dots come before the unknown token: a tokenizer of bytes knows every word, and its
+    unknown token, if it has one, ends documents.
+    """
+    ids = {
+        "mask": tokenizer.mask_token_id,
+        "ellipsis": _ellipsis_id(tokenizer),
+        "unk": tokenizer.unk_token_id,
+        "pad": tokenizer.pad_token_id,
+    }
     return {removal: token for removal, token in ids.items() if token is not None}
+
+
+def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The one token for "...", after a space where there is one for that; None where there is none."""
+    for dots in (" ...", "..."):
+        ids = tokenizer.encode(dots, add_special_tokens=False)
+        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+            return ids[0]
+    return None
 
 
 def check_removal(removal: str, available: dict[str, int]) -> None:

@@ -1,7 +1,7 @@
 """The adapter checks itself on a real text: what the model supports, found by trying."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -10,6 +10,7 @@ from raison.core.errors import RaisonError
 from raison.core.model import Capability
 from raison.core.target import Target
 from raison.models.classifier import Classifier
+from raison.models.readout import WordReadout
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
 
@@ -33,6 +34,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
         ("everything kept equals plain", None, _kept),
         ("embeddings in place of ids change nothing", Capability.EMBEDDINGS, _embeds),
         ("gradients reach the embeddings", Capability.EMBEDDINGS, _gradients),
+        ("intermediate predictions are those of shorter texts", Capability.STEP_LOGITS, _steps),
         ("tapped attention equals the model's own", Capability.ATTENTION, _tap),
         ("rows of attention sum to 1", Capability.ATTENTION, _rows),
         ("the head reads known positions", Capability.ATTENTION, _pooling),
@@ -83,10 +85,25 @@ def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     arguments = {"input_ids": encoding.input_ids.to(model.device)}
     if model.takes_types:
         arguments["token_type_ids"] = encoding.type_ids.to(model.device)
-    with torch.no_grad(), model.quiet():
-        plain = model.model(**arguments).logits.cpu()
     own = _logits(model, encoding)
+    with torch.no_grad(), model.quiet():
+        if isinstance(model.readout, WordReadout):
+            return _difference(model, own, _answers(model, model.readout, arguments["input_ids"]))
+        plain = model.model(**arguments).logits.cpu()
     return _difference(model, own[:, -plain.shape[1] :], plain)
+
+
+def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torch.Tensor:
+    """Label words scored by whole passes of the plain model, one per label."""
+    scores = []
+    for label in readout.label_ids:
+        whole = torch.cat([ids[0], ids.new_tensor(label)])
+        steps = model.model(input_ids=whole[None]).logits[0, -len(label) - 1 : -1].float().cpu()
+        # Where every label is one token, the logit itself.
+        shares = steps if all(len(other) == 1 for other in readout.label_ids) else steps.log_softmax(-1)
+        scores.append(shares[range(len(label)), list(label)].sum())
+    found = torch.stack(scores)[None]
+    return found if readout.prior is None else found - readout.prior
 
 
 def _padding(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
@@ -116,6 +133,29 @@ def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     reached = int((norms > 0).sum())
     # Not all need have one: a sliding window may hide the text's beginning from the last token.
     return reached > 0, f"{reached} of {len(norms)} tokens have a gradient"
+
+
+def _steps(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    units, unit_ids, ids = encoding.unit_counts[0], encoding.unit_ids[0], encoding.input_ids[0]
+    found = model.step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[0][0]
+    after = int(encoding.scored[0].nonzero()[-1, 0]) + 1
+    shorter = []
+    for unit in range(units):
+        end = int((unit_ids == unit).nonzero()[-1, 0]) + 1
+        shorter.append(_logits(model, _of_tokens(encoding, torch.cat([ids[:end], ids[after:]]))))
+    return _difference(model, found, torch.cat(shorter))
+
+
+def _of_tokens(encoding: Encoding, ids: torch.Tensor) -> Encoding:
+    """An encoding of these tokens alone, none of them in a unit."""
+    return replace(
+        encoding,
+        input_ids=ids[None],
+        attention_mask=torch.ones(1, len(ids), dtype=torch.bool),
+        type_ids=torch.zeros(1, len(ids), dtype=torch.long),
+        offsets=torch.zeros(1, len(ids), 2, dtype=torch.long),
+        unit_ids=torch.full((1, len(ids)), -1),
+    )
 
 
 def _tap(model: Classifier, encoding: Encoding) -> tuple[bool, str]:

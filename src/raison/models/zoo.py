@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedModel,
@@ -28,7 +29,10 @@ _SHIPPED = Path(__file__).parent / "demo"
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """A ready-made model: the folder of its base, the folder of its adapter, and what its training wrote down."""
+    """A ready-made model: the folder of its base, the folder of its adapter, and what its training wrote down.
+
+    A card with a `prompt` has no adapter: the base itself, a language model, classifies by that prompt.
+    """
 
     base_folder: Path
     adapter_folder: Path
@@ -56,6 +60,25 @@ def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A ready-made classifier with its adapter merged in, in evaluation mode, and its tokenizer."""
     demo = resolve(name)
     return assemble(demo.base_folder, demo.adapter_folder, tuple(demo.card["labels"]))
+
+
+def demo_prompt(name: str) -> str | None:
+    """The name of the prompt by which a ready-made language model classifies; None for a classifier.
+
+    Raises UnknownNameError.
+    """
+    if name not in names():
+        raise UnknownNameError("demo model", name, names())
+    prompt: str | None = read_card(_SHIPPED / name.removeprefix(PREFIX)).get("prompt")
+    return prompt
+
+
+def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The base of a ready-made model as a language model, in float32 and evaluation mode, and its tokenizer."""
+    folder = resolve(name).base_folder
+    with quiet():
+        model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, dtype=torch.float32)
+        return model.eval(), AutoTokenizer.from_pretrained(folder)
 
 
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

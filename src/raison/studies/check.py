@@ -14,11 +14,12 @@ from raison.data import Dataset, known_features
 from raison.evaluate import create_metrics
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.load import DTYPES
+from raison.models.load import DTYPES, EXPLAINED
 from raison.models.removal import REMOVALS
 from raison.runs.run import SCHEMA
 from raison.studies import shape
 from raison.studies.shape import fitting
+from raison.text.prompts import find as find_prompt
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 """What may be part of a run's folder: "--" stands between a model and its data."""
@@ -147,6 +148,12 @@ def _model(table: dict[str, Any], where: str) -> list[str]:
     mistakes = []
     if table.get("dtype", "auto") not in DTYPES:
         mistakes.append(f"{where}: {UnknownNameError('dtype', table['dtype'], DTYPES)}")
+    if table.get("explained", "input") not in EXPLAINED:
+        mistakes.append(f"{where}: {UnknownNameError('value of explained', table['explained'], EXPLAINED)}")
+    if "prompt" in table:
+        mistakes += _attempt(where, lambda: find_prompt(table["prompt"]))
+    elif "explained" in table or "calibrate" in table:
+        mistakes.append(f"{where}: explained and calibrate belong to a prompt; give prompt as well.")
     labels = [label.lower() for label in table.get("labels", ())]
     if len(set(labels)) < len(labels):
         mistakes.append(f"{where}: labels names a class twice.")
@@ -159,6 +166,7 @@ def _data(table: dict[str, Any], where: str) -> list[str]:
         mistakes.append(f"{where}: text and pair exclude each other; name one text, or the two of a pair.")
     if "sample" in table and "limit" not in table:
         mistakes.append(f"{where}: sample draws `limit` rows, so it needs limit.")
+    mistakes += _attempt(where, lambda: check_unit(table.get("unit", "word")))
     if "known_features" in table:
         fit, wrong = fitting(table["known_features"], shape.KNOWN_FEATURES, f"{where} known_features")
         mistakes += wrong

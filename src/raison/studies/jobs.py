@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from raison.attribution import Settings, check, prepare
 from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
 from raison.core.metric import Need
 from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
+from raison.core.unit import Granularity, Text, segments
 from raison.data import Dataset, known_features
 from raison.data import load as load_data
 from raison.evaluate import check_metrics, create_metrics
-from raison.explain import Settings, check, prepare
 from raison.methods import CATALOGUE
+from raison.models.load import as_classifier
 from raison.models.load import load as load_model
 from raison.studies.check import run_name
 from raison.studies.study import Study, StudyData, StudyModel
@@ -23,7 +25,12 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     """A study's data, at most `limit` rows of what the study asks for. Raises RaisonError."""
     first = min((count for count in (entry.limit, limit) if count is not None), default=None)
     drawn = entry.sample is not None
-    found = load_data(entry.source, entry.wanted, split=entry.split, limit=None if drawn else first)
+    whole = drawn or entry.longest is not None
+    found = load_data(entry.source, entry.wanted, split=entry.split, limit=None if whole else first)
+    if entry.longest is not None:
+        rows = tuple(row for row in found.rows if words_in(row.text) <= entry.longest)
+        name = f"{found.name}, texts of at most {entry.longest} words"
+        found = replace(found, name=name, rows=rows if drawn else rows[:first])
     if drawn:
         # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
         count = min(entry.limit or len(found), len(found))
@@ -35,9 +42,22 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     return found if entry.known_features is None else known_features(found, **entry.known_features)
 
 
+def words_in(text: Text) -> int:
+    """Words of a text between white space, of both texts of a pair."""
+    return sum(len(part.split()) for part in segments(text))
+
+
 def load_named_model(entry: StudyModel) -> LanguageModel:
     """A study's model. Raises RaisonError."""
-    return load_model(entry.name, device=entry.device, dtype=entry.dtype)
+    loaded = load_model(
+        entry.name,
+        prompt=entry.prompt,
+        explained=entry.explained,
+        calibrate=entry.calibrate,
+        device=entry.device,
+        dtype=entry.dtype,
+    )
+    return as_classifier(loaded)
 
 
 def plans(study: Study, data: dict[str, Dataset]) -> Iterator[tuple[str, Plan]]:
@@ -48,15 +68,14 @@ def plans(study: Study, data: dict[str, Dataset]) -> Iterator[tuple[str, Plan]]:
             # Let go of the last one before the next is read.
             loaded = None
             loaded = (model, load_named_model(study.models[model]))
-        yield run_name(model, source), plan_of(study, loaded[1], study.models[model], data[source])
+        yield run_name(model, source), plan_of(study, loaded[1], (model, source), data[source])
 
 
-def plan_of(study: Study, model: LanguageModel, entry: StudyModel, data: Dataset) -> Plan:
-    """One run. Raises InputError where the data's labels are asked for and are not the model's."""
-    asked = study.settings
-    settings = Settings(
-        asked.unit, _target(study, model, entry, data), asked.of, asked.removal, asked.seeds[0], asked.truncate
-    )
+def plan_of(study: Study, model: LanguageModel, run: tuple[str, str], data: Dataset) -> Plan:
+    """One run, the keys of model and data. Raises InputError where labels are asked for that are not the model's."""
+    asked, target = study.settings, _target(study, model, study.models[run[0]], data)
+    unit = _unit(study, run[1])
+    settings = Settings(unit, target, asked.of, asked.removal, asked.seeds[0], asked.truncate)
     methods = [CATALOGUE.create(method) for method in study.methods]
     return Plan(
         model=model,
@@ -69,15 +88,15 @@ def plan_of(study: Study, model: LanguageModel, entry: StudyModel, data: Dataset
     )
 
 
-def reasons_against(study: Study, model: LanguageModel, key: str, data: Dataset) -> list[str]:
-    """Why a run cannot be: every reason, one line each."""
-    reasons = [*_unfit_labels(study, model, key, data), *_unfit_metrics(study, model, data)]
-    unreadable = _unreadable(study, model, data)
+def reasons_against(study: Study, model: LanguageModel, run: tuple[str, str], data: Dataset) -> list[str]:
+    """Why a run, the keys of model and data, cannot be: every reason, one line each."""
+    reasons = [*_unfit_labels(study, model, run[0], data), *_unfit_metrics(study, model, data)]
+    unreadable = _unreadable(study, model, run[1], data)
     if reasons or unreadable:
         return reasons + unreadable
     try:
         # The target, what is explained and the removal meet the model here.
-        plan = plan_of(study, model, study.models[key], data)
+        plan = plan_of(study, model, run, data)
         target = plan.settings.target
         first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
         prepare(model, plan.texts[:1], first)
@@ -115,13 +134,17 @@ def _lacking_rationales(data: Dataset) -> str:
     return f"{data.name} has no row."
 
 
-def _unreadable(study: Study, model: LanguageModel, data: Dataset) -> list[str]:
+def _unit(study: Study, source: str) -> Granularity:
+    return study.data[source].unit or study.settings.unit
+
+
+def _unreadable(study: Study, model: LanguageModel, source: str, data: Dataset) -> list[str]:
     """The texts that the model cannot read, in one line."""
     found = []
     for row in data.rows:
         # One at a time: a large data set's tokens need not be in memory together.
         try:
-            model.encode([row.text], study.settings.unit, study.settings.truncate)
+            model.encode([row.text], _unit(study, source), study.settings.truncate)
         except InputError as error:
             found.append(f"row {row.number}: {error}")
     if not found:

@@ -104,10 +104,10 @@ def examine(study: Study, limit: int | None = None) -> Examined:
         unable = [f"[models.{key}]: {reason}" for reason in unable_methods(study, model)]
         reasons += unable
         for source in (source for of_model, source in study.runs if of_model == key and source in data):
-            against = reasons_against(study, model, key, data[source])
+            against = reasons_against(study, model, (key, source), data[source])
             reasons += [f"model '{key}' on data '{source}': {reason}" for reason in against]
             if not (unable or against):
-                plan = plan_of(study, model, study.models[key], data[source])
+                plan = plan_of(study, model, (key, source), data[source])
                 headers[key, source] = header_of(plan)
         # The next one must not find this one in memory.
         del model

@@ -92,7 +92,15 @@ SETTINGS: Keys = {
     "seeds": Key(SEEDS),
     "truncate": Key(FLAG),
 }
-MODEL: Keys = {"name": Key(TEXT, True), "labels": Key(TEXTS), "dtype": Key(TEXT), "device": Key(TEXT)}
+MODEL: Keys = {
+    "name": Key(TEXT, True),
+    "labels": Key(TEXTS),
+    "dtype": Key(TEXT),
+    "device": Key(TEXT),
+    "prompt": Key(TEXT),
+    "explained": Key(TEXT),
+    "calibrate": Key(FLAG),
+}
 DATA: Keys = {
     "source": Key(TEXT, True),
     "split": Key(TEXT),
@@ -103,6 +111,8 @@ DATA: Keys = {
     "rationale": Key(COLUMN),
     "known_features": Key(TABLE),
     "sample": Key(WHOLE),
+    "longest": Key(COUNT),
+    "unit": Key(TEXT),
 }
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}
 RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True)}

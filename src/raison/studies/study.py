@@ -21,6 +21,7 @@ from typing import Any, Literal
 from raison.core.errors import DataError
 from raison.core.unit import Granularity
 from raison.data import Column, Wanted
+from raison.models.load import Explained
 from raison.runs.study import digest_of
 from raison.studies.check import canonical_metric, canonical_row, check, grid, run_name
 
@@ -51,18 +52,22 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True)
 class StudyModel:
-    """`name` is what raison.load takes; `labels` are the data's names for the classes, in the model's order."""
+    """What raison.load takes; `labels` are the data's names for the classes, in the model's order."""
 
     name: str
     labels: tuple[str, ...] = ()
     dtype: str | None = None
     device: str | None = None
+    prompt: str | None = None
+    explained: Explained = "input"
+    calibrate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StudyData:
     """`source` is what raison.data.load takes; `sample` is the seed of a random draw of `limit` rows.
 
+    `longest` leaves out texts of more words, before a limit or a draw; `unit` is that of this data's runs.
     `known_features` holds the settings of raison.data.known_features, None where that is not wanted.
     """
 
@@ -72,6 +77,8 @@ class StudyData:
     wanted: Wanted | None = None
     known_features: Mapping[str, Any] | None = None
     sample: int | None = None
+    longest: int | None = None
+    unit: Granularity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +183,7 @@ def _lowered(message: str) -> str:
 
 
 def _model(entry: Mapping[str, Any]) -> StudyModel:
-    return StudyModel(entry["name"], tuple(entry.get("labels", ())), entry.get("dtype"), entry.get("device"))
+    return StudyModel(**dict(entry) | {"labels": tuple(entry.get("labels", ()))})
 
 
 def _data(entry: Mapping[str, Any]) -> StudyData:
@@ -190,6 +197,8 @@ def _data(entry: Mapping[str, Any]) -> StudyData:
         wanted,
         entry.get("known_features"),
         entry.get("sample"),
+        entry.get("longest"),
+        entry.get("unit"),
     )
 
 

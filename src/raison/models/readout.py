@@ -1,0 +1,96 @@
+"""How class logits come out of the hidden states of a causal model."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+States = Float[Tensor, "rows reads hidden"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Readout(ABC):
+    """`branches` are token sequences that are each put after a text, `()` being none.
+
+    A branch of k tokens is read at k + 1 positions: at the text's last token and at each of its own.
+    """
+
+    branches: tuple[tuple[int, ...], ...]
+
+    @abstractmethod
+    def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
+        """Class logits from the hidden states read on each branch, differentiable."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadReadout(Readout):
+    """The linear head of a sequence classifier, on the last token's state."""
+
+    head: nn.Module
+
+    def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
+        return self.head(states[0][:, -1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordReadout(Readout):
+    """Label words of a language model, from the rows of its output matrix that they need.
+
+    Where every label is one token, a class's logit is that token's (the normaliser over the vocabulary cancels in the
+    softmax over classes). Otherwise it is the label's log-probability, summed over its tokens. `prior`, if given, is
+    subtracted: the log-probabilities of contextual calibration (Zhao et al. 2021).
+    """
+
+    head: nn.Module
+    label_ids: tuple[tuple[int, ...], ...]
+    prior: Float[Tensor, " classes"] | None = None
+
+    @classmethod
+    def of(cls, head: nn.Module, label_ids: tuple[tuple[int, ...], ...]) -> "WordReadout":
+        """Labels that share all tokens but the last share a branch."""
+        return cls(tuple(dict.fromkeys(ids[:-1] for ids in label_ids)), head, label_ids)
+
+    def calibrated(self, prior: Float[Tensor, " classes"]) -> "WordReadout":
+        """The same labels with a prior to subtract."""
+        return replace(self, prior=prior)
+
+    def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
+        if all(len(ids) == 1 for ids in self.label_ids):
+            found = self._rows(states[0][:, -1], [ids[0] for ids in self.label_ids])
+        else:
+            whole = [self.head(read).float().log_softmax(-1) for read in states]
+            found = torch.stack([self._score(whole, ids) for ids in self.label_ids], -1)
+        return found if self.prior is None else found - self.prior.to(found)
+
+    def _rows(self, states: Float[Tensor, "rows hidden"], tokens: list[int]) -> Float[Tensor, "rows classes"]:
+        if type(self.head) is not nn.Linear:
+            # Adapters and quantised matrices compute their rows in their own way.
+            return self.head(states)[:, tokens]
+        bias = None if self.head.bias is None else self.head.bias[tokens]
+        return nn.functional.linear(states, self.head.weight[tokens], bias)
+
+    def _score(self, whole: list[Tensor], ids: tuple[int, ...]) -> Float[Tensor, " rows"]:
+        read = whole[self.branches.index(ids[:-1])]
+        steps = torch.arange(len(ids), device=read.device)
+        return read[:, steps, torch.as_tensor(ids, device=read.device)].sum(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenReadout(Readout):
+    """Chosen tokens of the vocabulary as classes, and all others together as one more, the last.
+
+    Its logit is the log-sum-exp of theirs, so that the softmax over these classes gives the tokens' probabilities over
+    the whole vocabulary, and the tokens' logits are the model's own.
+    """
+
+    head: nn.Module
+    tokens: tuple[int, ...]
+
+    def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
+        whole = self.head(states[0][:, -1]).float()
+        chosen = torch.as_tensor(self.tokens, device=whole.device)
+        others = whole.index_fill(-1, chosen, -torch.inf).logsumexp(-1, keepdim=True)
+        return torch.cat([whole[:, chosen], others], -1)

@@ -1,0 +1,35 @@
+"""Prompts as data: the shipped ones lie beside this file, one TOML file each, found by the file's name."""
+
+from pathlib import Path
+
+from raison.core.errors import UnknownNameError
+from raison.text.prompts.prompt import Prompt
+from raison.text.prompts.render import Rendered, Template
+
+__all__ = ["Prompt", "Rendered", "Template", "find", "named", "names"]
+
+_FOLDER = Path(__file__).parent
+
+
+def names() -> tuple[str, ...]:
+    """The shipped prompts."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def named(name: str) -> Prompt:
+    """A shipped prompt. Raises UnknownNameError."""
+    if name not in names():
+        raise UnknownNameError("prompt", name, names())
+    return Prompt.read(_FOLDER / f"{name}.toml")
+
+
+def find(spec: Prompt | str | Path) -> Prompt:
+    """The prompt itself, a shipped one by its name, or that of a TOML file.
+
+    Raises UnknownNameError, DataError for a file that is missing or no TOML, PromptError for one with mistakes.
+    """
+    if isinstance(spec, Prompt):
+        return spec
+    if isinstance(spec, str) and not spec.endswith(".toml"):
+        return named(spec)
+    return Prompt.read(spec)

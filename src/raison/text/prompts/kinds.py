@@ -1,0 +1,9 @@
+"""How a prompt is sent, and how its label words are scored."""
+
+from typing import Literal
+
+Chat = Literal["message", "turns"]
+"""All in one user message, or every shot as a user message and the assistant's answer."""
+
+Scoring = Literal["word", "first"]
+"""Label words of several tokens as sequences, or by their first token alone (the papers' way)."""
