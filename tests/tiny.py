@@ -11,6 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 from transformers import (
+    AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     BertConfig,
     DistilBertConfig,
@@ -117,6 +118,18 @@ def build(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     _randomize(model)
     return model.eval(), tokenizer
 
+
+def build_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new causal language model of the family, in evaluation mode, and its tokenizer."""
+    tokenizer = _tokenizer(name)
+    with torch.random.fork_rng(devices=[]):
+        model = AutoModelForCausalLM.from_config(_config(name, tokenizer))
+    _randomize(model)
+    return model.eval(), tokenizer
+
+
+LANGUAGE_MODELS = ("gpt2", "llama", "mistral", "qwen3")
+"""Families that have a causal language model."""
 
 TINY: dict[str, Callable[[], tuple[PreTrainedModel, PreTrainedTokenizerFast]]] = {
     name: partial(build, name) for name in _FAMILIES

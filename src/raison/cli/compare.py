@@ -25,6 +25,9 @@ def compare(
     select: options.Select = "",
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
+    prompt: options.Prompt = None,
+    explain_prompt: options.ExplainPrompt = False,
+    calibrate: options.Calibrate = False,
     device: options.Device = None,
     dtype: options.Dtype = None,
     out: Annotated[Path | None, typer.Option(help="Keep every explanation and score here; run again to go on.")] = None,
@@ -36,7 +39,6 @@ def compare(
     from raison.compare import compare as run
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
-    from raison.models.load import load
 
     chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
     judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)
@@ -46,7 +48,7 @@ def compare(
     for spec in (*judges, *options.split_calls(select)):
         METRICS.create(spec)
     seeds = options.seeds_of(seed)
-    loaded = load(model, device=device, dtype=dtype)
+    loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
     comparison = run(
         loaded,

@@ -10,18 +10,20 @@ from raison.cli import options
 
 
 def doctor(
-    model: Annotated[str, typer.Argument(help="Demo name, Hub id or folder of a classifier.")] = "demo/sst2",
+    model: Annotated[str, typer.Argument(help="Demo name, Hub id or folder of a model.")] = "demo/sst2",
     text: Annotated[str | None, typer.Option(help="The text to check with.")] = None,
+    prompt: options.Prompt = None,
+    explain_prompt: options.ExplainPrompt = False,
+    calibrate: options.Calibrate = False,
     device: options.Device = None,
     dtype: options.Dtype = None,
     json: options.Json = False,
 ) -> None:
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
     from raison.methods import CATALOGUE
-    from raison.models.load import load
     from raison.models.selfcheck import TEXT, selfcheck, supported
 
-    loaded = load(model, device=device, dtype=dtype)
+    loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     findings = selfcheck(loaded, text or TEXT)
     able = supported(loaded, findings)
     works = {name: sorted(CATALOGUE.get(name).needs - able) for name in CATALOGUE.names}

@@ -25,6 +25,9 @@ def estimate(
     unit: options.Unit = "word",
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
+    prompt: options.Prompt = None,
+    explain_prompt: options.ExplainPrompt = False,
+    calibrate: options.Calibrate = False,
     device: options.Device = None,
     dtype: options.Dtype = None,
     json: options.Json = False,
@@ -35,9 +38,8 @@ def estimate(
     from raison.estimate import estimate as run
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
-    from raison.models.load import load
 
-    loaded = load(model, device=device, dtype=dtype)
+    loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
     chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
     judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)

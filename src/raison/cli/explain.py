@@ -4,17 +4,48 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from raison.cli import options
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation
+
+Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - reads standard input.")]
+Method = Annotated[str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512).")]
+Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as the hypothesis.")]
+Prompt = Annotated[
+    str | None, typer.Option(help="Makes a language model a classifier: a prompt's name, or a TOML file.")
+]
+ExplainPrompt = Annotated[bool, typer.Option("--explain-prompt", help="Score the prompt's parts, too.")]
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Contextual calibration of the label words.")]
+Output = Annotated[
+    str | None, typer.Option(help="Explain this output of a language model, the space at its beginning included.")
+]
+NewTokens = Annotated[
+    int | None, typer.Option(min=1, help="Longest output that a language model writes by itself; 20 unless given.")
+]
+Contrast = Annotated[
+    list[str] | None, typer.Option(help="Why not this word: once against all output tokens, or once for each of them.")
+]
+Earlier = Annotated[bool, typer.Option("--earlier", help="Score earlier output tokens, too.")]
+Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template.")]
+Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
 def explain(
-    text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")],
+    text: Input,
     model: options.Model = "demo/sst2",
-    method: Annotated[str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512).")] = (
-        "integrated_gradients"
-    ),
-    pair: Annotated[str | None, typer.Option(help="Second text of a pair, such as the hypothesis.")] = None,
+    method: Method = "integrated_gradients",
+    pair: Pair = None,
+    prompt: Prompt = None,
+    explain_prompt: ExplainPrompt = False,
+    calibrate: Calibrate = False,
+    output: Output = None,
+    max_new_tokens: NewTokens = None,
+    contrast: Contrast = None,
+    earlier: Earlier = False,
+    chat: Chat = False,
     unit: options.Unit = "word",
     target: options.TargetOption = None,
     of: options.Of = "probability",
@@ -23,20 +54,19 @@ def explain(
     truncate: options.Truncate = False,
     device: options.Device = None,
     dtype: options.Dtype = None,
-    html: Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")] = None,
+    html: Html = None,
     json: options.Json = False,
 ) -> None:
-    """Show which parts of a text made the model say that."""
-    from raison.cli.output import show, write_text
-
-    if text == "-":
-        text = typer.get_text_stream("stdin").read()
+    """Show which parts of a text made the model say that, or write that."""
+    from raison.cli.output import write_text
     from raison.explain import explain as run
     from raison.models.load import load
 
+    explained = "prompt" if explain_prompt else "input"
+    loaded = load(model, prompt=prompt, explained=explained, calibrate=calibrate, device=device, dtype=dtype)
     explanation = run(
-        load(model, device=device, dtype=dtype),
-        text if pair is None else (text, pair),
+        loaded,
+        _input(text, pair, chat),
         method,
         unit=unit,
         target=options.target_of(target),
@@ -44,10 +74,37 @@ def explain(
         removal=removal,
         seed=seed,
         truncate=truncate,
+        output=output,
+        max_new_tokens=max_new_tokens,
+        contrast=contrast[0] if contrast and len(contrast) == 1 else contrast or None,
+        earlier=earlier,
     )
     if html is not None:
         write_text(html, explanation.to_html())
     if json:
         typer.echo(explanation.to_json(indent=1))
     else:
+        _show(explanation)
+
+
+def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | list[dict[str, str]]:
+    """What is explained: a text, a pair, or a chat of one message."""
+    if chat and pair is not None:
+        raise InputError("--chat and --pair exclude each other: a chat is one prompt.")
+    if text == "-":
+        text = typer.get_text_stream("stdin").read()
+    if chat:
+        return [{"role": "user", "content": text}]
+    return text if pair is None else (text, pair)
+
+
+def _show(explanation: Explanation | GenerationExplanation) -> None:
+    """Print to the terminal, in colour where it has any."""
+    if isinstance(explanation, Explanation):
+        from raison.cli.output import show
+
         show(explanation)
+    else:
+        from raison.report.generation_terminal import generation_text
+
+        Console(highlight=False).print(generation_text(explanation))

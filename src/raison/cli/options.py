@@ -7,18 +7,26 @@ import typer
 from raison.core.errors import InputError
 
 if TYPE_CHECKING:
+    from raison.core.model import LanguageModel
     from raison.core.target import TargetSpec
 
-Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a classifier.")]
+Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model.")]
 Device = Annotated[str | None, typer.Option(help="Where to put the model, such as cpu or cuda.")]
 Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; the model's own by default.")]
+Prompt = Annotated[
+    str | None, typer.Option("--prompt", help="Makes a language model a classifier: a shipped prompt or a TOML file.")
+]
+ExplainPrompt = Annotated[bool, typer.Option("--explain-prompt", help="Score the prompt's sentences and shots, too.")]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Divide by the label words' probabilities on inputs without content.")
+]
 Unit = Annotated[str, typer.Option("--unit", "-u", help="What receives a score: token, word or sentence.")]
 Of = Annotated[str, typer.Option(help="What is explained: probability, logit, log_odds or margin.")]
 TargetOption = Annotated[
     str | None, typer.Option("--target", help="Label to explain; two with a comma: this,not that. Default: predicted.")
 ]
 RemovalOption = Annotated[
-    str | None, typer.Option("--removal", help="What an absent unit becomes: mask, unk, pad or delete.")
+    str | None, typer.Option("--removal", help="What an absent unit becomes: mask, ellipsis, unk, pad, delete.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of random methods.")]
 Seeds = Annotated[str, typer.Option(help="Seed of random methods; several with commas are averaged: 0,1,2.")]
@@ -37,6 +45,25 @@ PairColumn = Annotated[str | None, typer.Option(help="Column of the second text 
 Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]
+
+
+def load_classifier(
+    model: str, use: tuple[str | None, bool, bool], device: str | None, dtype: str | None
+) -> "LanguageModel":
+    """A classifier by name; `use` holds the options prompt, explain_prompt and calibrate."""
+    from raison.models.load import as_classifier, load
+
+    prompt, whole, calibrate = use
+    return as_classifier(
+        load(
+            model,
+            prompt=prompt,
+            explained="prompt" if whole else "input",
+            calibrate=calibrate,
+            device=device,
+            dtype=dtype,
+        )
+    )
 
 
 def target_of(option: str | None) -> "TargetSpec":

@@ -36,7 +36,7 @@ def completed(
     readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
     classes = tuple(prompt.labels)
     adapter = Classifier(model, tokenizer, name, Completion(classes, encoder, readout))
-    _check_output(adapter, encoder.label_ids)
+    _check_output(adapter)
     if not calibrate:
         return adapter
     return Classifier(model, tokenizer, name, Completion(classes, encoder, readout.calibrated(_prior(adapter))))
@@ -49,19 +49,17 @@ def _prior(adapter: Classifier) -> torch.Tensor:
     return logits.softmax(-1).mean(0).log()
 
 
-def _check_output(adapter: Classifier, label_ids: tuple[tuple[int, ...], ...]) -> None:
+def _check_output(adapter: Classifier) -> None:
     """The output matrix alone gives the model's own logits: some families scale or cap them afterwards."""
-    encoding = adapter.encode(["fine"], "token")
+    core = adapter.core
+    ids = adapter.encode(["fine"], "token").input_ids.to(adapter.device)
     with torch.no_grad(), adapter.quiet():
-        own = adapter.logits(encoding)
-        ids = encoding.input_ids.to(adapter.device)
-        if any(len(label) > 1 for label in label_ids):
-            return
-        plain = adapter.core(input_ids=ids, use_cache=False).logits[:, -1, [label[0] for label in label_ids]].float()
-    half = own.new_tensor(0.05 if next(adapter.core.parameters()).dtype != torch.float32 else 1e-3)
-    if not torch.allclose(own, plain, atol=float(half), rtol=float(half)):
+        own = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
+        plain = core(input_ids=ids, use_cache=False).logits[:, -1]
+    tolerance = 1e-3 if plain.dtype == torch.float32 else 0.05
+    if not torch.allclose(own.float(), plain.float(), atol=tolerance, rtol=tolerance):
         raise UnsupportedError(
             f"cannot read label words of {adapter.name}",
-            [f"{type(adapter.core).__name__} changes the logits after its output matrix"],
+            [f"{type(core).__name__} changes the logits after its output matrix"],
             "Fine-tune it as a sequence classifier (`raison train classifier`).",
         )

@@ -168,7 +168,7 @@ class Generator:
 
     def _logits(self, ids: Sequence[int], first: int) -> Float[Tensor, "reads vocabulary"]:
         """Logits after each token from `first` on, through the output matrix alone."""
-        with torch.no_grad(), _evaluating(self.model):
+        with torch.no_grad(), _evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)
             hidden = self.core.base_model(input_ids=table, use_cache=False)[0][0, first:]
             return self.core.get_output_embeddings()(hidden).float().cpu()
@@ -186,7 +186,7 @@ class Generator:
         if self._checked:
             return
         ids = prompt.ids[:8]
-        with torch.no_grad(), _evaluating(self.model):
+        with torch.no_grad(), _evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)
             whole = self.core(input_ids=table, use_cache=False).logits[0].float().cpu()
         own = self._logits(ids, 0)

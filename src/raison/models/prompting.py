@@ -211,7 +211,7 @@ class PromptEncoder:
         return f"[{' '.join(self._tokenizer.convert_ids_to_tokens(list(ids)))}]"
 
     def _stack(self, rows: list[_Row], texts: tuple[Text, ...], unit: Granularity) -> Encoding:
-        def table(columns: list[Sequence[int]] | list[Sequence[Span]], fill: int) -> torch.Tensor:
+        def table(columns: Sequence[Sequence[int] | Sequence[Span]], fill: int) -> torch.Tensor:
             tensors = [torch.as_tensor(column, dtype=torch.long) for column in columns]
             return pad_sequence(tensors, batch_first=True, padding_value=fill)
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-States = Float[Tensor, "rows reads hidden"]
+States = Float[Tensor, "rows _reads hidden"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,83 @@
+"""The tokens that a prompt's label words really become behind the prompt, checked once.
+
+A word tokenized alone can have other tokens than the same word behind a cue: a SentencePiece tokenizer gives "N" a
+word-initial piece, and the N of "Label:N" another one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from raison.core.errors import LoadError
+from raison.text.prompts import Prompt, Rendered
+
+Ids = tuple[int, ...]
+
+_PROBES = ("They left at noon", "It was (almost) 12!")
+"""Two texts that end differently: the label words' tokens must not depend on what is classified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speller:
+    """`tokenize` gives a string's tokens without special ones at its end; `shown` makes tokens readable.
+
+    `unknown` is the token of what the vocabulary lacks, None where there is none.
+    """
+
+    tokenize: Callable[[str], Ids]
+    shown: Callable[[Sequence[int]], str]
+    unknown: int | None
+
+
+def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tuple[Ids, ...]:
+    """Per class, the tokens of its label word; the first alone where the prompt's scoring is "first".
+
+    Costs four tokenizations for each class. Raises LoadError where a word melts into the cue, depends on the text,
+    or cannot be told from another.
+    """
+    found = []
+    for name, word in prompt.labels.items():
+        what = f"the label word {word!r} of '{name}'"
+        first, second = (_ids_behind(what, rendered.around(probe), word, speller) for probe in _PROBES)
+        if first != second:
+            raise LoadError(
+                f"{what} is {speller.shown(first)} behind one text and {speller.shown(second)} behind another: "
+                "end the query with a cue behind {text}, such as a line 'Label:'."
+            )
+        if speller.unknown in first:
+            raise LoadError(f"{what} is {speller.shown(first)}, which the tokenizer does not know: take another word.")
+        found.append(first[:1] if prompt.scoring == "first" else first)
+    for first, second in combinations(range(len(found)), 2):
+        names = f"'{prompt.classes[first]}' and '{prompt.classes[second]}'"
+        _check_apart(names, found[first], found[second], prompt.scoring == "first", speller)
+    return tuple(found)
+
+
+def _ids_behind(what: str, string: str, word: str, speller: Speller) -> Ids:
+    """What the prompt's own tokens are followed by if the word stands behind them."""
+    before, whole = speller.tokenize(string), speller.tokenize(string + word)
+    same = 0
+    while same < min(len(before), len(whole)) and before[same] == whole[same]:
+        same += 1
+    if same < len(before):
+        raise LoadError(
+            f"{what} melts into the end of the prompt: {speller.shown(before[same:])} becomes "
+            f"{speller.shown(whole[same:])}. End the cue without white space and begin the label word with it, or take "
+            "another word."
+        )
+    if same == len(whole):
+        raise LoadError(f"{what} has no token behind the prompt with this tokenizer: take another word.")
+    return whole[same:]
+
+
+def _check_apart(names: str, one: Ids, other: Ids, first_only: bool, speller: Speller) -> None:
+    shorter, longer = sorted((one, other), key=len)
+    if longer[: len(shorter)] != shorter:
+        return
+    if first_only:
+        raise LoadError(
+            f"the label words of {names} begin with the same token {speller.shown(one)}: score them whole "
+            '(scoring = "word"), or take other words.'
+        )
+    fault = "are the same tokens" if one == other else f"are {speller.shown(longer)} and its own beginning"
+    raise LoadError(f"the label words of {names} {fault} {speller.shown(shorter)}: take other words.")

@@ -1,0 +1,80 @@
+"""Token sequences merged by equal beginnings, so that what they share is computed once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trie:
+    """Token sequences merged by equal beginnings, nodes in the order of a walk that goes deep first."""
+
+    tokens: list[int]
+    depths: list[int]
+    ends: list[int]
+    """The node after the last descendant: node j is i itself or an ancestor of i where j <= i < ends[j]."""
+    paths: list[list[int]]
+    """The nodes of each sequence."""
+
+
+def merge(rows: Sequence[Ids]) -> Trie:
+    """The tree of sequences that come sorted."""
+    trie = Trie([], [], [], [])
+    path: list[int] = []
+    previous: Ids = ()
+    for row in rows:
+        shared = _shared(previous, row)
+        for node in path[shared:]:
+            trie.ends[node] = len(trie.tokens)
+        path = path[:shared] + list(range(len(trie.tokens), len(trie.tokens) + len(row) - shared))
+        trie.tokens.extend(row[shared:])
+        trie.depths.extend(range(shared, len(row)))
+        trie.ends.extend([-1] * (len(row) - shared))
+        trie.paths.append(path)
+        previous = row
+    for node in path:
+        trie.ends[node] = len(trie.tokens)
+    return trie
+
+
+def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
+    """Sorted sequences in groups whose trees have at most `nodes` nodes; a longer sequence has a group of its own."""
+    found: list[list[int]] = []
+    size = 0
+    for number, row in enumerate(rows):
+        new = len(row) - _shared(rows[number - 1], row) if number else len(row)
+        if found and size + new <= nodes:
+            found[-1].append(number)
+            size += new
+        else:
+            found.append([number])
+            size = len(row)
+    return found
+
+
+def sees(
+    positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], start: int, window: int | None
+) -> Bool[Tensor, "nodes keys"]:
+    """Which keys (the prompt's, then the nodes') a node attends to."""
+    node = torch.arange(len(positions), device=positions.device)
+    lineage = (node[None] <= node[:, None]) & (node[:, None] < ends[None])
+    sees = torch.cat([lineage.new_ones(len(positions), start), lineage], 1)
+    if window is not None:
+        places = torch.cat([torch.arange(start, device=positions.device), positions])
+        sees &= positions[:, None] - places[None] < window
+    return sees
+
+
+def _shared(first: Ids, second: Ids) -> int:
+    """How many tokens two sequences have in common at their beginnings."""
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
