@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 
 from raison._version import __version__
 from raison.core import explanation as _explanation
+from raison.core import generation as _generation
 from raison.core import results as _results
 from raison.core.errors import RaisonError
 from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation
 from raison.core.results import Comparison, Scores
 from raison.core.unit import Unit
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Explanation",
+    "GenerationExplanation",
     "RaisonError",
     "Scores",
     "Unit",
@@ -87,6 +90,11 @@ def _renderer(module: str, function: str) -> Callable[[object], str]:
 
 sys.modules[__name__].__class__ = _FrontDoor
 _explanation.RENDERERS.update(html=_renderer("html", "page"), html_fragment=_renderer("html", "fragment"))
+_generation.RENDERERS.update(
+    text=_renderer("generation_terminal", "generation_plain"),
+    html=_renderer("generation_page", "page"),
+    html_fragment=_renderer("generation_page", "fragment"),
+)
 _results.RENDERERS.update(
     text=_renderer("terminal", "results_plain"),
     html=_renderer("html_tables", "results_page"),

@@ -105,7 +105,9 @@ def _explain_writing(
     if not isinstance(text, list) or chat:
         return explain_generation(model, text, method, *wanted)
     if any(not isinstance(prompt, str | list) for prompt in text) or not text:
-        raise InputError("a language model takes a prompt, a chat (a list of messages) or a list of at least one prompt.")
+        raise InputError(
+            "a language model takes a prompt, a chat (a list of messages) or a list of at least one prompt."
+        )
     found = []
     with progress_bar(f"{name_of(method)}", len(text), progress) as advance:
         for prompt in text:

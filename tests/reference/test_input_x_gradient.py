@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from raison.core.errors import UnknownNameError
 from raison.core.method import Cost
 from raison.methods.input_x_gradient import InputXGradient
 from tests.toys import TEXTS, TOYS, VOCABULARY, Linear, generators, make_problem
@@ -32,3 +33,16 @@ def test_linear_model_gives_its_terms_with_their_sign():
     assert torch.all(scores[0, 4:] == 0)
     assert problem.ledger.evaluations == problem.ledger.gradients == [1, 1]
     assert InputXGradient().cost(7) == Cost(1, 1)
+
+
+def test_the_norm_is_that_of_the_products():
+    model = Linear()
+    problem = make_problem(model, ["good bad"])
+    scores = InputXGradient(features="norm").attribute(problem, generators(1))
+    literal = [((first) ** 2 + (second / 2) ** 2) ** 0.5 for first, second in map(VOCABULARY.get, ("good", "bad"))]
+    assert scores[0, 1:3].tolist() == pytest.approx(literal)
+
+
+def test_unknown_reduction_of_features():
+    with pytest.raises(UnknownNameError, match="Did you mean 'norm'"):
+        InputXGradient(features="norms")

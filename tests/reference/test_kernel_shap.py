@@ -195,3 +195,25 @@ def test_batch_does_not_matter():
 def test_refuses_what_cannot_be(samples):
     with pytest.raises(InputError, match="samples"):
         KernelShap(samples=samples)
+
+
+def test_budget_per_unit():
+    texts = ["good film not bad fine um film . good terrible film", "good film not bad . um", "bad"]
+    problem = make_problem(Linear(), texts, of="probability")
+    method = KernelShap(samples_per_unit=2)
+    scores = method.attribute(problem, generators(3))
+    counts = problem.encoding.unit_counts
+    assert problem.ledger.evaluations == [2 * n for n in counts] == [method.cost(n).forwards for n in counts]
+    for text, count in enumerate(counts):
+        alone = make_problem(Linear(), [texts[text]], of="probability")
+        same = KernelShap(samples=2 * count).attribute(alone, [generators(3)[text]])
+        assert torch.equal(scores[text, :count], same[0])
+    # Both ends are always evaluated.
+    assert KernelShap(samples_per_unit=1).cost(1).forwards == 2
+
+
+def test_refuses_a_budget_per_unit_that_cannot_be():
+    with pytest.raises(InputError, match="samples_per_unit"):
+        KernelShap(samples_per_unit=0)
+    with pytest.raises(InputError, match="not both"):
+        KernelShap(samples=8, samples_per_unit=2)

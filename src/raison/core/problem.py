@@ -85,7 +85,7 @@ class Problem:
         values = []
         for text, logits in enumerate(found):
             masks, units, classes = logits.shape
-            flat = self.target.row(text, masks * units).scalar(logits.reshape(-1, classes).double())
+            flat = self.target.row(text, masks * units).scalar(logits.reshape(masks * units, classes).double())
             values.append(flat.reshape(masks, units))
         return values
 

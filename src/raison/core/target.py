@@ -9,7 +9,7 @@ from torch import Tensor
 
 from raison.core.errors import InputError, UnknownNameError
 
-Of = Literal["probability", "logit", "log_odds", "margin"]
+Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 TargetSpec = None | str | int | tuple[str | int, str | int] | list[int]
 """None for the predicted class, a label's name or index, a pair (this, not that), or a list of each text's class."""
 
@@ -18,7 +18,8 @@ TargetSpec = None | str | int | tuple[str | int, str | int] | list[int]
 class Target:
     """One class per text, or the difference of two, as a function of the logits.
 
-    `of` is "probability", "logit", "log_odds" (log p/(1-p)) or "margin" (logit minus the logit of `against`).
+    `of` is "probability", "logit", "log_odds" (log p/(1-p)), "margin" (logit minus the logit of `against`) or
+    "log_probability".
     With `against`, every choice of `of` becomes the difference between the two classes.
     `multi_label` models have one sigmoid per class instead of a softmax over all.
     """
@@ -50,6 +51,8 @@ class Target:
             return logits
         if self.of == "probability":
             return probabilities(logits, self.multi_label)
+        if self.of == "log_probability":
+            return torch.nn.functional.logsigmoid(logits) if self.multi_label else logits.log_softmax(-1)
         if self.multi_label:
             return logits
         # log p_c/(1-p_c) = z_c - log sum_{j != c} exp z_j, exact where p_c rounds to one

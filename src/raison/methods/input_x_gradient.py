@@ -1,15 +1,18 @@
 """Input times gradient."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
+
+Features = Literal["sum", "norm"]
 
 
 @dataclass(frozen=True)
@@ -20,18 +23,27 @@ class InputXGradient(Method):
     target and e_t the token's word embedding. Returns (batch, tokens), signed, in units of the target. 1 forward and
     1 backward pass.
 
+    `features` says how the products of an embedding's features become one score: their "sum", or their L2 "norm", which
+    has no sign and with which Progressive Inference compares (its appendix B.2).
+
     Guarantees no sum: only for a model that is linear in its embeddings do the scores add up to the value minus that
     of zero embeddings. A token that the model does not read scores zero.
 
-    Differences from the paper: it multiplies features; here the products are summed over the embedding's features.
+    Differences from the paper: it multiplies features; here the products are reduced over the embedding's features.
 
     Reference: shrikumar2016not; shrikumar2017learning.
     """
+
+    features: Features = "sum"
 
     reference: ClassVar[str] = "shrikumar2016not"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.DUMMY})
     passes: ClassVar[str] = "1 forward + 1 backward"
+
+    def __post_init__(self) -> None:
+        if self.features not in get_args(Features):
+            raise UnknownNameError("features of input_x_gradient", self.features, get_args(Features))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding = problem.encoding
@@ -44,7 +56,8 @@ class InputXGradient(Method):
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for text, gradient in enumerate(gradients):
             own = embeds[text, : len(gradient)].cpu().double()
-            scores[text, : len(gradient)] = (own * gradient.double()).sum(-1)
+            products = own * gradient.double()
+            scores[text, : len(gradient)] = products.sum(-1) if self.features == "sum" else products.norm(dim=-1)
         return scores
 
     def cost(self, units: int) -> Cost:

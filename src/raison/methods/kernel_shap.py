@@ -24,8 +24,9 @@ class KernelShap(Method):
     and Lee 2021). Returns (batch, units), signed, in units of the target.
 
     `samples` is the number of different coalitions S evaluated per text, the full and the empty one included, and
-    never exceeded; None is 4 n + 128. min(samples, 2^n) forward passes. Coalitions come with their complements, sizes
-    follow mu, outer sizes are enumerated first, and none is drawn twice. With samples >= 2^n the result is exact.
+    never exceeded; None is `samples_per_unit` times n if that is given, else 4 n + 128. min(samples, 2^n) forward
+    passes. Coalitions come with their complements, sizes follow mu, outer sizes are enumerated first, and none is
+    drawn twice. With samples >= 2^n the result is exact.
 
     Guarantees the sum always, up to rounding; each single score only as the samples grow. A unit that changes nothing
     scores zero only where the result is exact. With samples < 2 n the least-norm solution of an underdetermined
@@ -38,10 +39,11 @@ class KernelShap(Method):
     """
 
     samples: int | None = None
+    samples_per_unit: int | None = None
 
     reference: ClassVar[str] = "lundberg2017unified"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.RANDOM})
-    passes: ClassVar[str] = "min(samples, 2^n) forward; samples = 4 n + 128 unless given"
+    passes: ClassVar[str] = "min(samples, 2^n) forward; samples = samples_per_unit n, or 4 n + 128, unless given"
 
     def __post_init__(self) -> None:
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
@@ -49,6 +51,15 @@ class KernelShap(Method):
                 f"samples of kernel_shap cannot be {self.samples!r}: it counts evaluations, of which the full and the "
                 "empty text are two. Give a whole number from 2 on, or None for 4 per unit and 128."
             )
+        if self.samples_per_unit is None:
+            return
+        if type(self.samples_per_unit) is not int or self.samples_per_unit < 1:
+            raise InputError(
+                f"samples_per_unit of kernel_shap cannot be {self.samples_per_unit!r}: it counts evaluations for each "
+                "unit of a text. Give a whole number from 1 on."
+            )
+        if self.samples is not None:
+            raise InputError("kernel_shap takes samples or samples_per_unit, not both: drop one of them.")
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts
@@ -70,4 +81,6 @@ class KernelShap(Method):
         return Cost(forwards=min(self._budget(units), 2**units))
 
     def _budget(self, units: int) -> int:
-        return 4 * units + 128 if self.samples is None else self.samples
+        if self.samples is not None:
+            return self.samples
+        return 4 * units + 128 if self.samples_per_unit is None else max(2, self.samples_per_unit * units)

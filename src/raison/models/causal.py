@@ -46,7 +46,7 @@ class CausalReader:
         logits = self._read(prefix, _steps(encoding, keeps, remover, start))
         counts = [len(wanted) * units for wanted, units in zip(keeps, encoding.unit_counts, strict=True)]
         return [
-            part.reshape(len(wanted), units, -1)
+            part.reshape(len(wanted), units, logits.shape[-1])
             for part, wanted, units in zip(logits.split(counts), keeps, encoding.unit_counts, strict=True)
         ]
 

@@ -1,0 +1,237 @@
+"""Why a language model wrote each token of an output. Plain numbers: this file never needs torch."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from raison.core.errors import DataError, InputError
+from raison.core.explanation import Explanation
+from raison.core.unit import Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+OTHER = "<other>"
+"""The class of all tokens that are neither the output token nor the one it is contrasted with."""
+
+RENDERERS: dict[str, "Callable[[GenerationExplanation], str]"] = {}
+"""Filled by the package's front door with what raison.report offers, so that core depends on nothing above it.
+Keys: "html", "html_fragment" and "text"."""
+
+_OPTIONAL = ("earlier", "notes", "version", "schema")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputToken:
+    """One token of the output: characters `start` to `end` of prompt + output.
+
+    `value_full` and `value_empty` are the target's value after the whole prompt and with every unit removed; `against`
+    is the token that it is contrasted with. `evaluations` and `gradients` count the forward and backward passes of
+    single sequences that the method asked for on behalf of this token, `notes` what it had to say.
+    """
+
+    text: str
+    id: int
+    start: int
+    end: int
+    probability: float
+    value_full: float
+    value_empty: float
+    evaluations: int
+    gradients: int
+    against: str | None = None
+    against_probability: float | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GenerationExplanation:
+    """Scores of the prompt's units, and of earlier output tokens where `earlier` is true, for each output token.
+
+    `units` are the prompt's, followed by the output tokens but the last if they are units, too; their characters are
+    those of prompt + output. `scores[i]` has a number for each unit that comes before output token i: rows have equal
+    lengths, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together.
+    """
+
+    prompt: str
+    output: str
+    tokens: tuple[OutputToken, ...]
+    unit: str
+    units: tuple[Unit, ...]
+    scores: tuple[tuple[float, ...], ...]
+    of: str
+    method: str
+    config: dict[str, Any]
+    model: str
+    removal: str
+    seed: int
+    seconds: float
+    earlier: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    schema: int = SCHEMA
+
+    @property
+    def contrast(self) -> tuple[str, ...] | None:
+        """The token that each output token is contrasted with, or None."""
+        found = tuple(token.against for token in self.tokens if token.against is not None)
+        return found or None
+
+    @property
+    def evaluations(self) -> int:
+        """Forward passes of prompt and output that the method asked for.
+
+        Tokens with the same units share them, because a pass over the whole output answers for each of its tokens.
+        """
+        counts = [token.evaluations for token in self.tokens]
+        return sum(counts) if self.earlier else max(counts)
+
+    @property
+    def gradients(self) -> int:
+        """Backward passes: one per output token and point, for each is a gradient of its own."""
+        return sum(token.gradients for token in self.tokens)
+
+    @property
+    def log_probability(self) -> float:
+        """Log of the probability of the whole output after the prompt."""
+        return sum(math.log(token.probability) if token.probability > 0 else -math.inf for token in self.tokens)
+
+    def token(self, number: int) -> Explanation:
+        """One output token as a prediction of its own, counted from 0 (from the end where negative)."""
+        if not -len(self.tokens) <= number < len(self.tokens):
+            raise InputError(f"there is no output token {number}: there are {len(self.tokens)}, counted from 0.")
+        number %= len(self.tokens)
+        own = self.tokens[number]
+        count = len(self.scores[number])
+        shares = {own.text: own.probability}
+        if own.against is not None and own.against_probability is not None:
+            shares[own.against] = own.against_probability
+        text = self.prompt + self.output
+        return Explanation(
+            text=text[: own.start] if self.earlier else self.prompt,
+            units=self.units[:count],
+            scores=self.scores[number],
+            classes=(*shares, OTHER),
+            probabilities=(*shares.values(), max(0.0, 1 - sum(shares.values()))),
+            target=own.text,
+            against=own.against,
+            value_full=own.value_full,
+            value_empty=own.value_empty,
+            evaluations=own.evaluations,
+            gradients=own.gradients,
+            seconds=self.seconds / len(self.tokens),
+            notes=dict(own.notes),
+            **self._provenance(),
+        )
+
+    def whole(self) -> Explanation:
+        """All output tokens together: the sums of their scores and of their values.
+
+        For of="log_probability" this explains the log-probability of the output; for other choices of `of` the sum of
+        the tokens' values, which is no probability. Earlier outputs keep their scores for the tokens after them.
+        """
+        share = math.exp(self.log_probability)
+        totals = [math.fsum(row[unit] for row in self.scores if unit < len(row)) for unit in range(len(self.units))]
+        return Explanation(
+            text=(self.prompt + self.output)[: self.tokens[-1].start] if self.earlier else self.prompt,
+            units=self.units,
+            scores=tuple(totals),
+            classes=(self.output, OTHER),
+            probabilities=(share, 1 - share),
+            target=self.output,
+            against=None if self.contrast is None else " | ".join(self.contrast),
+            value_full=math.fsum(token.value_full for token in self.tokens),
+            value_empty=math.fsum(token.value_empty for token in self.tokens),
+            evaluations=self.evaluations,
+            gradients=self.gradients,
+            seconds=self.seconds,
+            notes=dict(self.notes),
+            **self._provenance(),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON text that `from_json` reads back to an equal explanation."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "GenerationExplanation":
+        """The inverse of `to_dict`. Raises DataError on a missing field or a newer schema."""
+        if data.get("schema", SCHEMA) > SCHEMA:
+            raise DataError(
+                f"this explanation has schema {data['schema']}; this version of raison reads up to {SCHEMA}."
+            )
+        names = {f.name for f in fields(cls)}
+        missing = sorted(names - set(_OPTIONAL) - set(data))
+        if missing:
+            raise DataError(f"not an explanation of an output: the fields {', '.join(missing)} are missing.")
+        values = {name: value for name, value in data.items() if name in names}
+        values["tokens"] = tuple(OutputToken(**token) for token in data["tokens"])
+        values["units"] = tuple(Unit(**unit) for unit in data["units"])
+        values["scores"] = tuple(tuple(row) for row in data["scores"])
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> "GenerationExplanation":
+        """Read what `to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataError(f"not JSON: {error}.") from None
+        if not isinstance(data, dict):
+            raise DataError("not an explanation of an output: expected a JSON object.")
+        return cls.from_dict(data)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per output token and unit before it. Needs pandas (the extra `frame`)."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise DataError("a data frame needs pandas: pip install 'raison[frame]'.") from None
+        return pd.DataFrame(
+            [
+                {
+                    "token": number,
+                    "output": token.text,
+                    "probability": token.probability,
+                    "unit": unit.text,
+                    "start": unit.start,
+                    "end": unit.end,
+                    "score": score,
+                }
+                for number, (token, row) in enumerate(zip(self.tokens, self.scores, strict=True))
+                for unit, score in zip(self.units, row, strict=False)
+            ]
+        )
+
+    def to_html(self) -> str:
+        """A standalone page that needs no network."""
+        return RENDERERS["html"](self)
+
+    def _repr_html_(self) -> str:
+        return RENDERERS["html_fragment"](self)
+
+    def __str__(self) -> str:
+        return RENDERERS["text"](self)
+
+    def __repr__(self) -> str:
+        return f"<GenerationExplanation {self.method} of {self.output!r}: {len(self.tokens)} tokens>"
+
+    def _provenance(self) -> dict[str, Any]:
+        """What the explanations of single tokens and of the whole output have in common."""
+        return {
+            "unit": self.unit,
+            "of": self.of,
+            "method": self.method,
+            "config": dict(self.config),
+            "model": self.model,
+            "removal": self.removal,
+            "seed": self.seed,
+            "version": self.version,
+        }

@@ -1,0 +1,146 @@
+"""Explain what a language model writes: every output token as a prediction after the prompt and what came before it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import torch
+
+from raison._version import __version__
+from raison.attribution import Batch, Settings, prepare, run
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation, OutputToken
+from raison.core.method import Method
+from raison.core.registry import name_of
+from raison.core.target import Target
+from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt
+from raison.models.generator import Generator
+
+Contrast = None | str | int | list[str | int]
+"""A word or a token's id that stands against every output token, or one for each."""
+
+NEW_TOKENS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What is explained of a prompt: a given output or the model's own, against what, and by which units."""
+
+    output: str | None = None
+    max_new_tokens: int | None = None
+    contrast: Contrast = None
+    earlier: bool = False
+
+    def __post_init__(self) -> None:
+        if self.output is not None and self.max_new_tokens is not None:
+            raise InputError("max_new_tokens is for the model's own output: leave it out where output= is given.")
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the settings that differ from their defaults."""
+        return [name for name, value in asdict(self).items() if value is not None and value is not False]
+
+
+def explain_generation(
+    generator: Generator,
+    prompt: str | Sequence[Message],
+    method: Method,
+    settings: Settings,
+    writing: Writing,
+) -> GenerationExplanation:
+    """Score the prompt's units, and with `earlier` what was written before, for each token of an output.
+
+    All output tokens have the same units and draws, so that a masked prompt is run once with the whole output after
+    it, and a point of a gradient's path once forwards. Raises InputError, TextTooLongError, UnsupportedError.
+    """
+    _check(settings)
+    source = generator.prompt(prompt)
+    output, notes = _output(generator, source, writing)
+    against = _against(generator, source, output, writing.contrast, settings.of)
+    rows = ContinuationEncoder(source, output, writing.earlier)
+    tokens = tuple(dict.fromkeys([*output.ids, *(against or ())]))
+    reader = generator.reader(rows, tokens)
+    index = [tokens.index(token) for token in output.ids]
+    batch = prepare(reader, rows.texts, replace(settings, target=index))
+    other = None if against is None else torch.tensor([tokens.index(token) for token in against])
+    batch = replace(batch, target=Target(batch.target.index, other, batch.target.of))
+    explained = run(batch, method)
+    return _result(batch, method, rows, explained, notes)
+
+
+def _check(settings: Settings) -> None:
+    if settings.target is not None:
+        raise InputError(
+            "a language model that writes has no classes for target=: every output token is explained; name what it "
+            "stands against with contrast=."
+        )
+    if settings.truncate:
+        raise InputError("truncate= is for texts that are classified: shorten the prompt yourself.")
+
+
+def _output(generator: Generator, source: Prompt, writing: Writing) -> tuple[Output, dict[str, object]]:
+    if writing.output is None:
+        count = NEW_TOKENS if writing.max_new_tokens is None else writing.max_new_tokens
+        return generator.continuation(source, count), {}
+    output, warning = generator.output(source, writing.output)
+    return output, {} if warning is None else {"border": warning}
+
+
+def _against(
+    generator: Generator, source: Prompt, output: Output, contrast: Contrast, of: str
+) -> tuple[int, ...] | None:
+    """The token that each output token is contrasted with; a margin without one takes the likeliest other token."""
+    if contrast is None:
+        return generator.runners_up(source, output) if of == "margin" else None
+    words = contrast if isinstance(contrast, list) else [contrast] * len(output.ids)
+    if len(words) != len(output.ids):
+        spelled = [output.token_text(number, source.text + output.text) for number in range(len(output.ids))]
+        raise InputError(
+            f"{len(words)} contrasts for {len(spelled)} output tokens {spelled!r:.200}: a list names one for each."
+        )
+    return tuple(generator.token_after(source, output, number, word) for number, word in enumerate(words))
+
+
+def _result(
+    batch: Batch, method: Method, rows: ContinuationEncoder, explained: list[Explanation], notes: dict[str, object]
+) -> GenerationExplanation:
+    gaps = [e.notes["completeness_gap"] for e in explained if "completeness_gap" in e.notes]
+    if len(gaps) == len(explained):
+        notes = {**notes, "completeness_gap": sum(gaps)}
+    return GenerationExplanation(
+        prompt=rows.prompt.text,
+        output=rows.output.text,
+        tokens=tuple(_token(batch, rows, number, e) for number, e in enumerate(explained)),
+        unit=batch.settings.unit,
+        units=explained[-1].units,
+        scores=tuple(e.scores for e in explained),
+        of=batch.target.of,
+        method=name_of(method),
+        config=asdict(method),
+        model=batch.model.name,
+        removal=batch.removal,
+        seed=batch.settings.seed,
+        seconds=sum(e.seconds for e in explained),
+        earlier=rows.earlier,
+        notes=notes,
+        version=__version__,
+    )
+
+
+def _token(batch: Batch, rows: ContinuationEncoder, number: int, e: Explanation) -> OutputToken:
+    start, end = rows.output.spans[number]
+    against = None if batch.target.against is None else int(batch.target.against[number])
+    return OutputToken(
+        text=rows.output.token_text(number, rows.prompt.text + rows.output.text),
+        id=rows.output.ids[number],
+        start=start,
+        end=end,
+        probability=e.probabilities[int(batch.target.index[number])],
+        value_full=e.value_full,
+        value_empty=e.value_empty,
+        evaluations=e.evaluations,
+        gradients=e.gradients,
+        against=e.against,
+        against_probability=None if against is None else e.probabilities[against],
+        notes=e.notes,
+    )

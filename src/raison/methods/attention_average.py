@@ -1,0 +1,70 @@
+"""Attention averaged over the layers."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.errors import UnknownNameError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+
+Queries = Literal["all", "prediction"]
+
+
+@dataclass(frozen=True)
+class AttentionAverage(Method):
+    """How much attention each token gets, on average over layers, heads and the tokens that attend.
+
+    score_i = 1 / (L H T) sum_l sum_h sum_j A_lhji over layers l, heads h and all tokens j of the text, special ones
+    included (the equation of section 2.2.2.3 of the thesis Assessing the Interpretability of Large Language Models).
+    Returns (batch, tokens): shares that sum to 1 over all tokens, never negative. 1 forward pass, which could be the
+    prediction's own.
+
+    `queries="prediction"` takes the rows from which the model predicts instead of all: the last token's of a decoder,
+    the first one's of a model that predicts from it.
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and deeper layers attend to
+    states that are no longer those of single tokens. In a decoder early tokens, which more rows can see, score higher.
+
+    Differences from the thesis: none.
+
+    Reference: oxford2022assessing.
+    """
+
+    queries: Queries = "all"
+
+    reference: ClassVar[str] = "oxford2022assessing"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    passes: ClassVar[str] = "1 forward"
+
+    def __post_init__(self) -> None:
+        if self.queries not in get_args(Queries):
+            raise UnknownNameError("queries of attention_average", self.queries, get_args(Queries))
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding, model = problem.encoding, problem.model
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        own = encoding.attention_mask.double()
+        rows = model.prediction_rows(encoding) if self.queries == "prediction" else own / own.sum(1, keepdim=True)
+        for group in model.batches(encoding):
+            part = encoding.select(group)
+            width = part.input_ids.shape[1]
+            with torch.no_grad(), model.tap() as tap:
+                model.logits(part)
+            # What padding attends to, and what attends to padding, may be anything.
+            other = ~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :])
+            for attention in tap.probabilities.values():
+                mean = attention.mean(1).cpu().double().masked_fill(other, 0)
+                scores[group, :width] += (rows[group, None, :width].cpu().double() @ mean)[:, 0] / len(
+                    tap.probabilities
+                )
+        problem.count_forward()
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)

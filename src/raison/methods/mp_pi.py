@@ -1,0 +1,149 @@
+"""MP-PI: multi-pass progressive inference."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+from raison.numerics.progressive import (
+    MaskLaw,
+    Rows,
+    Sampling,
+    beginnings,
+    class_weights,
+    coalition_weights,
+    mask_law,
+    sample_masks,
+)
+from raison.numerics.shapley import solve_shapley
+
+Weighting = Literal["class", "coalition"]
+
+DRAWS = 8
+"""Masks drawn at most for each that the budget allows: there may be fewer different ones than that."""
+
+
+@dataclass(frozen=True)
+class MpPi(Method):
+    """Shapley values by regression on the predictions that a causal model makes along the way of masked texts.
+
+    Masks are drawn (equations 15 to 17 of Kariyappa et al. 2024, as corrected in raison.numerics.progressive); each
+    pass gives the values of all coalitions S with which its mask begins, and
+
+        phi = argmin sum_S w(S) (v(S) - v(empty) - sum_{i in S} phi_i)^2
+
+    over all of them, subject to sum_i phi_i = v(all) - v(empty) (equation 11). Returns (batch, units), signed, in units
+    of the target; the paper's are logits (of="logit"). v(S) is read at the last token of S's last unit, as if the text
+    ended there.
+
+    `budget` forward passes per text, the full and the removed text included, and never exceeded; None is
+    `budget_per_unit` times n (the paper's 2 n, in which it counts masks alone). A mask that was drawn before costs
+    nothing: masks are drawn until so many are different. `sampling`: "optimal" masks lead to coalitions near the
+    Shapley distribution in least squares, "shapley" masks are drawn from it (table 4); texts of more than 50 units take
+    the second. `suffix` keeps all units after the last drawn one (section 3.2.4). `weights`: w = P* / P^D of each
+    coalition's "class", its size and last unit, as in the paper, or of the "coalition" itself.
+
+    Guarantees the sum always. Single scores come near the Shapley values as passes grow only with sampling="shapley"
+    and weights="coalition" (or no suffix), and only as far as predictions on the way equal those of texts whose later
+    units are removed: "optimal" never draws some coalitions, such as the last unit alone, and the suffix makes
+    coalitions of a class unequally likely, an error that no budget removes. The note `solution` is "least squares", or
+    "minimum norm" where the coalitions do not determine the scores; the note `coalitions` counts them.
+
+    Differences from the paper: its equations 14 and 17 are corrected; a coalition that comes from several masks counts
+    as often, as P^D supposes; the full set, which P* does not have, and the removed text are the constraint.
+
+    Reference: kariyappa2024progressive.
+    """
+
+    budget: int | None = None
+    budget_per_unit: int = 2
+    sampling: Sampling = "optimal"
+    suffix: bool = True
+    weights: Weighting = "class"
+
+    reference: ClassVar[str] = "kariyappa2024progressive"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.STEP_LOGITS})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.RANDOM})
+    passes: ClassVar[str] = "at most budget forward; budget = 2 n unless given"
+
+    def __post_init__(self) -> None:
+        for name, least, value in (
+            ("budget", 2, 2 if self.budget is None else self.budget),
+            ("budget_per_unit", 1, self.budget_per_unit),
+        ):
+            if type(value) is not int or value < least:
+                raise InputError(
+                    f"{name} of mp_pi cannot be {value!r}: it counts forward passes, of which the full and the removed "
+                    f"text are two. Give a whole number from {least} on."
+                )
+        if type(self.suffix) is not bool:
+            raise InputError(
+                f"suffix of mp_pi cannot be {self.suffix!r}: it says whether masks keep all units after the last drawn "
+                "one. Give True or False."
+            )
+        for name, value, known in (("sampling", self.sampling, Sampling), ("weights", self.weights, Weighting)):
+            if value not in get_args(known):
+                raise UnknownNameError(f"{name} of mp_pi", value, get_args(known))
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        counts = problem.encoding.unit_counts
+        drawn = [self._masks(n, rng) for n, rng in zip(counts, rngs, strict=True)]
+        ends = problem.values([torch.tensor([[True], [False]]).expand(2, n).contiguous() for n in counts])
+        steps = problem.step_values([torch.from_numpy(masks) for masks, _ in drawn])
+        rows, solutions, found = [], [], []
+        for (masks, repeats), (full, empty), values in zip(drawn, ends, steps, strict=True):
+            keeps, weights, gains = self._regression(masks, repeats, values.numpy() - float(empty))
+            phi, determined = solve_shapley(keeps, weights, gains, float(full - empty))
+            rows.append(torch.from_numpy(phi))
+            solutions.append("least squares" if determined else "minimum norm")
+            found.append(len(np.unique(keeps, axis=0)))
+        problem.note("solution", solutions)
+        problem.note("coalitions", found)
+        return pad_sequence(rows, batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=2 + self._rounds(units))
+
+    def _rounds(self, units: int) -> int:
+        """Masks to draw. A single unit has no coalitions between none and all."""
+        budget = self.budget_per_unit * units if self.budget is None else self.budget
+        return max(budget - 2, 0) if units > 1 else 0
+
+    def _law(self, units: int) -> MaskLaw:
+        return mask_law(units, self.sampling, self.suffix)
+
+    def _masks(self, units: int, rng: np.random.Generator) -> tuple[Rows, Int[np.ndarray, " masks"]]:
+        """Different masks, and how often each was drawn until there were as many as the budget allows.
+
+        Stopping there biases no weighted sum, as the decision looks at the draws made and at none to come.
+        """
+        count = self._rounds(units)
+        if not count:
+            return np.zeros((0, units), dtype=bool), np.zeros(0, dtype=np.int64)
+        masks = sample_masks(self._law(units), DRAWS * count, rng)
+        _, first = np.unique(masks, axis=0, return_index=True)
+        stop = np.sort(first)[count - 1] + 1 if len(first) >= count else len(masks)
+        return np.unique(masks[:stop], axis=0, return_counts=True)
+
+    def _regression(
+        self, masks: Rows, repeats: Int[np.ndarray, " masks"], gains: Float[np.ndarray, "masks units"]
+    ) -> tuple[Bool[np.ndarray, "_masks units"], Float[np.ndarray, " _masks"], Float[np.ndarray, " _masks"]]:
+        """Coalitions, their weights and their gains v(S) - v(empty): the beginnings of all masks."""
+        if not len(masks):
+            return masks, np.zeros(0), np.zeros(0)
+        law = self._law(masks.shape[1])
+        chains = [beginnings(mask) for mask in masks]
+        rows = np.concatenate(chains)
+        mask = np.repeat(np.arange(len(masks)), [len(part) for part in chains])
+        weigh = class_weights if self.weights == "class" else coalition_weights
+        # A coalition's value is read where its last unit is.
+        last = rows.shape[1] - 1 - rows[:, ::-1].argmax(axis=1)
+        return rows, weigh(rows, law) * repeats[mask], gains[mask, last]

@@ -1,0 +1,64 @@
+"""SP-PI: single-pass progressive inference."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.errors import UnknownNameError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+
+Start = Literal["removed", "prior"]
+
+
+@dataclass(frozen=True)
+class SpPi(Method):
+    """How much each unit changes the prediction of a causal model on its way through the text.
+
+    phi_i = p_i - p_{i-1} (Kariyappa et al. 2024, equation 6), p_i the target's value as if the text ended after unit i,
+    read at the unit's last token. Returns (batch, units), signed, in units of the target; the paper's are logits
+    (of="logit").
+
+    `start` says what p_0 is, which the paper leaves open and only the first unit's score depends on: "removed" is the
+    value of the text with every unit removed, "prior" what the model predicts before the first unit, from a prompt or
+    a begin-of-text token (refused where it has neither). The note `start` is that value.
+
+    2 forward passes. The first is the prediction itself (the paper counts 0), the second is for p_0 and is shared
+    where other methods evaluate the removed text; "prior" reads only what precedes the text.
+
+    Guarantees the sum, v(text) - p_0 (proposition 1): with "removed" the scores are complete. A unit is judged after
+    those before it only; the order of the text decides how units that do the same share their effect. Heads are
+    trained at the end of texts: what they say in the middle of a sentence can be far from any trained case.
+
+    Reference: kariyappa2024progressive.
+    """
+
+    start: Start = "removed"
+
+    reference: ClassVar[str] = "kariyappa2024progressive"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.STEP_LOGITS})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE})
+    passes: ClassVar[str] = "2 forward"
+
+    def __post_init__(self) -> None:
+        if self.start not in get_args(Start):
+            raise UnknownNameError("start of sp_pi", self.start, get_args(Start))
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        counts = problem.encoding.unit_counts
+        steps = problem.step_values([torch.ones(1, n, dtype=torch.bool) for n in counts])
+        if self.start == "prior":
+            starts = problem.start_values()
+        else:
+            starts = torch.cat(problem.values([torch.zeros(1, n, dtype=torch.bool) for n in counts]))
+        problem.note("start", starts.tolist())
+        rows = [torch.diff(values[0], prepend=start[None]) for values, start in zip(steps, starts, strict=True)]
+        return pad_sequence(rows, batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=2)

@@ -1,0 +1,219 @@
+"""Coalitions that come with intermediate predictions: how to draw input masks, and what their weights are.
+
+A causal model that reads a text with the units of a mask kept also predicts after each kept unit: one pass gives the
+values of all beginnings of the mask, a chain of coalitions. A *class* (i, j) is the coalitions of i units of which the
+last is unit j (Progressive Inference, equation 12); arrays over classes have i - 1 and j - 1 as indices, i below n.
+
+A draw (i, j) of the law P' gives a mask of i - 1 of the first j - 1 units, at random, and of j; with the `suffix` of
+section 3.2.4, of j + 1 to n too. Of such a mask with m units the chain holds, in the class (k, l), on average
+
+    C(l-1, k-1) C(j-l-1, i-k-1) / C(j-1, i-1)    for k < i, l < j,
+    1                                            for k = i, l = j, and for k = i + l - j, l > j with the suffix,
+
+coalitions, and m over all classes and the full set. Equations 14, 17 and 21 print C(j-l, i-k), which counts units after
+l as if j were not known to be one of them: their probabilities sum to more than one. They also divide by m, which
+makes every pass count the same; in the collected data it is every coalition that does, so here nothing is divided.
+"""
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import nnls
+from scipy.special import gammaln
+
+from raison.paths import cache_folder
+
+Sampling = Literal["optimal", "shapley"]
+Classes = Float[np.ndarray, "... units units"]
+Rows = Bool[np.ndarray, "masks units"]
+Weights = Float[np.ndarray, " masks"]
+Counts = int | Int[np.ndarray, "..."]
+
+LONGEST_OPTIMAL = 50
+"""From more units on, "optimal" is "shapley": the least squares take 0.7 s here, 5 s for 70 units."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskLaw:
+    """How masks of a text of n units are drawn, and which coalitions they lead to.
+
+    `draw` is P', the probability of each class (i, j). `before` is the number of coalitions of each class that one mask
+    gives on average before the drawn j, `expected` that of all: P^D up to its sum.
+    """
+
+    draw: Classes
+    before: Classes
+    expected: Classes
+    suffix: bool
+
+
+@lru_cache(maxsize=256)
+def mask_law(units: int, sampling: Sampling, suffix: bool = True) -> MaskLaw:
+    """The law of the masks of a text of `units` units, at least 2.
+
+    "optimal" brings P^D near the Shapley distribution P* (equation 16) and is looked up on disk by n; "shapley" draws
+    masks from P* itself (appendix C), as does "optimal" for texts that are too long for it.
+    """
+    optimal = sampling == "optimal" and units <= LONGEST_OPTIMAL
+    draw = _stored_draw(units, suffix) if optimal else shapley_distribution(units)
+    law = MaskLaw(draw, _before(draw), expected_coalitions(draw, suffix), suffix)
+    for array in (law.draw, law.before, law.expected):
+        array.setflags(write=False)
+    return law
+
+
+def sample_masks(law: MaskLaw, count: int, rng: np.random.Generator) -> Rows:
+    """`count` masks: (i, j) from P', i - 1 of the first j - 1 units, j, and with the suffix all units after j."""
+    units = len(law.draw)
+    classes = rng.choice(units * units, size=count, p=law.draw.ravel())
+    size, last = (classes // units)[:, None], (classes % units)[:, None]
+    place = np.arange(units)
+    # Ranks of random numbers among the units before the last: the smallest are a uniform choice.
+    order = np.where(place < last, rng.random((count, units)), 2.0).argsort(axis=1).argsort(axis=1)
+    early = (order < size) & (place < last)
+    return early | ((place >= last) if law.suffix else (place == last))
+
+
+def beginnings(mask: Bool[np.ndarray, " units"]) -> Rows:
+    """The coalitions that a mask leads to, one after each of its units; the full set is left out."""
+    places = np.flatnonzero(mask)[: len(mask) - 1]
+    return mask & (np.arange(len(mask)) <= places[:, None])
+
+
+def class_weights(rows: Rows, law: MaskLaw) -> Weights:
+    """w = P* / P^D of each coalition's class (section 3.2.3). Rows must be coalitions that the law can lead to.
+
+    Weighted sums over the coalitions of a class get the expectation that they have under P* only if all coalitions of
+    a class are equally likely, which the suffix breaks: after j it adds runs of units. `coalition_weights` are exact.
+    """
+    size, last = _class_of(rows)
+    found = shapley_distribution(len(law.draw))[size - 1, last - 1] / law.expected[size - 1, last - 1]
+    return np.asarray(found * law.expected.sum())
+
+
+def coalition_weights(rows: Rows, law: MaskLaw) -> Weights:
+    """P*(S) / P^D(S) of each coalition S itself; equal to `class_weights` without the suffix.
+
+    A coalition of k units that ends in the t units l - t + 1 to l comes from draws with j > l, alike for its whole
+    class, and from those with i = k - s, j = l - s for s = 0 to t - 1, each of which leads to one of the
+    C(l-s-1, k-s-1) coalitions of its class.
+    """
+    size, last = _class_of(rows)
+    density = law.before[size - 1, last - 1]
+    of_class = _log_binomial(last - 1, size - 1)
+    inside = np.ones(len(rows), dtype=bool)
+    for step in range(int(size.max(initial=0)) if law.suffix else min(len(rows), 1)):
+        inside = inside & (step < size)
+        row = np.flatnonzero(inside)
+        inside[row] = rows[row, last[row] - 1 - step]
+        row = np.flatnonzero(inside)
+        drawn, end = size[row] - step, last[row] - step
+        with np.errstate(divide="ignore"):
+            log = np.log(law.draw[drawn - 1, end - 1]) + of_class[row] - _log_binomial(end - 1, drawn - 1)
+        density[row] += np.exp(log)
+    return np.asarray(shapley_distribution(len(law.draw))[size - 1, last - 1] / density * law.expected.sum())
+
+
+def shapley_distribution(units: int) -> Classes:
+    """P* by classes: P*_i proportional to 1 / (i (n - i)), and within a size every coalition alike (equation 13)."""
+    size, last = np.arange(1, units)[:, None], np.arange(1, units + 1)
+    with np.errstate(invalid="ignore"):
+        share = np.exp(_log_binomial(last - 1, size - 1) - _log_binomial(units, size))
+    of_size = 1.0 / (size * (units - size))
+    inner = np.where(last >= size, share, 0.0) * of_size / of_size.sum()
+    return np.concatenate([inner, np.zeros((1, units))])
+
+
+def expected_coalitions(draw: Classes, suffix: bool = True) -> Classes:
+    """How many coalitions of each class a mask from P' gives on average, for any number of laws at once."""
+    units = draw.shape[-1]
+    found = np.array(draw, dtype=np.float64)
+    if suffix:
+        for last in range(1, units):
+            found[..., 1:, last] += found[..., :-1, last - 1]
+    found[..., -1, :] = 0
+    return found + _before(draw)
+
+
+def optimal_draw(units: int, suffix: bool = True) -> Classes:
+    """The P' >= 0 whose coalitions are nearest to the Shapley distribution, in least squares (equations 15 and 16)."""
+    size, last = np.nonzero(np.tri(units, dtype=bool).T[: units - 1])
+    single = np.zeros((len(size), units, units))
+    single[np.arange(len(size)), size, last] = 1
+    design = expected_coalitions(single, suffix)[:, size, last].T
+    solution, _ = nnls(design, shapley_distribution(units)[size, last])
+    draw = np.zeros((units, units))
+    draw[size, last] = solution / solution.sum()
+    return draw
+
+
+def _before(draw: Classes) -> Classes:
+    """The average number of coalitions of each class among those that end before the drawn j.
+
+    In n^2 steps, going back from the last unit, with r(k, l) the probability that j comes after l and that k of the
+    first l units are in the mask. Given both, each set of k is as likely as another, so that l + 1 being in it, or l,
+    is a matter of counting.
+    """
+    units = draw.shape[-1]
+    size = np.arange(units + 1)
+    found = np.zeros(draw.shape)
+    later = np.zeros((*draw.shape[:-2], units + 1))
+    for last in range(units - 1, 0, -1):
+        # Unit last + 1 is not in the mask, or in it before j, or it is j.
+        now = later * np.maximum(last + 1 - size, 0) / (last + 1)
+        now[..., :-1] += later[..., 1:] * size[1:] / (last + 1) + draw[..., last]
+        later = now
+        found[..., last - 1] = later[..., 1:] * size[1:] / last
+    return found
+
+
+def _class_of(rows: Rows) -> tuple[Int[np.ndarray, " masks"], Int[np.ndarray, " masks"]]:
+    """Size and last unit, counted from 1, of coalitions that are not empty."""
+    return rows.sum(axis=1), rows.shape[1] - rows[:, ::-1].argmax(axis=1)
+
+
+def _stored_draw(units: int, suffix: bool) -> Classes:
+    """`optimal_draw`, from the cache's folder if it is there and whole; otherwise it is written there if it can be."""
+    path = cache_folder() / "progressive" / f"{'suffix' if suffix else 'plain'}-{units}.npy"
+    draw = _read(path, units)
+    if draw is None:
+        draw = optimal_draw(units, suffix)
+        # What cannot be kept is computed again the next time.
+        with contextlib.suppress(OSError):
+            _write(path, draw)
+    return draw
+
+
+def _read(path: Path, units: int) -> Classes | None:
+    try:
+        draw: Classes = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    if draw.shape != (units, units) or draw.dtype != np.float64:
+        return None
+    whole = np.isfinite(draw).all() and (draw >= 0).all() and abs(draw.sum() - 1) < 1e-9
+    return draw if whole else None
+
+
+def _write(path: Path, draw: Classes) -> None:
+    """In one step, so that another process never reads half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, draw)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _log_binomial(n: Counts, k: Counts) -> Float[np.ndarray, "..."]:
+    return np.asarray(gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1))

@@ -1,0 +1,361 @@
+"""Explaining what a language model writes: chats, borders, contrasts, methods, errors, and nothing left changed."""
+
+import copy
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from typer.testing import CliRunner
+
+import raison
+from raison.cli import app
+from raison.core import errors
+from raison.core.generation import GenerationExplanation
+from raison.core.target import Target
+from raison.models import weights
+from raison.models.continuation import ContinuationEncoder, chat_prompt, plain_prompt, spell
+from raison.models.generator import Generator
+from raison.models.nested import NestedReader
+from tests.tiny import TINY, _config, _randomize, _tokenizer
+
+PROMPT, OUTPUT = "the old sailor told", " a modest story"
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] | trim }}</s>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+
+
+def language_model(name="llama"):
+    tokenizer = _tokenizer(name)
+    with torch.random.fork_rng(devices=[]):
+        model = AutoModelForCausalLM.from_config(_config(name, tokenizer))
+    _randomize(model)
+    return model.eval(), tokenizer
+
+
+@pytest.fixture
+def generator():
+    return Generator(*language_model(), "tiny")
+
+
+def chatty(template=TEMPLATE):
+    model, tokenizer = language_model()
+    tokenizer.chat_template = template
+    return Generator(model, tokenizer, "tiny")
+
+
+def test_load_gives_a_generator():
+    model, tokenizer = language_model()
+    loaded = raison.load(model, tokenizer)
+    assert isinstance(loaded, Generator)
+    assert loaded.model is model
+    assert loaded.tokenizer is tokenizer
+    found = raison.explain(loaded, PROMPT, "occlusion", output=OUTPUT)
+    assert found.output == OUTPUT
+    assert found.prompt == PROMPT
+    assert "".join(token.text for token in found.tokens) == OUTPUT
+
+
+METHODS = (
+    "saliency",
+    "input_x_gradient",
+    "integrated_gradients(steps=3, baseline='zero')",
+    "attention_rollout",
+    "occlusion",
+    "lime(samples=20)",
+    "kernel_shap(samples=20)",
+    "sp_pi",
+    "random",
+)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_methods_explain_each_token_as_if_alone(name, method, earlier):
+    """A token's scores in a longer output are those that it has as the last token of a shorter one."""
+    generator = Generator(*language_model(name), name)
+    longer = raison.explain(generator, PROMPT, method, output=OUTPUT, earlier=earlier)
+    ids = [token.id for token in longer.tokens]
+    prompt = generator.prompt(PROMPT)
+    shorter = spell(generator.tokenizer, prompt, ids[:2]).text
+    again = raison.explain(generator, PROMPT, method, output=shorter, earlier=earlier)
+    assert [token.id for token in again.tokens] == ids[:2]
+    for number in range(2):
+        assert longer.scores[number] == pytest.approx(again.scores[number], abs=1e-5, rel=1e-3)
+        assert len(longer.scores[number]) == len(longer.scores[0]) + number * earlier
+    assert GenerationExplanation.from_json(longer.to_json()) == longer
+
+
+def test_a_list_of_prompts(generator):
+    found = raison.explain(generator, [PROMPT, "a boring"], "occlusion", max_new_tokens=2, progress=False)
+    single = raison.explain(generator, "a boring", "occlusion", max_new_tokens=2)
+    assert found[1].scores == single.scores
+    assert len(found) == 2
+
+
+def test_gradients_that_do_not_agree_are_not_shared(generator):
+    """A path on which the rows' beginnings differ is run row by row, and gives each row's own gradients."""
+    prompt = generator.prompt(PROMPT)
+    output, _ = generator.output(prompt, OUTPUT)
+    rows = ContinuationEncoder(prompt, output)
+    reader = generator.reader(rows, tuple(dict.fromkeys(output.ids)))
+    assert isinstance(reader, NestedReader)
+    encoding = reader.encode(rows.texts, "word", False)
+    embeds = reader.embed(encoding)
+    target = Target(torch.zeros(len(encoding), dtype=torch.long), None, "logit")
+    point = torch.ones(1, dtype=torch.float64)
+
+    def path(text, points):
+        moved = embeds[text] * (1 + text)
+        moved[: prompt.added] = embeds[text, : prompt.added]
+        return moved.expand(len(points), -1, -1)
+
+    gradients, values = reader.path_gradients(encoding, path, point, point, target)
+    for text, length in enumerate(encoding.lengths):
+        own = path(text, point)[:, :length].clone().requires_grad_()
+        logits = generator.model(inputs_embeds=own).logits[0, -1]
+        (expected,) = torch.autograd.grad(logits[output.ids[0]], own)
+        torch.testing.assert_close(gradients[text][prompt.added :], expected[0, prompt.added :], rtol=1e-3, atol=1e-5)
+        assert float(values[text, 0]) == pytest.approx(float(logits[output.ids[0]].detach()), rel=1e-4)
+
+
+def test_nothing_is_left_changed():
+    model, tokenizer = language_model()
+    model.train()
+    model.generation_config.do_sample = True
+    model.generation_config.temperature = 0.3
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.padding_side = "left"
+    weights_before = copy.deepcopy(model.state_dict())
+    before = (model.generation_config.to_dict(), model.config.to_dict(), tokenizer.backend_tokenizer.to_str())
+    state = torch.get_rng_state()
+    generator = raison.load(model, tokenizer)
+    for method in ("occlusion", "integrated_gradients(steps=2, baseline='zero')"):
+        raison.explain(generator, [{"role": "user", "content": PROMPT}], method, max_new_tokens=3, contrast=5)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (model.generation_config.to_dict(), model.config.to_dict(), tokenizer.backend_tokenizer.to_str()) == before
+    assert all(module.training for module in model.modules())
+    assert all(torch.equal(value, weights_before[name]) for name, value in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_chat_scores_only_what_the_messages_say():
+    generator = chatty()
+    messages = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": " the sea? "},
+        {"role": "assistant", "content": "the sea."},
+        {"role": "user", "content": "user"},
+    ]
+    found = raison.explain(generator, messages, "occlusion", output="calm")
+    rendered = generator.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert found.prompt == rendered
+    assert [unit.text for unit in found.units] == ["be", "brief", "the", "sea", "?", "the", "sea", ".", "user"]
+    assert all(rendered[unit.start : unit.end] == unit.text for unit in found.units)
+    assert found.units[-1].start == rendered.rindex("user"), "the word, not the name of the role"
+    ids = generator.tokenizer(rendered + "calm", add_special_tokens=False)["input_ids"]
+    prompt = generator.tokenizer(rendered, add_special_tokens=False)["input_ids"]
+    assert [token.id for token in found.tokens] == ids[len(prompt) :]
+    with torch.no_grad():
+        logits = generator.model(torch.tensor([ids])).logits[0].log_softmax(-1)
+    expected = sum(float(logits[len(prompt) - 1 + n, token]) for n, token in enumerate(ids[len(prompt) :]))
+    assert found.log_probability == pytest.approx(expected, abs=1e-3)
+
+
+def test_sentences_of_a_chat_hold_no_markers():
+    found = raison.explain(
+        chatty(), [{"role": "user", "content": "It was slow. Was it?"}], "occlusion", output="no", unit="sentence"
+    )
+    assert [unit.text for unit in found.units] == ["It was slow.", "Was it?"]
+
+
+def test_templates_that_rewrite_messages_are_refused():
+    for template in (
+        "{% for m in messages %}<{{ m['content'] | upper }}>{% endfor %}",
+        "{% for m in messages %}<{{ m['content'] }}{{ m['content'] }}>{% endfor %}",
+        "<nothing>",
+    ):
+        with pytest.raises(errors.InputError, match="chat template changes the messages"):
+            raison.explain(chatty(template), [{"role": "user", "content": "slow"}], "occlusion", output="no")
+
+
+def test_spans_of_bytes_and_spaces():
+    tokenizer = _tokenizer("gpt2")
+    prompt = plain_prompt(tokenizer, "the sea")
+    for text in (" 海 is", " naß", "\n\n ok", " 👍🏽!"):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        output = spell(tokenizer, prompt, ids)
+        assert output.text == text
+        joined = prompt.text + output.text
+        spelled = [output.token_text(number, joined) for number in range(len(ids))]
+        assert all(spelled)
+        assert output.spans[0][0] == len(prompt.text)
+        assert output.spans[-1][1] == len(joined)
+        starts = [start for start, _ in output.spans]
+        assert starts == sorted(starts)
+        covered = {place for start, end in output.spans for place in range(start, end)}
+        assert covered == set(range(len(prompt.text), len(joined)))
+
+
+def test_a_border_inside_a_token_or_a_word_is_noted(generator):
+    together = raison.explain(generator, "the sea", "occlusion", output="shore")
+    assert "begin it with a space" in together.notes["border"]
+    whole = generator.tokenizer("the story", add_special_tokens=False)["input_ids"]
+    cut = next(
+        place
+        for place in range(5, 9)
+        if whole[: len(generator.tokenizer("the story"[:place], add_special_tokens=False)["input_ids"])]
+        != generator.tokenizer("the story"[:place], add_special_tokens=False)["input_ids"]
+    )
+    apart = raison.explain(generator, "the story"[:cut], "occlusion", output="the story"[cut:])
+    assert "kept apart" in apart.notes["border"]
+    assert raison.explain(generator, PROMPT, "occlusion", output=OUTPUT).notes == {}
+
+
+def test_contrasts(generator):
+    prompt = generator.prompt(PROMPT)
+    output, _ = generator.output(prompt, OUTPUT)
+    word = raison.explain(generator, PROMPT, "occlusion", output=OUTPUT, contrast="sea")
+    first = generator.tokenizer(PROMPT + " sea")["input_ids"][len(prompt.ids)]
+    assert generator.token_after(prompt, output, 0, "sea") == first, "the word takes over the output token's space"
+    ids = [generator.token_after(prompt, output, number, "sea") for number in range(len(output.ids))]
+    assert raison.explain(generator, PROMPT, "occlusion", output=OUTPUT, contrast=ids).scores == word.scores
+    plain = raison.explain(generator, PROMPT, "occlusion", output=OUTPUT)
+    swapped = raison.explain(generator, PROMPT, "occlusion", output=" sea", of="logit", contrast=output.ids[0])
+    assert plain.contrast is None
+    assert len(word.contrast) == len(output.ids)
+    assert swapped.token(0).against is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"output": ""}, "output is empty"),
+        ({"output": OUTPUT, "max_new_tokens": 3}, "max_new_tokens is for the model's own output"),
+        ({"max_new_tokens": 0}, "from 1 on"),
+        ({"output": OUTPUT, "target": "positive"}, "contrast="),
+        ({"output": OUTPUT, "truncate": True}, "shorten the prompt"),
+        ({"output": OUTPUT, "contrast": [3, 4]}, "2 contrasts for"),
+        ({"output": OUTPUT, "contrast": 10**6}, "does not exist: the vocabulary has"),
+        ({"output": OUTPUT, "contrast": " "}, "a word or a token id"),
+        ({"output": OUTPUT, "contrast": " a"}, "begins with the output token 0 itself"),
+        ({"output": OUTPUT, "of": "probabilty"}, "Did you mean 'probability'"),
+        ({"output": OUTPUT, "removal": "msk"}, "unknown removal"),
+        ({"output": "story " * 200}, "shorten one of them"),
+        ({"max_new_tokens": 200}, "shorten one of them"),
+    ],
+)
+def test_bad_settings(generator, settings, said):
+    with pytest.raises(errors.InputError, match=said):
+        raison.explain(generator, PROMPT, "occlusion", **settings)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("", "empty or blank"),
+        ("  \n", "empty or blank"),
+        ([{"role": "user", "content": "slow"}], "no chat template"),
+        ([], "at least one prompt"),
+    ],
+)
+def test_bad_prompts(generator, prompt, said):
+    with pytest.raises(errors.InputError, match=said):
+        raison.explain(generator, prompt, "occlusion", output=OUTPUT)
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([{"role": "user"}], "'role' and 'content'"),
+        ([{"role": "user", "content": " "}], "empty or blank"),
+    ],
+)
+def test_bad_chats(messages, said):
+    with pytest.raises(errors.InputError, match=said):
+        chat_prompt(chatty().tokenizer, messages)
+
+
+def test_a_model_that_ends_at_once():
+    model, tokenizer = language_model("gpt2")
+    first = int(model(torch.tensor([tokenizer(PROMPT)["input_ids"]])).logits[0, -1].argmax())
+    model.generation_config.eos_token_id = [first, 1]
+    with pytest.raises(errors.InputError, match="ends the text right after the prompt"):
+        raison.explain(raison.load(model, tokenizer), PROMPT, "occlusion")
+
+
+def test_settings_of_writing_do_not_fit_a_classifier():
+    classifier = raison.load(*TINY["bert"]())
+    for settings in ({"output": "x"}, {"contrast": "x"}, {"earlier": True}, {"max_new_tokens": 3}):
+        with pytest.raises(errors.InputError, match="predicts classes"):
+            raison.explain(classifier, PROMPT, "occlusion", **settings)
+
+
+def test_a_model_with_more_than_an_output_matrix_is_refused():
+    model, tokenizer = language_model()
+    model.lm_head.register_forward_hook(lambda _module, _args, out: out)
+    forward = model.forward
+
+    def capped(*args, **settings):
+        found = forward(*args, **settings)
+        found.logits = 3 * torch.tanh(found.logits / 3)
+        return found
+
+    model.forward = capped
+    with pytest.raises(errors.UnsupportedError, match="changes the logits after its output matrix"):
+        raison.explain(raison.load(model, tokenizer), PROMPT, "occlusion", output=OUTPUT)
+
+
+def test_a_slow_tokenizer_is_refused():
+    model, tokenizer = language_model()
+
+    class Slow(PreTrainedTokenizerFast):
+        is_fast = False
+
+    slow = Slow(tokenizer_object=tokenizer.backend_tokenizer)
+    with pytest.raises(errors.LoadError, match="use_fast=True"):
+        Generator(model, slow, "tiny")
+
+
+def test_command_line(tmp_path):
+    model, tokenizer = language_model()
+    tokenizer.chat_template = TEMPLATE
+    folder, html = tmp_path / "model", tmp_path / "page.html"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    common = ["explain", "the sea", "--model", str(folder), "-M", "occlusion", "--output", " a plot"]
+    shown = CliRunner().invoke(app, [*common, "--html", str(html), "--contrast", "sea"])
+    assert shown.exit_code == 0, shown.output
+    assert "Written" in shown.output
+    assert "and not" in shown.output
+    assert "<table" in html.read_text()
+    plain = CliRunner().invoke(app, [*common, "--json", "--chat", "--earlier"])
+    assert plain.exit_code == 0, plain.output
+    data = json.loads(plain.stdout)
+    assert data["earlier"] is True
+    assert data["prompt"].startswith("<|user|>")
+
+
+@pytest.mark.demo
+def test_real_model_gives_the_scores_of_plain_calls():
+    generator = raison.load(weights.fetch("smollm2"), dtype="float32")
+    model, tokenizer = generator.model, generator.tokenizer
+    prompt, output = "Anna lives in Paris. Anna's city is", " the capital"
+    ids = tokenizer(prompt + output)["input_ids"]
+    first = len(tokenizer(prompt)["input_ids"])
+    settings = {"output": output, "of": "log_probability", "unit": "token"}
+    slopes = raison.explain(generator, prompt, "input_x_gradient", **settings)
+    erased = raison.explain(generator, prompt, "occlusion", removal="delete", **settings)
+    embeds = model.get_input_embeddings()(torch.tensor([ids])).detach().requires_grad_()
+    logs = model(inputs_embeds=embeds).logits[0].log_softmax(-1)
+    for number, token in enumerate(ids[first:]):
+        value = logs[first - 1 + number, token]
+        (gradient,) = torch.autograd.grad(value, embeds, retain_graph=True)
+        expected = (gradient * embeds.detach()).sum(-1)[0, :first].tolist()
+        assert slopes.scores[number] == pytest.approx(expected, rel=1e-2, abs=2e-3)
+        with torch.no_grad():
+            without = model(torch.tensor([ids[1 : first + number]])).logits[0, -1].log_softmax(-1)[token]
+        assert erased.scores[number][0] == pytest.approx(float(value.detach() - without), abs=1e-3)

@@ -1,0 +1,72 @@
+import pytest
+import torch
+
+from raison.core.errors import UnknownNameError
+from raison.methods.attention_average import AttentionAverage
+from tests.toys import TEXTS, Linear, generators, make_problem
+
+
+class MeanPooled(Linear):
+    """Predicts from the mean of all tokens."""
+
+    def prediction_rows(self, encoding):
+        mask = encoding.attention_mask.double()
+        return mask / mask.sum(1, keepdim=True)
+
+
+class BrokenPadding(Linear):
+    """Attention of padding is not a number, as where a window holds nothing but padding."""
+
+    def logits(self, encoding, embeds=None):
+        found = super().logits(encoding, embeds)
+        for tap in self._taps:
+            for attention in tap.probabilities.values():
+                attention.transpose(1, 2)[~encoding.attention_mask] = torch.nan
+        return found
+
+
+def by_loops(model, encoding, queries):
+    """The thesis's sum over layers, heads and rows, one text without padding."""
+    with model.tap() as tap:
+        model.logits(encoding)
+    tokens = encoding.lengths[0]
+    share = model.prediction_rows(encoding)[0].tolist() if queries == "prediction" else [1 / tokens] * tokens
+    scores = [0.0] * tokens
+    for layer in tap.probabilities:
+        heads = tap.probabilities[layer][0].tolist()
+        for head in heads:
+            for query in range(tokens):
+                for key in range(tokens):
+                    scores[key] += share[query] * head[query][key] / len(heads) / len(tap.probabilities)
+    return scores
+
+
+@pytest.mark.parametrize("model", [Linear(), MeanPooled(), BrokenPadding()])
+@pytest.mark.parametrize("queries", ["all", "prediction"])
+def test_equals_loops_and_padding_does_not_leak(model, queries):
+    problem = make_problem(model, TEXTS)
+    scores = AttentionAverage(queries=queries).attribute(problem, generators(len(TEXTS)))
+    for text, length in enumerate(problem.encoding.lengths):
+        expected = by_loops(model, problem.encoding.select([text]), queries)
+        assert scores[text, :length].tolist() == pytest.approx(expected, abs=1e-12)
+        assert float(scores[text].sum()) == pytest.approx(1)
+        assert torch.all(scores[text, length:] == 0)
+    assert problem.ledger.evaluations == [1] * len(TEXTS)
+    assert AttentionAverage().cost(9).forwards == 1
+
+
+def test_default_rows():
+    default, named, other = (
+        method.attribute(make_problem(Linear(), TEXTS), generators(len(TEXTS)))
+        for method in (AttentionAverage(), AttentionAverage(queries="all"), AttentionAverage(queries="prediction"))
+    )
+    assert torch.equal(default, named)
+    assert not torch.allclose(default, other)
+
+
+def test_refuses_unknown_rows():
+    # The constructor's types are checked in the tests, not for users: the file's own check is called here.
+    method = AttentionAverage()
+    object.__setattr__(method, "queries", "predictions")
+    with pytest.raises(UnknownNameError, match="Did you mean 'prediction'"):
+        method.__post_init__()
