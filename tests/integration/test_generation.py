@@ -121,6 +121,41 @@ def test_gradients_that_do_not_agree_are_not_shared(generator):
         assert float(values[text, 0]) == pytest.approx(float(logits[output.ids[0]].detach()), rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mistral", "qwen3"])
+def test_backward_passes_together_and_one_by_one_agree(name, monkeypatch):
+    generator = Generator(*language_model(name), name)
+    prompt = generator.prompt(PROMPT)
+    output, _ = generator.output(prompt, OUTPUT)
+    rows = ContinuationEncoder(prompt, output)
+    tokens = tuple(dict.fromkeys(output.ids))
+    index = torch.tensor([tokens.index(token) for token in output.ids])
+    target = Target(index, None, "log_probability")
+    points, weights = torch.tensor([0.2, 0.7, 1.0]), torch.tensor([0.5, 0.25, 1.0])
+    plain, modes = torch.autograd.grad, []
+
+    def gradient(*args, **settings):
+        modes.append(settings.get("is_grads_batched", False))
+        return plain(*args, **settings)
+
+    monkeypatch.setattr(torch.autograd, "grad", gradient)
+    found = []
+    for budget in (10**6, 30):
+        reader = generator.reader(rows, tokens)
+        reader._inner.budget.tokens = budget
+        encoding = reader.encode(rows.texts, "word", False)
+        embeds = reader.embed(encoding)
+
+        def path(text, share, embeds=embeds):
+            return share[:, None, None] * embeds[text]
+
+        found.append(reader.path_gradients(encoding, path, points, weights, target))
+        assert any(modes) == (budget > 30)
+        modes.clear()
+    torch.testing.assert_close(found[0][1], found[1][1])
+    for together, apart in zip(found[0][0], found[1][0], strict=True):
+        torch.testing.assert_close(together, apart, rtol=1e-4, atol=1e-6)
+
+
 def test_nothing_is_left_changed():
     model, tokenizer = language_model()
     model.train()

@@ -40,13 +40,9 @@ def compare(
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
-    chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
-    judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)
     # Everything that can be wrong with the request is said before the model is loaded.
-    for spec in chosen:
-        METHODS.create(spec)
-    for spec in (*judges, *options.split_calls(select)):
-        METRICS.create(spec)
+    chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
+    options.named_in(select, METRICS)
     seeds = options.seeds_of(seed)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))

@@ -41,8 +41,7 @@ def estimate(
 
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
-    chosen = list(METHODS.names) if methods == "all" else options.split_calls(methods)
-    judges = list(METRICS.names) if metrics == "all" else options.split_calls(metrics)
+    chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
     found = run(loaded, source.texts, chosen, judges, Settings(unit=unit, truncate=truncate))  # type: ignore[arg-type]
     if json:
         typer.echo(json_module.dumps(asdict(found), indent=1))

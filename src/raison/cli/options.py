@@ -1,6 +1,6 @@
 """Options that several commands share, so that they read the same everywhere."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -8,6 +8,7 @@ from raison.core.errors import InputError
 
 if TYPE_CHECKING:
     from raison.core.model import LanguageModel
+    from raison.core.registry import Catalogue
     from raison.core.target import TargetSpec
 
 Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model.")]
@@ -80,6 +81,14 @@ def seeds_of(option: str) -> list[int]:
         return [int(part) for part in option.split(",")]
     except ValueError:
         raise InputError(f"--seed takes whole numbers with commas between, such as 0,1,2; got '{option}'.") from None
+
+
+def named_in(option: str, catalogue: "Catalogue[Any]") -> list[str]:
+    """Names or calls with commas between, or all. Raises InputError for one that cannot be made."""
+    specs = list(catalogue.names) if option == "all" else split_calls(option)
+    for spec in specs:
+        catalogue.create(spec)
+    return specs
 
 
 def split_calls(option: str) -> list[str]:

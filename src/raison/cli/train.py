@@ -40,12 +40,8 @@ def classifier(
     limit: Annotated[int | None, typer.Option(min=1, help="Train on so many rows, drawn at random.")] = None,
     test_limit: Annotated[int | None, typer.Option(min=1, help="Test on so many rows, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the new weights, the rows and their order.")] = 0,
-    keep_best: Annotated[
-        bool, typer.Option("--keep-best", help="End with the epoch that is best on the development data.")
-    ] = False,
-    half: Annotated[
-        bool, typer.Option("--half", help="Train in bfloat16: faster where the processor knows it.")
-    ] = False,
+    keep_best: Annotated[bool, typer.Option("--keep-best", help="End with the best epoch by the dev data.")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Train in bfloat16: faster where supported.")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
     known_features: Annotated[
         str, typer.Option(help="Draw labels at random and append the word that tells them: negative,positive.")
@@ -58,15 +54,12 @@ def classifier(
     # Only now: the help page must not wait for torch.
     from raison.training.classifier import ClassifierSettings, Splits, train_classifier
 
-    first, _, second = (pair or "").partition(",")
-    wanted = Wanted(text, (first, second) if pair else None, label)
-    words = [word.strip() for word in known_features.split(",") if word.strip()]
-    sources = (train, test, *([dev] if dev else []))
-    splits = [_read(source, wanted, skip_bad) for source in sources]
-    if words:
+    wanted = Wanted(text, _columns(pair), label)
+    splits = [_read(source, wanted, skip_bad) for source in (train, test, dev) if source]
+    if words := _names(known_features):
         splits = [add_known_features(split, words, correlation=known_correlation) for split in splits]
     settings = ClassifierSettings(
-        labels=tuple(name.strip() for name in labels.split(",") if name.strip()),
+        labels=_names(labels),
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=lr,
@@ -83,6 +76,15 @@ def classifier(
     card = train_classifier(base, Splits(*splits), out, settings, _command_line(context))
     scores = ", ".join(f"{name} accuracy {value:.4f}" for name, value in card["accuracy"].items())
     typer.echo(f"{out}: {scores}")
+
+
+def _names(option: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in option.split(",") if name.strip())
+
+
+def _columns(pair: str | None) -> tuple[str, str] | None:
+    first, _, second = (pair or "").partition(",")
+    return (first, second) if pair else None
 
 
 def _read(source: str, wanted: Wanted, skip_bad: bool) -> Dataset:

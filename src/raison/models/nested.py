@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.dims import Embeddings, Logits, Points
@@ -37,6 +37,7 @@ class NestedReader(LanguageModel):
         self.capabilities = classifier.capabilities
         self.removals = classifier.removals
         self.max_tokens = classifier.max_tokens
+        self._batches = True
 
     def path_gradients(
         self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target
@@ -52,19 +53,20 @@ class NestedReader(LanguageModel):
         positions, weights = points
         lengths = encoding.lengths
         longest = max(range(len(lengths)), key=lengths.__getitem__)
+        ends = torch.as_tensor(lengths) - 1
         values = torch.zeros(len(encoding), len(positions), dtype=torch.float64)
         sums: list[Tensor | None] = [None] * len(encoding)
 
         def run(some: list[int]) -> list[Tensor]:
             embeds = path(longest, positions[some])[:, : lengths[longest]].detach().requires_grad_()
             with torch.enable_grad():
-                scalars = self._scalars(encoding.select([longest]), embeds, lengths, target)
-                weighted = weights[some].to(scalars) @ scalars
-                gradients = [
-                    torch.autograd.grad(scalar, embeds, retain_graph=row + 1 < len(weighted))[0]
-                    for row, scalar in enumerate(weighted)
-                ]
+                hidden = self._hidden(encoding.select([longest]), embeds)
+                states = hidden[:, ends.to(hidden.device)].detach().requires_grad_()
+                scalars = self._scalars(states, target)
+                # A prediction depends on its own state alone: one backward pass of the head serves all of them.
+                (slopes,) = torch.autograd.grad((weights[some].to(scalars) @ scalars).sum(), states)
             values[:, some] = scalars.detach().T.cpu().double()
+            gradients = self._backwards(hidden, embeds, slopes, ends)
             own = zip(gradients, lengths, strict=True)
             return [
                 part.sum(0)[:length].to(torch.promote_types(part.dtype, torch.float32)).cpu() for part, length in own
@@ -81,18 +83,48 @@ class NestedReader(LanguageModel):
         for start in range(0, points, size):
             yield list(range(start, min(start + size, points)))
 
-    def _scalars(
-        self, row: Encoding, embeds: Embeddings, lengths: Sequence[int], target: Target
-    ) -> Float[Tensor, "points reads"]:
-        """The target's value at the end of each beginning, at each point."""
+    def _hidden(self, row: Encoding, embeds: Embeddings) -> Float[Tensor, "points tokens hidden"]:
+        """Last hidden states of one text at each point."""
         inner, count = self._inner, len(embeds)
         ids = row.input_ids.expand(count, -1).to(inner.device)
         with inner.quiet(), causal_embeddings(inner.embedding_table, embeds, torch.full((count,), ids.shape[1])):
-            hidden = inner.core.base_model(input_ids=ids, use_cache=False)[0]
-        states = hidden[:, torch.as_tensor(lengths, device=hidden.device) - 1]
+            hidden: Tensor = inner.core.base_model(input_ids=ids, use_cache=False)[0]
+        return hidden
+
+    def _scalars(self, states: Float[Tensor, "points reads hidden"], target: Target) -> Float[Tensor, "points reads"]:
+        """The target's value at the end of each beginning, at each point."""
+        points, reads = states.shape[:2]
         logits = self._readout.logits([states.flatten(0, 1)[:, None]])
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        return target.rows(torch.arange(len(lengths)).repeat(count)).scalar(logits).reshape(count, len(lengths))
+        return target.rows(torch.arange(reads).repeat(points)).scalar(logits).reshape(points, reads)
+
+    def _backwards(
+        self, hidden: Tensor, embeds: Tensor, slopes: Float[Tensor, "points reads hidden"], ends: Int[Tensor, " reads"]
+    ) -> list[Float[Tensor, "points tokens hidden"]]:
+        """From the slope at each end back to the embeddings: together where that is small, one by one elsewhere.
+
+        A small pass waits for the weights, so that several at once cost little more than one.
+        """
+
+        def starts(reads: Sequence[int]) -> Tensor:
+            table = hidden.new_zeros(len(reads), *hidden.shape)
+            table[range(len(reads)), :, ends[list(reads)].to(hidden.device)] = slopes[:, list(reads)].transpose(0, 1)
+            return table
+
+        every = range(len(ends))
+        if self._batches and len(ends) * hidden.shape[0] * hidden.shape[1] <= self._inner.budget.tokens:
+            try:
+                return list(
+                    torch.autograd.grad(hidden, embeds, starts(every), retain_graph=True, is_grads_batched=True)[0]
+                )
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                # Some operations of adapters and quantised weights know no batches of gradients.
+                self._batches = False
+        return [
+            torch.autograd.grad(hidden, embeds, starts([read])[0], retain_graph=read < every[-1])[0] for read in every
+        ]
 
     def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
         return self._inner.encode(texts, unit, truncate)
