@@ -8,8 +8,8 @@ saliency              equal: L2 norms of the gradient
 integrated_gradients  equal: the same Gauss-Legendre nodes, and the embedding of the unknown token as the baseline
 occlusion             equal up to sign: inseq keeps absolute values; absent tokens become the unknown token
 
-The quantity is the output token's logit. "prompt only" is what inseq does not offer: earlier output tokens are not
-scored, so that all output tokens share their masked prompts.
+The quantity is the output token's logit. Where earlier outputs are not scored (raison's default, which inseq does not
+offer), a masked prompt is run once with the whole output after it; here each output token has masks of its own.
 """
 
 import sys
@@ -27,7 +27,7 @@ from raison.models.generator import Generator
 
 PROMPT = "Anna lives in Paris and Tom lives in London. Anna's city is"
 OUTPUT = " the capital of France, and it is a beautiful city"
-STEPS = 10
+STEPS, ROUNDS = 10, 2
 METHODS = {
     "input_x_gradient": "input_x_gradient",
     "saliency": "saliency",
@@ -36,9 +36,9 @@ METHODS = {
 }
 
 
-def ours(generator: Generator, method: str, earlier: bool) -> GenerationExplanation:
+def ours(generator: Generator, method: str) -> GenerationExplanation:
     """raison's scores of tokens, absent ones replaced by the unknown token."""
-    settings = {"output": OUTPUT, "unit": "token", "of": "logit", "removal": "unk", "earlier": earlier}
+    settings = {"output": OUTPUT, "unit": "token", "of": "logit", "removal": "unk", "earlier": True}
     return raison.explain(generator, PROMPT, METHODS[method], **settings)
 
 
@@ -71,7 +71,7 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     generator = raison.load(model, tokenizer)
-    ours(generator, "input_x_gradient", False)  # nothing is timed cold
+    ours(generator, "input_x_gradient")  # nothing is timed cold
     rows = []
     for method in METHODS:
         wrapped = inseq.load_model(model, method, tokenizer=tokenizer)
@@ -82,11 +82,10 @@ def main() -> None:
 
         times = alternately(
             {
-                "raison": keep("raison", lambda method=method: ours(generator, method, True)),
-                "prompt only": keep("prompt only", lambda method=method: ours(generator, method, False)),
+                "raison": keep("raison", lambda method=method: ours(generator, method)),
                 "inseq": keep("inseq", lambda method=method, wrapped=wrapped: theirs(wrapped, method)),
             },
-            1,
+            1 if method == "occlusion" else ROUNDS,
         )
         wrapped.attribution_method.unhook()
         rows.append(
@@ -94,10 +93,8 @@ def main() -> None:
                 "method": method,
                 "output tokens": len(found["raison"].tokens),
                 "raison s": times["raison"],
-                "prompt only s": times["prompt only"],
                 "inseq s": times["inseq"],
                 "inseq / raison": times["inseq"] / times["raison"],
-                "inseq / prompt only": times["inseq"] / times["prompt only"],
                 "largest difference": largest_difference(found["raison"], found["inseq"], method),
             }
         )

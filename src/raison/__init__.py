@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from raison.evaluate import evaluate
     from raison.explain import explain
     from raison.models.load import load
+    from raison.text.prompts import Prompt
 
 __all__ = [
     "Comparison",
     "Explanation",
     "GenerationExplanation",
+    "Prompt",
     "RaisonError",
     "Scores",
     "Unit",
@@ -52,6 +54,7 @@ _FUNCTIONS = {
     "explain": "raison.explain",
     "evaluate": "raison.evaluate",
     "compare": "raison.compare",
+    "Prompt": "raison.text.prompts",
 }
 _PACKAGES = ("methods", "metrics", "data")
 

@@ -173,6 +173,19 @@ def test_gradients_through_the_cached_prompt_equal_whole_ones(tiny: Classifier) 
         torch.testing.assert_close(found[start:], gradient[text, start:end], atol=1e-4, rtol=1e-3)
 
 
+def test_the_tap_sees_the_text_and_its_prompt(tiny: Classifier) -> None:
+    encoding = tiny.encode(TEXTS, "word")
+    with torch.no_grad(), tiny.tap() as tap:
+        tiny.logits(encoding)
+    width = encoding.input_ids.shape[1]
+    assert all(layer.shape[-2:] == (width, width) for layer in tap.probabilities.values())
+    for text, length in enumerate(encoding.lengths):
+        with torch.no_grad(), tiny.tap() as alone:
+            tiny.model(input_ids=encoding.input_ids[text : text + 1, :length])
+        for layer, found in alone.probabilities.items():
+            torch.testing.assert_close(tap.probabilities[layer][text, :, :length, :length], found[0], **CLOSE)
+
+
 def test_selfcheck_confirms_the_capabilities(tiny: Classifier) -> None:
     findings = selfcheck(tiny, TEXTS[0])
     assert all(finding.passed for finding in findings), findings

@@ -50,8 +50,12 @@ class WordReadout(Readout):
 
     @classmethod
     def of(cls, head: nn.Module, label_ids: tuple[tuple[int, ...], ...]) -> "WordReadout":
-        """Labels that share all tokens but the last share a branch."""
-        return cls(tuple(dict.fromkeys(ids[:-1] for ids in label_ids)), head, label_ids)
+        """Labels that share all tokens but the last share a branch.
+
+        The text itself comes last, whether a label needs it or not: what is recorded of the last pass is then of it.
+        """
+        longer = dict.fromkeys(ids[:-1] for ids in label_ids if len(ids) > 1)
+        return cls((*longer, ()), head, label_ids)
 
     def calibrated(self, prior: Float[Tensor, " classes"]) -> "WordReadout":
         """The same labels with a prior to subtract."""
@@ -59,7 +63,7 @@ class WordReadout(Readout):
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
         if all(len(ids) == 1 for ids in self.label_ids):
-            found = self._rows(states[0][:, -1], [ids[0] for ids in self.label_ids])
+            found = self._rows(states[-1][:, -1], [ids[0] for ids in self.label_ids])
         else:
             whole = [self.head(read).float().log_softmax(-1) for read in states]
             found = torch.stack([self._score(whole, ids) for ids in self.label_ids], -1)
