@@ -22,7 +22,7 @@ Calibrate = Annotated[
     bool, typer.Option("--calibrate", help="Divide by the label words' probabilities on inputs without content.")
 ]
 Unit = Annotated[str, typer.Option("--unit", "-u", help="What receives a score: token, word or sentence.")]
-Of = Annotated[str, typer.Option(help="What is explained: probability, logit, log_odds or margin.")]
+Of = Annotated[str, typer.Option(help="What is explained: probability, logit, log_odds, margin, log_probability.")]
 TargetOption = Annotated[
     str | None, typer.Option("--target", help="Label to explain; two with a comma: this,not that. Default: predicted.")
 ]

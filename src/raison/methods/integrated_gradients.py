@@ -14,7 +14,7 @@ from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.numerics.quadrature import gauss_legendre
 
-InPlace = Literal["mask", "unk", "pad"]
+InPlace = Literal["mask", "ellipsis", "unk", "pad"]
 Baseline = Literal["removal", "zero"] | InPlace
 
 
@@ -28,8 +28,8 @@ class IntegratedGradients(Method):
     keep their embedding on the whole path, so that they score zero.
 
     `baseline`: "removal" replaces every unit as the problem's removal does (deletion has no embedding: the model's
-    first removal in place stands in), "mask", "unk" and "pad" name a token, "zero" is a vector of zeros. The note
-    `baseline` says which it was.
+    first removal in place stands in), "mask", "ellipsis", "unk" and "pad" name a token, "zero" is a vector of zeros.
+    The note `baseline` says which it was.
 
     steps + 2 forward and steps backward passes, the two for the ends of the path shared with other methods
     (baseline="zero": one backward pass more). The note `completeness_gap` is the sum of the scores minus

@@ -29,6 +29,7 @@ from raison.models.hidden import Layers, hidden_states
 from raison.models.limits import max_tokens
 from raison.models.packing import PackedReader
 from raison.models.pooling import find_pooling, prediction_rows
+from raison.models.quiet import evaluating
 from raison.models.readout import HeadReadout, Readout
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
 from raison.models.shift import shifted_tables
@@ -221,17 +222,9 @@ class Classifier(LanguageModel):
         with stored, shifted_tables(tables, shift, self.tokenizer.all_special_ids):
             yield
 
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
+    def quiet(self) -> AbstractContextManager[None]:
         """Evaluation mode for the duration; modules that were training train again afterwards."""
-        training = [module for module in self.model.modules() if module.training]
-        for module in training:
-            module.training = False
-        try:
-            yield
-        finally:
-            for module in training:
-                module.training = True
+        return evaluating(self.model)
 
     def _run(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Tensor:
         if self.readout is not None:

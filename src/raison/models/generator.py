@@ -1,9 +1,7 @@
 """A causal language model whose own text is explained."""
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -15,23 +13,9 @@ from raison.core.generation import OTHER
 from raison.models.classifier import Classifier, Completion, inner_model
 from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt, chat_prompt, plain_prompt, spell
 from raison.models.limits import max_tokens
-from raison.models.nested import READS, NestedReader
-from raison.models.quiet import quiet
-from raison.models.readout import Readout, States, TokenReadout
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PortionedReadout(Readout):
-    """Another readout, a few rows at a time: logits over a vocabulary are wide, what is kept of them is not."""
-
-    inner: Readout
-
-    def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
-        parts = [
-            self.inner.logits([read[start : start + READS] for read in states])
-            for start in range(0, len(states[0]), READS)
-        ]
-        return torch.cat(parts)
+from raison.models.nested import NestedReader
+from raison.models.quiet import evaluating, quiet
+from raison.models.readout import TokenReadout
 
 
 class Generator:
@@ -72,7 +56,7 @@ class Generator:
         settings = self.core.generation_config
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
-        with torch.no_grad(), _evaluating(self.model), quiet():
+        with torch.no_grad(), evaluating(self.model), quiet():
             written = self.core.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
@@ -139,7 +123,7 @@ class Generator:
 
         Raises UnsupportedError where the model's output layer is more than a matrix.
         """
-        readout = PortionedReadout(((),), TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens)))
+        readout = TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
         inner = Classifier(self.model, self.tokenizer, self.name, Completion(classes, rows, readout))
         self._check_output(rows.prompt)
@@ -168,7 +152,7 @@ class Generator:
 
     def _logits(self, ids: Sequence[int], first: int) -> Float[Tensor, "reads vocabulary"]:
         """Logits after each token from `first` on, through the output matrix alone."""
-        with torch.no_grad(), _evaluating(self.model), quiet():
+        with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)
             hidden = self.core.base_model(input_ids=table, use_cache=False)[0][0, first:]
             return self.core.get_output_embeddings()(hidden).float().cpu()
@@ -186,7 +170,7 @@ class Generator:
         if self._checked:
             return
         ids = prompt.ids[:8]
-        with torch.no_grad(), _evaluating(self.model), quiet():
+        with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)
             whole = self.core(input_ids=table, use_cache=False).logits[0].float().cpu()
         own = self._logits(ids, 0)
@@ -198,16 +182,3 @@ class Generator:
                 "Use a model that does not, such as one of the Llama, Qwen, Mistral or GPT-2 family.",
             )
         self._checked = True
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; modules that were training train again afterwards."""
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

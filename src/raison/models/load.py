@@ -113,8 +113,6 @@ def as_classifier(model: LanguageModel | Generator) -> LanguageModel:
 def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool) -> _Use:
     if explained not in EXPLAINED:
         raise UnknownNameError("value of explained", explained, EXPLAINED)
-    if prompt is None and (explained != "input" or calibrate):
-        raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
     return _Use(None if prompt is None else find(prompt), explained, calibrate)
 
 
@@ -128,6 +126,8 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
                 "model."
             )
         return completed(model, tokenizer, name, use.prompt, (use.explained, use.calibrate))
+    if use.explained != "input" or use.calibrate:
+        raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
     if kind.endswith("ForSequenceClassification"):
         return Classifier(model, tokenizer, name)
     if _is_causal(core):
@@ -153,10 +153,10 @@ def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool, use: _
 def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:
     if not name.startswith(zoo.PREFIX):
         return *zoo.load_adapter(Path(name)), use
-    own = zoo.demo_prompt(name)
-    if own is None:
+    if not zoo.is_language_model(name):
         return *zoo.load_demo(name), use
-    if use.prompt is None:
+    own = zoo.demo_prompt(name)
+    if use.prompt is None and own is not None:
         use = _Use(find(own), use.explained, use.calibrate)
     return *zoo.load_demo_language_model(name), use
 

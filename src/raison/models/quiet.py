@@ -1,9 +1,10 @@
-"""transformers without its chatter."""
+"""Models and transformers for the duration of a task: in evaluation mode, and without chatter."""
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from torch import nn
 from transformers.utils import logging as hf_logging
 
 
@@ -22,3 +23,16 @@ def quiet() -> Iterator[None]:
         hf_logging.set_verbosity(level)
         if bars:
             hf_logging.enable_progress_bar()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside; modules that were training train again afterwards."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

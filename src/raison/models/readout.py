@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+ROWS = 256
+"""Rows whose logits over a whole vocabulary are in memory together."""
+
 States = Float[Tensor, "rows _reads hidden"]
 
 
@@ -94,7 +97,11 @@ class TokenReadout(Readout):
     tokens: tuple[int, ...]
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
-        whole = self.head(states[0][:, -1]).float()
+        # A few rows at a time: logits over a vocabulary are wide, what is kept of them is not.
+        return torch.cat([self._portion(portion) for portion in states[0][:, -1].split(ROWS)])
+
+    def _portion(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows classes"]:
+        whole = self.head(states).float()
         chosen = torch.as_tensor(self.tokens, device=whole.device)
         others = whole.index_fill(-1, chosen, -torch.inf).logsumexp(-1, keepdim=True)
         return torch.cat([whole[:, chosen], others], -1)

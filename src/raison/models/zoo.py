@@ -31,7 +31,8 @@ _SHIPPED = Path(__file__).parent / "demo"
 class DemoModel:
     """A ready-made model: the folder of its base, the folder of its adapter, and what its training wrote down.
 
-    A card with a `prompt` has no adapter: the base itself, a language model, classifies by that prompt.
+    A card without `labels` has no adapter: it is the base itself, a language model, which classifies by the card's
+    `prompt` if it has one.
     """
 
     base_folder: Path
@@ -49,11 +50,8 @@ def resolve(name: str) -> DemoModel:
 
     Raises UnknownNameError for another name, LoadError if the base's weights cannot be had.
     """
-    if name not in names():
-        raise UnknownNameError("demo model", name, names())
-    folder = _SHIPPED / name.removeprefix(PREFIX)
-    card = read_card(folder)
-    return DemoModel(weights.fetch(card["base"]), folder, card)
+    card = _card(name)
+    return DemoModel(weights.fetch(card["base"]), _SHIPPED / name.removeprefix(PREFIX), card)
 
 
 def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -62,15 +60,21 @@ def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return assemble(demo.base_folder, demo.adapter_folder, tuple(demo.card["labels"]))
 
 
-def demo_prompt(name: str) -> str | None:
-    """The name of the prompt by which a ready-made language model classifies; None for a classifier.
+def is_language_model(name: str) -> bool:
+    """Whether a ready-made model is a language model. Raises UnknownNameError."""
+    return "labels" not in _card(name)
 
-    Raises UnknownNameError.
-    """
+
+def demo_prompt(name: str) -> str | None:
+    """The name of the prompt by which a ready-made language model classifies, if it does. Raises UnknownNameError."""
+    prompt: str | None = _card(name).get("prompt")
+    return prompt
+
+
+def _card(name: str) -> dict[str, Any]:
     if name not in names():
         raise UnknownNameError("demo model", name, names())
-    prompt: str | None = read_card(_SHIPPED / name.removeprefix(PREFIX)).get("prompt")
-    return prompt
+    return read_card(_SHIPPED / name.removeprefix(PREFIX))
 
 
 def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

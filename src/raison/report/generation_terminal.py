@@ -12,8 +12,7 @@ from raison.report import phrases
 from raison.report.colours import level, terminal_style
 from raison.report.generation_page import goal, visible
 from raison.report.layout import largest, piece_score, pieces
-from raison.report.terminal import _safe as safe
-from raison.report.terminal import plain
+from raison.report.terminal import plain, safe
 
 TOP = 3
 

@@ -4,7 +4,13 @@ import math
 
 from raison.core.explanation import Explanation
 
-_QUANTITIES = {"probability": "probability", "logit": "logit", "log_odds": "log-odds", "margin": "margin"}
+_QUANTITIES = {
+    "probability": "probability",
+    "logit": "logit",
+    "log_odds": "log-odds",
+    "margin": "margin",
+    "log_probability": "log-probability",
+}
 
 
 def decimals(largest: float) -> int:

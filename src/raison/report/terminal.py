@@ -79,9 +79,9 @@ def plain(renderable: RenderableType) -> str:
 def _header(e: Explanation) -> RenderableType:
     name, share = phrases.verdict(e)
     facts = {
-        "Predicted": Text.assemble((_safe(name), "bold"), f" {share}"),
-        "Explained": Text(_safe(f"{phrases.goal(e)}, {e.unit} by {e.unit}")),
-        "Method": Text(_safe(e.method)),
+        "Predicted": Text.assemble((safe(name), "bold"), f" {share}"),
+        "Explained": Text(safe(f"{phrases.goal(e)}, {e.unit} by {e.unit}")),
+        "Method": Text(safe(e.method)),
     }
     return _facts(facts)
 
@@ -91,7 +91,7 @@ def _coloured(e: Explanation, text: tuple[Piece, ...], scale: float) -> Text:
     for piece in text:
         score = piece_score(e, piece) if piece.units else 0.0
         style = terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
-        shown.append(_safe(piece.text), style)
+        shown.append(safe(piece.text), style)
     return shown
 
 
@@ -100,8 +100,8 @@ def _legend(e: Explanation, scale: float) -> Text:
     places = phrases.decimals(scale)
     strip = Text.assemble(*((" ", terminal_style(step / 8)) for step in range(-8, 9)))
     return Text.assemble(
-        (_safe(against), "dim"), f" {phrases.signed(-scale, places)} ", strip,
-        f" {phrases.signed(scale, places)} ", (_safe(towards), "dim"),
+        (safe(against), "dim"), f" {phrases.signed(-scale, places)} ", strip,
+        f" {phrases.signed(scale, places)} ", (safe(towards), "dim"),
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
     for unit in shown:
         score = e.scores[unit]
         bar = Bar(level(score, scale) if math.isfinite(score) else 0.0)
-        grid.add_row(phrases.signed(score, places), bar, Text(_safe(phrases.shorten(e.units[unit].text, 60))))
+        grid.add_row(phrases.signed(score, places), bar, Text(safe(phrases.shorten(e.units[unit].text, 60))))
     rest = set(range(len(e.scores))) - set(shown)
     parts: list[RenderableType] = [grid]
     if rest:
@@ -125,7 +125,7 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
 
 
 def _footer(e: Explanation) -> list[RenderableType]:
-    facts = {"Value": Text(_safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
+    facts = {"Value": Text(safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
     gap, truncation = phrases.gap(e), phrases.truncation(e)
     if gap:
         facts["Gap"] = Text(gap)
@@ -142,7 +142,7 @@ def _facts(facts: dict[str, Text]) -> Table:
     return grid
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
@@ -153,11 +153,11 @@ class ResultsTable:
     results: Results
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        methods = [_safe(row.method) for row in rows_of(self.results)]
+        methods = [safe(row.method) for row in rows_of(self.results)]
         room = options.max_width - max(map(cell_len, ["method", *methods])) - 4
         for group in _groups(columns(self.results), room):
             yield _grid(methods, group)
-        yield Text(_safe(caption(self.results)) + " Best in bold with *, second underlined.", "dim")
+        yield Text(safe(caption(self.results)) + " Best in bold with *, second underlined.", "dim")
 
 
 def table(results: Results) -> RenderableType:
@@ -189,7 +189,7 @@ def _grid(methods: list[str], shown: list[Column]) -> Table:
     grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     grid.add_column("method", overflow="fold")
     for column in shown:
-        grid.add_column(Text(f"{_safe(column.name)} {column.arrow}".strip()), justify="right", no_wrap=True)
+        grid.add_column(Text(f"{safe(column.name)} {column.arrow}".strip()), justify="right", no_wrap=True)
     for number, method in enumerate(methods):
         grid.add_row(Text(method), *(_cell(column.cells[number]) for column in shown))
     return grid
