@@ -71,7 +71,7 @@ def weight_of(row, units, method):
     """P*(S) / P^D(S) by going through all masks of the law; for a class, both summed over its coalitions."""
     law = mask_law(units, method.sampling, method.suffix)
     alike = [row]
-    if method.weights == "class":
+    if method.weights != "coalition":
         last = max(np.flatnonzero(row))
         alike = [
             (*early, True, *[False] * (units - last - 1))
@@ -85,6 +85,8 @@ def weight_of(row, units, method):
                 if sum(early) + 1 == size:
                     mask = np.array([*early, True, *[method.suffix] * (units - last)])
                     share = law.draw[size - 1, last - 1] / comb(last - 1, size - 1)
+                    if method.weights == "pass":
+                        share /= mask.sum()
                     for other in alike:
                         end = max(np.flatnonzero(other))
                         density += share * (tuple(mask[: end + 1]) == other[: end + 1])
@@ -93,7 +95,7 @@ def weight_of(row, units, method):
 
 
 @pytest.mark.parametrize("suffix", [True, False])
-@pytest.mark.parametrize("weights", ["class", "coalition"])
+@pytest.mark.parametrize("weights", ["pass", "class", "coalition"])
 @pytest.mark.parametrize("sampling", ["optimal", "shapley"])
 def test_equals_the_literal_algorithm(sampling, weights, suffix):
     values = np.random.default_rng(5).normal(size=2**5)
@@ -141,7 +143,7 @@ def test_reaches_the_exact_values_on_toys(toy):
     assert errors[1] < errors[0]
 
 
-@pytest.mark.parametrize("method", [MpPi(**CONSISTENT), MpPi(sampling="shapley", suffix=False)])
+@pytest.mark.parametrize("method", [MpPi(**CONSISTENT), MpPi(sampling="shapley", suffix=False, weights="class")])
 def test_error_falls_with_the_budget(method):
     budgets = (16, 128, 1024, 8192)
     errors = np.zeros((8, len(budgets)))
@@ -170,7 +172,7 @@ def test_the_papers_weights_leave_an_error_that_no_budget_removes():
 
 
 @pytest.mark.parametrize("sampling", ["optimal", "shapley"])
-@pytest.mark.parametrize("weights", ["class", "coalition"])
+@pytest.mark.parametrize("weights", ["pass", "class", "coalition"])
 def test_additive_games_are_solved_with_few_passes(sampling, weights):
     own = np.array([0.5, -1.0, 2.0, 0.25, -0.75, 1.5, 0.0])
     bits = (np.arange(2**7)[:, None] >> np.arange(7)) & 1

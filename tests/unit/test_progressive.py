@@ -14,6 +14,7 @@ from raison.numerics.progressive import (
     expected_coalitions,
     mask_law,
     optimal_draw,
+    pass_weights,
     sample_masks,
     shapley_distribution,
 )
@@ -77,6 +78,7 @@ def test_expected_coalitions_equal_enumeration(units, suffix):
             active = size + (units - last) * suffix
             full = float(suffix and size == last)
             assert (found.sum() + full) / active == pytest.approx(1)
+            assert progressive.mask_sizes(units, suffix)[size - 1, last - 1] == active
 
 
 def test_the_formula_of_the_docstring():
@@ -152,6 +154,26 @@ def test_weights_equal_enumeration(units, sampling, suffix):
         np.testing.assert_allclose(class_weights(rows, law), coalition_weights(rows, law))
 
 
+@pytest.mark.parametrize(("sampling", "suffix"), LAWS)
+@pytest.mark.parametrize("units", range(2, 9))
+def test_the_paper_s_weights_equal_enumeration(units, sampling, suffix):
+    """P^D of equation 15 from every mask of every draw, the coalitions of one mask sharing what the mask counts."""
+    law = mask_law(units, sampling, suffix)
+    share = np.zeros((units, units))
+    for size in range(1, units):
+        for last in range(size, units + 1):
+            active = size + (units - last) * suffix
+            share += law.draw[size - 1, last - 1] * enumerated(units, size, last, suffix) / active
+    assert share.sum() == pytest.approx(1)
+    np.testing.assert_allclose(law.share[:-1], share[:-1], atol=1e-13)
+    members = [s for k in range(1, units) for s in combinations(range(1, units + 1), k) if share[k - 1, s[-1] - 1] > 0]
+    rows = np.array([[unit in s for unit in range(1, units + 1)] for s in members])
+    kernel = {k: 1 / (comb(units, k) * k * (units - k)) for k in range(1, units)}
+    norm = sum(comb(units, k) * weight for k, weight in kernel.items())
+    expected = [comb(s[-1] - 1, len(s) - 1) * kernel[len(s)] / norm / share[len(s) - 1, s[-1] - 1] for s in members]
+    np.testing.assert_allclose(pass_weights(rows, law), expected)
+
+
 def test_with_the_suffix_coalitions_of_a_class_differ():
     law = mask_law(6, "shapley")
     rows = np.array([[True, False, True, False, False, False], [False, True, True, False, False, False]])
@@ -180,27 +202,25 @@ def test_masks_follow_the_law(sampling, suffix):
 
 @pytest.mark.parametrize("units", [3, 5, 10, 20])
 def test_optimal_masks_come_nearer_to_the_shapley_distribution(units):
-    target = shapley_distribution(units)
-    optimal, shapley = (
-        expected_coalitions(draw) / expected_coalitions(draw).sum() for draw in (optimal_draw(units), target)
-    )
+    target, sizes = shapley_distribution(units), progressive.mask_sizes(units)
+    optimal, shapley = (expected_coalitions(draw / sizes) for draw in (optimal_draw(units), target))
+    optimal, shapley = optimal / optimal.sum(), shapley / shapley.sum()
     assert np.linalg.norm(optimal - target) < 0.95 * np.linalg.norm(shapley - target)
     # No other law of the same support, and none that puts a little more on any class, is nearer in least squares.
-    draw = optimal_draw(units)
-    found = expected_coalitions(draw)
+    found = expected_coalitions(optimal_draw(units) / sizes)
     scale = (found * target).sum() / (found * found).sum()
-    slope = expected_coalitions(np.stack([single(units, k, j) for k in range(1, units) for j in range(k, units + 1)]))
-    gradient = (slope * (scale * found - target)).sum((1, 2))
+    singles = [single(units, k, j) / sizes for k in range(1, units) for j in range(k, units + 1)]
+    gradient = (expected_coalitions(np.stack(singles)) * (scale * found - target)).sum((1, 2))
     assert gradient.min() > -1e-9
 
 
-def test_without_the_suffix_the_fit_leaves_least():
+def test_the_optimal_law_is_one_with_and_without_the_suffix():
     target = shapley_distribution(6)
     for suffix in (True, False):
         draw = optimal_draw(6, suffix)
         assert draw.sum() == pytest.approx(1)
         assert draw.min() >= 0
-        found = expected_coalitions(draw, suffix)
+        found = expected_coalitions(draw / progressive.mask_sizes(6, suffix), suffix)
         assert np.abs(found / found.sum() - target).sum() < 0.7
 
 
@@ -216,8 +236,8 @@ def test_long_texts_take_the_shapley_distribution_and_stay_finite():
 
 def test_the_cache_is_read(cache, monkeypatch):
     first = mask_law(7, "optimal").draw
-    stored = cache / "progressive" / "suffix-7.npy"
-    assert [path.name for path in stored.parent.iterdir()] == ["suffix-7.npy"]
+    stored = cache / "progressive" / "equation-16-suffix-7.npy"
+    assert [path.name for path in stored.parent.iterdir()] == ["equation-16-suffix-7.npy"]
     mask_law.cache_clear()
     monkeypatch.setattr(progressive, "optimal_draw", lambda *_: pytest.fail("computed again"))
     np.testing.assert_array_equal(mask_law(7, "optimal").draw, first)
@@ -238,7 +258,7 @@ def negative(path: Path) -> None:
 )
 def test_a_broken_file_is_computed_again(cache, spoil):
     first = mask_law(7, "optimal").draw
-    stored = cache / "progressive" / "suffix-7.npy"
+    stored = cache / "progressive" / "equation-16-suffix-7.npy"
     spoil(stored)
     mask_law.cache_clear()
     np.testing.assert_array_equal(mask_law(7, "optimal").draw, first)

@@ -21,11 +21,13 @@ from raison.numerics.progressive import (
     class_weights,
     coalition_weights,
     mask_law,
+    pass_weights,
     sample_masks,
 )
 from raison.numerics.shapley import solve_shapley
 
-Weighting = Literal["class", "coalition"]
+Weighting = Literal["pass", "class", "coalition"]
+WEIGHTS = {"pass": pass_weights, "class": class_weights, "coalition": coalition_weights}
 
 DRAWS = 8
 """Masks drawn at most for each that the budget allows: there may be fewer different ones than that."""
@@ -48,17 +50,20 @@ class MpPi(Method):
     `budget_per_unit` times n (the paper's 2 n, in which it counts masks alone). A mask that was drawn before costs
     nothing: masks are drawn until so many are different. `sampling`: "optimal" masks lead to coalitions near the
     Shapley distribution in least squares, "shapley" masks are drawn from it (table 4); texts of more than 50 units take
-    the second. `suffix` keeps all units after the last drawn one (section 3.2.4). `weights`: w = P* / P^D of each
-    coalition's "class", its size and last unit, as in the paper, or of the "coalition" itself.
+    the second. `suffix` keeps all units after the
+    last drawn one (section 3.2.4). `weights` are P* / P^D by classes of coalitions, their size and last unit: "pass"
+    with P^D as the paper has it, every pass counting the same; "class" with how often a class occurs in the collected
+    coalitions; "coalition" with how often the coalition itself does.
 
     Guarantees the sum always. Single scores come near the Shapley values as passes grow only with sampling="shapley"
-    and weights="coalition" (or no suffix), and only as far as predictions on the way equal those of texts whose later
-    units are removed: "optimal" never draws some coalitions, such as the last unit alone, and the suffix makes
-    coalitions of a class unequally likely, an error that no budget removes. The note `solution` is "least squares", or
-    "minimum norm" where the coalitions do not determine the scores; the note `coalitions` counts them.
+    and weights="coalition" (or "class" and no suffix), and only as far as predictions on the way equal those of texts
+    whose later units are removed: "optimal" never draws some coalitions, such as the last unit alone, and the suffix
+    makes coalitions of a class unequally likely. Both leave an error that no budget removes; the paper's scheme has
+    less variance, and is the better one at 2 n passes. The note `solution` is "least squares", or "minimum norm" where
+    the coalitions do not determine the scores; the note `coalitions` counts them.
 
     Differences from the paper: its equations 14 and 17 are corrected; a coalition that comes from several masks counts
-    as often, as P^D supposes; the full set, which P* does not have, and the removed text are the constraint.
+    as often; the full set, which P* does not have, and the removed text are the constraint.
 
     Reference: kariyappa2024progressive.
     """
@@ -67,7 +72,7 @@ class MpPi(Method):
     budget_per_unit: int = 2
     sampling: Sampling = "optimal"
     suffix: bool = True
-    weights: Weighting = "class"
+    weights: Weighting = "pass"
 
     reference: ClassVar[str] = "kariyappa2024progressive"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.STEP_LOGITS})
@@ -143,7 +148,6 @@ class MpPi(Method):
         chains = [beginnings(mask) for mask in masks]
         rows = np.concatenate(chains)
         mask = np.repeat(np.arange(len(masks)), [len(part) for part in chains])
-        weigh = class_weights if self.weights == "class" else coalition_weights
         # A coalition's value is read where its last unit is.
         last = rows.shape[1] - 1 - rows[:, ::-1].argmax(axis=1)
-        return rows, weigh(rows, law) * repeats[mask], gains[mask, last]
+        return rows, WEIGHTS[self.weights](rows, law) * repeats[mask], gains[mask, last]

@@ -11,8 +11,9 @@ section 3.2.4, of j + 1 to n too. Of such a mask with m units the chain holds, i
     1                                            for k = i, l = j, and for k = i + l - j, l > j with the suffix,
 
 coalitions, and m over all classes and the full set. Equations 14, 17 and 21 print C(j-l, i-k), which counts units after
-l as if j were not known to be one of them: their probabilities sum to more than one. They also divide by m, which
-makes every pass count the same; in the collected data it is every coalition that does, so here nothing is divided.
+l as if j were not known to be one of them: their probabilities sum to more than one. They also divide by m, so that
+every pass counts the same, though in the collected data every coalition does: `MaskLaw.share` is divided, `expected`
+is not.
 """
 
 import contextlib
@@ -44,11 +45,13 @@ LONGEST_OPTIMAL = 50
 class MaskLaw:
     """How masks of a text of n units are drawn, and which coalitions they lead to.
 
-    `draw` is P', the probability of each class (i, j). `before` is the number of coalitions of each class that one mask
-    gives on average before the drawn j, `expected` that of all: P^D up to its sum.
+    `draw` is P', the probability of each class (i, j). `share` is P^D as equation 15 has it, every pass counting the
+    same. `before` is the number of coalitions of each class that one mask gives on average before the drawn j,
+    `expected` that of all: up to its sum, how often a class occurs in the collected data.
     """
 
     draw: Classes
+    share: Classes
     before: Classes
     expected: Classes
     suffix: bool
@@ -63,8 +66,9 @@ def mask_law(units: int, sampling: Sampling, suffix: bool = True) -> MaskLaw:
     """
     optimal = sampling == "optimal" and units <= LONGEST_OPTIMAL
     draw = _stored_draw(units, suffix) if optimal else shapley_distribution(units)
-    law = MaskLaw(draw, _before(draw), expected_coalitions(draw, suffix), suffix)
-    for array in (law.draw, law.before, law.expected):
+    share = expected_coalitions(draw / mask_sizes(units, suffix), suffix)
+    law = MaskLaw(draw, share, _before(draw), expected_coalitions(draw, suffix), suffix)
+    for array in (law.draw, law.share, law.before, law.expected):
         array.setflags(write=False)
     return law
 
@@ -87,8 +91,18 @@ def beginnings(mask: Bool[np.ndarray, " units"]) -> Rows:
     return mask & (np.arange(len(mask)) <= places[:, None])
 
 
+def pass_weights(rows: Rows, law: MaskLaw) -> Weights:
+    """w = P* / P^D of each coalition's class, with P^D of equation 15 (section 3.2.3).
+
+    Rows must be coalitions that the law can lead to. A pass that leads to more coalitions counts more in the data than
+    P^D supposes: weighted sums do not have the expectation that they have under P*, and vary less.
+    """
+    size, last = _class_of(rows)
+    return np.asarray(shapley_distribution(len(law.draw))[size - 1, last - 1] / law.share[size - 1, last - 1])
+
+
 def class_weights(rows: Rows, law: MaskLaw) -> Weights:
-    """w = P* / P^D of each coalition's class (section 3.2.3). Rows must be coalitions that the law can lead to.
+    """P* of each coalition's class over how often it occurs in the collected data.
 
     Weighted sums over the coalitions of a class get the expectation that they have under P* only if all coalitions of
     a class are equally likely, which the suffix breaks: after j it adds runs of units. `coalition_weights` are exact.
@@ -142,11 +156,17 @@ def expected_coalitions(draw: Classes, suffix: bool = True) -> Classes:
     return found + _before(draw)
 
 
+def mask_sizes(units: int, suffix: bool = True) -> Classes:
+    """How many units a mask of each class has: i, and with the suffix all n - j after the last drawn one (i')."""
+    size, last = np.arange(1, units + 1)[:, None], np.arange(1, units + 1)
+    return np.asarray(size + (units - last) * suffix, dtype=np.float64)
+
+
 def optimal_draw(units: int, suffix: bool = True) -> Classes:
     """The P' >= 0 whose coalitions are nearest to the Shapley distribution, in least squares (equations 15 and 16)."""
     size, last = np.nonzero(np.tri(units, dtype=bool).T[: units - 1])
     single = np.zeros((len(size), units, units))
-    single[np.arange(len(size)), size, last] = 1
+    single[np.arange(len(size)), size, last] = 1 / mask_sizes(units, suffix)[size, last]
     design = expected_coalitions(single, suffix)[:, size, last].T
     solution, _ = nnls(design, shapley_distribution(units)[size, last])
     draw = np.zeros((units, units))
@@ -181,7 +201,7 @@ def _class_of(rows: Rows) -> tuple[Int[np.ndarray, " masks"], Int[np.ndarray, " 
 
 def _stored_draw(units: int, suffix: bool) -> Classes:
     """`optimal_draw`, from the cache's folder if it is there and whole; otherwise it is written there if it can be."""
-    path = cache_folder() / "progressive" / f"{'suffix' if suffix else 'plain'}-{units}.npy"
+    path = cache_folder() / "progressive" / f"equation-16-{'suffix' if suffix else 'plain'}-{units}.npy"
     draw = _read(path, units)
     if draw is None:
         draw = optimal_draw(units, suffix)
