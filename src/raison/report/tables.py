@@ -71,8 +71,9 @@ def caption(results: Results) -> str:
     """What the numbers are and where they come from."""
     most = _most(rows_of(results))
     reading = (
-        f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text. Time leaves out "
-        "texts that another method of the same run had evaluated before; evaluations do not."
+        f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text: evaluations are "
+        "forward passes, the prediction's own included, gradients are backward passes. Time leaves out texts that "
+        "another method of the same run had evaluated before; evaluations do not."
     )
     if any(row.selected_by == scores.metric for row in rows_of(results) for scores in row.metrics):
         reading += " † The metric judges maps that it chose itself."
