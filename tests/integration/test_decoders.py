@@ -89,6 +89,14 @@ def test_longest_counts_words_before_the_limit(place: Path) -> None:
     assert len(load_rows(study.data["words"], None)) == 3
 
 
+def test_first_words_cut_texts(place: Path) -> None:
+    path = place / "study.toml"
+    path.write_text(STUDY.replace("limit = 3", "first_words = 3"), encoding="utf-8")
+    cut = load_rows(read("study.toml").data["words"], None)
+    assert [row.text for row in cut.rows] == ["the film is", "a dull plot.", "I love it.", "a boring film"]
+    assert "the first 3 words" in cut.name
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -112,6 +112,7 @@ DATA: Keys = {
     "known_features": Key(TABLE),
     "sample": Key(WHOLE),
     "longest": Key(COUNT),
+    "first_words": Key(COUNT),
     "unit": Key(TEXT),
 }
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}

@@ -67,7 +67,8 @@ class StudyModel:
 class StudyData:
     """`source` is what raison.data.load takes; `sample` is the seed of a random draw of `limit` rows.
 
-    `longest` leaves out texts of more words, before a limit or a draw; `unit` is that of this data's runs.
+    `first_words` cuts texts, `longest` leaves out texts of more words, before a limit or a draw; `unit` is that of this
+    data's runs.
     `known_features` holds the settings of raison.data.known_features, None where that is not wanted.
     """
 
@@ -78,6 +79,7 @@ class StudyData:
     known_features: Mapping[str, Any] | None = None
     sample: int | None = None
     longest: int | None = None
+    first_words: int | None = None
     unit: Granularity | None = None
 
 
@@ -198,6 +200,7 @@ def _data(entry: Mapping[str, Any]) -> StudyData:
         entry.get("known_features"),
         entry.get("sample"),
         entry.get("longest"),
+        entry.get("first_words"),
         entry.get("unit"),
     )
 
