@@ -290,7 +290,7 @@ def test_doctor_methods_metrics_and_estimate(
 ) -> None:
     code, out, _ = run(monkeypatch, capsys, "doctor", folder)
     assert code == 0
-    assert "methods that work: attention_rollout" in out
+    assert "methods that work: attention_average, attention_last, attention_rollout" in out
     assert "FAIL" not in out
     for command in ("methods", "metrics"):
         assert run(monkeypatch, capsys, command)[0] == 0
