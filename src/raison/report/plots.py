@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from raison.core.errors import DataError
 from raison.core.results import Summary
 from raison.report.colours import SERIES
@@ -100,6 +102,23 @@ def models_plot(name: str, metric: str, higher: bool, models: Sequence[str], lin
             _band(axes, line, *_look(number, line.method))
         _label_ends(axes, lines)
         return _svg(figure, name, f"{title} over models")
+
+
+def spread_plot(name: str, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+    """Each row's distribution: the median as a dot, from the first to the third quartile, 5th to 95th percentile."""
+    longest = max(len(shorten(label, LABEL)) for label, _ in rows)
+    with _figure(_RIGHT, left=16 + 5.9 * longest) as (figure, axes):
+        axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
+        places = range(len(rows), 0, -1)
+        for place, (_, values) in zip(places, rows, strict=True):
+            low, first, middle, third, high = np.percentile(values, [5, 25, 50, 75, 95])
+            axes.hlines(place, low, high, color=SERIES[0], linewidth=1)
+            axes.hlines(place, first, third, color=SERIES[0], linewidth=7, alpha=0.5)
+            axes.plot([middle], [place], "o", markersize=6, color=INK)
+        axes.set_yticks(list(places), [shorten(label, LABEL) for label, _ in rows])
+        axes.margins(0.04, 0.12)
+        axes.grid(axis="x")
+        return _svg(figure, name, title)
 
 
 def _point(axes: "Axes", point: Point) -> None:
@@ -215,7 +234,7 @@ def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
 
 
 @contextmanager
-def _figure(right: float) -> "Iterator[tuple[Figure, Axes]]":
+def _figure(right: float, left: float = _LEFT) -> "Iterator[tuple[Figure, Axes]]":
     require()
     import matplotlib
     from matplotlib.figure import Figure
@@ -224,7 +243,7 @@ def _figure(right: float) -> "Iterator[tuple[Figure, Axes]]":
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
         figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
-        box = (_LEFT / WIDTH, _BOTTOM / HEIGHT, (WIDTH - _LEFT - right) / WIDTH, (HEIGHT - _BOTTOM - _TOP) / HEIGHT)
+        box = (left / WIDTH, _BOTTOM / HEIGHT, (WIDTH - left - right) / WIDTH, (HEIGHT - _BOTTOM - _TOP) / HEIGHT)
         yield figure, figure.add_axes(box)
 
 

@@ -7,8 +7,9 @@ from raison.core.results import Comparison, Summary
 from raison.report import study_tables
 from raison.report.html_tables import scores_table, settings_list
 from raison.report.markup import document, escape
-from raison.report.plots import Line, models_plot, pareto_plot
+from raison.report.plots import Line, models_plot, pareto_plot, spread_plot
 from raison.report.study_section import Section, limit_of, note, warnings
+from raison.runs.agreement import PairAgreement
 from raison.runs.claims import verdicts
 from raison.runs.statistics import directed, pareto
 from raison.runs.study import FILE, StudyRuns
@@ -84,6 +85,7 @@ def _run(study: StudyRuns, section: Section, number: int, draw: bool) -> str:
             study_tables.differences(table),
             study_tables.selections(table),
             study_tables.agreements(section.agreement),
+            _spreads(section.agreement, number) if draw else "",
         ]
     body = "\n".join(part for part in parts if part)
     return f'<article class="raison" id="run-{escape(section.name)}">\n{body}</article>'
@@ -102,6 +104,23 @@ def _fronts(table: Comparison, run: int) -> str:
         '<p class="caption">Mean with its 95 % interval against passes per text. Blue, joined by the line: methods '
         "that no other one beats in both. Hollow: maps chosen by the plot's own metric; those that another metric "
         "chose are left out. A backward pass counts as two forward passes.</p>"
+    )
+
+
+def _spreads(pairs: Sequence[PairAgreement], run: int) -> str:
+    """How the cosine of a method with each of the others varies over texts; "" without agreement."""
+    figures = []
+    known = [pair for pair in pairs if pair.cosines]
+    for number, anchor in enumerate(dict.fromkeys(name for pair in known for name in (pair.first, pair.second))):
+        rows = [(pair.first, pair.cosines) for pair in known if pair.second == anchor]
+        rows += [(pair.second, pair.cosines) for pair in known if pair.first == anchor]
+        figures.append(f"<figure>{spread_plot(f's{run}n{number}', f'cosine with {anchor}', rows)}</figure>")
+    if not figures:
+        return ""
+    body = "\n".join(figures)
+    return (
+        f'<h3>From text to text</h3>\n<div class="plots">\n{body}</div>\n<p class="caption">Cosine of two methods\' '
+        "scores of a text: median (dot), quartiles (thick), 5th and 95th percentile (thin) over texts.</p>"
     )
 
 

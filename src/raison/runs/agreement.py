@@ -27,7 +27,8 @@ DECIMALS = 6
 class PairAgreement:
     """How alike two rows of a run are: mean over texts of each measure, with its 95 % interval.
 
-    The mean is NaN, of zero texts, where there was nothing to compare.
+    The mean is NaN, of zero texts, where there was nothing to compare. `cosines` has the texts' own values where there
+    is one.
     """
 
     first: str
@@ -35,6 +36,7 @@ class PairAgreement:
     spearman: Summary
     top_k_overlap: Summary
     cosine: Summary
+    cosines: tuple[float, ...] = ()
 
 
 def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, Any]:
@@ -59,7 +61,13 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
     try:
         pairs = json.loads(path.read_text(encoding="utf-8"))["pairs"]
         return tuple(
-            PairAgreement(pair["first"], pair["second"], *(_summary(pair[name]) for name in MEASURES)) for pair in pairs
+            PairAgreement(
+                pair["first"],
+                pair["second"],
+                *(_summary(pair[name]) for name in MEASURES),
+                tuple(value for value in pair["cosine"] if value is not None),
+            )
+            for pair in pairs
         )
     except FileNotFoundError:
         return ()
