@@ -31,7 +31,7 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
     demo = zoo.resolve(name)
     assert sum(path.stat().st_size for path in demo.adapter_folder.iterdir()) < 3_000_000
     assert demo.card["command"].startswith("raison train classifier")
-    assert demo.card["accuracy"]["test"] > 0.85
+    assert demo.card["accuracy"]["test"] > 0.84
     assert not any(part.startswith("/") for part in demo.card["command"].split())
 
 
