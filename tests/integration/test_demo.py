@@ -31,7 +31,8 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
     demo = zoo.resolve(name)
     assert sum(path.stat().st_size for path in demo.adapter_folder.iterdir()) < 3_000_000
     assert demo.card["command"].startswith("raison train classifier")
-    assert demo.card["accuracy"]["test"] > 0.84
+    # The reviews are cut after 128 tokens and tested on 300.
+    assert demo.card["accuracy"]["test"] > (0.84 if name == "demo/smollm2-imdb" else 0.87)
     assert not any(part.startswith("/") for part in demo.card["command"].split())
 
 
