@@ -1,6 +1,5 @@
 """A causal language model whose own text is explained."""
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -8,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
+from raison.core.errors import InputError, TextTooLongError, UnsupportedError
 from raison.core.generation import OTHER
 from raison.models.classifier import Classifier, Completion, inner_model
 from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt, chat_prompt, plain_prompt, spell
@@ -16,6 +15,7 @@ from raison.models.limits import max_tokens
 from raison.models.nested import NestedReader
 from raison.models.quiet import evaluating, quiet
 from raison.models.readout import TokenReadout
+from raison.models.rows import own_tokenizer
 
 
 class Generator:
@@ -25,18 +25,12 @@ class Generator:
     """
 
     def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-        if not tokenizer.is_fast:
-            raise LoadError(
-                f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
-                "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
-            )
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.core = inner_model(model)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
-        # Truncation and padding are settings of the fast tokenizer itself; the caller's stay as they are.
-        self._tokenizer = copy.deepcopy(tokenizer)
+        self._tokenizer = own_tokenizer(tokenizer)
         self._checked = False
 
     def prompt(self, prompt: str | Sequence[Message]) -> Prompt:

@@ -1,19 +1,17 @@
 """Texts in a prompt to an Encoding, and the tokens of the label words that follow it."""
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
 from jinja2 import TemplateError
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
-from raison.core.errors import InputError, LoadError, TextTooLongError
+from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import Granularity, Text, Unit, check_unit
 from raison.models.label_words import Speller, find_label_ids
+from raison.models.rows import TokenRow, own_tokenizer, padding_id, stack
 from raison.text.prompts import Prompt, Template
 from raison.text.segment import Span
 from raison.text.units import find_units
@@ -32,18 +30,6 @@ class _Tokens:
     covered: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One text of an Encoding."""
-
-    text: str
-    tokens: _Tokens
-    offsets: tuple[Span, ...]
-    units: tuple[Unit, ...]
-    unit_ids: tuple[int, ...]
-    removed: int
-
-
 class PromptEncoder:
     """Puts texts into a prompt, tokenizes the whole once, and finds the units. Works on a copy of the tokenizer.
 
@@ -59,15 +45,10 @@ class PromptEncoder:
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, prompt: Prompt, max_tokens: int | None, explained: Explained
     ) -> None:
-        if not tokenizer.is_fast:
-            raise LoadError(
-                f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
-                "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
-            )
-        self._tokenizer = copy.deepcopy(tokenizer)
+        self._tokenizer = own_tokenizer(tokenizer)
         self.prompt = prompt
         self.explained = explained
-        self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self.pad_id = padding_id(tokenizer)
         self.rendered = prompt.render(_template_of(self._tokenizer))
         speller = Speller(lambda string: self._tokenize(string).ids, self._shown, tokenizer.unk_token_id)
         self.label_ids = find_label_ids(prompt, self.rendered, speller)
@@ -85,7 +66,8 @@ class PromptEncoder:
         for number, text in enumerate(texts):
             where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
             rows.append(self._encode_one(self._checked(text, where), where, unit, truncate))
-        return self._stack(rows, tuple(texts), unit)
+        prefix = 0 if self.explained == "prompt" else _shared_prefix(rows)
+        return stack(rows, unit, self.pad_id, prefix)
 
     def _checked(self, text: Text, where: str) -> str:
         if isinstance(text, tuple):
@@ -98,7 +80,7 @@ class PromptEncoder:
             raise InputError(f"{where} is empty or blank: there is nothing to explain.")
         return text
 
-    def _encode_one(self, text: str, where: str, unit: Granularity, truncate: bool) -> _Row:
+    def _encode_one(self, text: str, where: str, unit: Granularity, truncate: bool) -> TokenRow:
         tokens = self._tokenize(self.rendered.around(text))
         shown, removed = text, 0
         if self.max_tokens is not None and len(tokens.ids) > self.max_tokens:
@@ -121,16 +103,16 @@ class PromptEncoder:
         units, unit_ids = find_units(text, offsets, owners, unit)
         if not units:
             raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
-        row = _Row(text, tokens, tuple(offsets), units, unit_ids, removed)
-        return row if self.explained == "input" else self._with_prompt(row, shown)
+        row = TokenRow(text, tokens.ids, tokens.types, offsets, units, unit_ids, removed)
+        return row if self.explained == "input" else self._with_prompt(row, tokens, shown)
 
-    def _with_prompt(self, row: _Row, shown: str) -> _Row:
+    def _with_prompt(self, row: TokenRow, tokens: _Tokens, shown: str) -> TokenRow:
         """The same row with the whole string for its text and the prompt's parts for its first units."""
         string, start = self.rendered.around(shown), len(self.rendered.before)
         parts: list[Unit] = []
         owners: dict[int, int] = {}
         for first, last in self.rendered.parts:
-            held = _tokens_in(row.tokens, (first, last))
+            held = _tokens_in(tokens, (first, last))
             # A token of two parts stays with the first; a part without a token of its own is no unit.
             mine = [n for n, has in enumerate(held) if has and row.unit_ids[n] == -1 and n not in owners]
             if mine:
@@ -140,7 +122,7 @@ class PromptEncoder:
         numbers = tuple(
             owners.get(n, -1) if number == -1 else number + len(parts) for n, number in enumerate(row.unit_ids)
         )
-        return _Row(string, row.tokens, row.tokens.offsets, (*parts, *inputs), numbers, row.removed)
+        return replace(row, text=string, offsets=tokens.offsets, units=(*parts, *inputs), unit_ids=numbers)
 
     def _cut(self, text: str, where: str, tokens: _Tokens) -> str:
         """The longest beginning of the text that fits, in whole tokens."""
@@ -210,26 +192,6 @@ class PromptEncoder:
     def _shown(self, ids: Sequence[int]) -> str:
         return f"[{' '.join(self._tokenizer.convert_ids_to_tokens(list(ids)))}]"
 
-    def _stack(self, rows: list[_Row], texts: tuple[Text, ...], unit: Granularity) -> Encoding:
-        def table(columns: Sequence[Sequence[int] | Sequence[Span]], fill: int) -> torch.Tensor:
-            tensors = [torch.as_tensor(column, dtype=torch.long) for column in columns]
-            return pad_sequence(tensors, batch_first=True, padding_value=fill)
-
-        input_ids = table([row.tokens.ids for row in rows], self.pad_id)
-        lengths = torch.as_tensor([len(row.tokens.ids) for row in rows])
-        return Encoding(
-            texts=texts if self.explained == "input" else tuple(row.text for row in rows),
-            unit=unit,
-            units=tuple(row.units for row in rows),
-            input_ids=input_ids,
-            attention_mask=torch.arange(input_ids.shape[1])[None, :] < lengths[:, None],
-            type_ids=table([row.tokens.types for row in rows], 0),
-            offsets=table([row.offsets for row in rows], 0),
-            unit_ids=table([row.unit_ids for row in rows], -1),
-            truncated=tuple(row.removed for row in rows),
-            prefix_length=0 if self.explained == "prompt" else _shared_prefix(rows),
-        )
-
 
 def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
     """The chat template as a function; a model that could think first answers at once."""
@@ -263,10 +225,10 @@ def _clip(span: Span, start: int, end: int) -> Span:
     return min(max(span[0], start), end) - start, min(max(span[1], start), end) - start
 
 
-def _shared_prefix(rows: list[_Row]) -> int:
+def _shared_prefix(rows: list[TokenRow]) -> int:
     """How many leading tokens are the same in all rows and belong to no unit."""
     shared = 0
-    for column in zip(*(zip(row.tokens.ids, row.unit_ids, strict=True) for row in rows), strict=False):
+    for column in zip(*(zip(row.ids, row.unit_ids, strict=True) for row in rows), strict=False):
         if any(unit != -1 or token != column[0][0] for token, unit in column):
             break
         shared += 1

@@ -1,0 +1,69 @@
+"""What all ways of encoding share: the tokenizer they work on, and rows of tokens put together to an Encoding."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.encoding import Encoding
+from raison.core.errors import LoadError
+from raison.core.unit import Granularity, Text, Unit
+from raison.text.segment import Span
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One text of an Encoding: its tokens, their characters and units, and how many tokens were cut off."""
+
+    text: Text
+    ids: Sequence[int]
+    types: Sequence[int]
+    offsets: Sequence[Span]
+    units: tuple[Unit, ...]
+    unit_ids: Sequence[int]
+    removed: int = 0
+
+
+def own_tokenizer(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A copy: truncation and padding are settings of a fast tokenizer itself, and the caller's stay as they are.
+
+    Raises LoadError for one that gives no character offsets.
+    """
+    if not tokenizer.is_fast:
+        raise LoadError(
+            f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
+            "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
+        )
+    return copy.deepcopy(tokenizer)
+
+
+def padding_id(tokenizer: PreTrainedTokenizerBase) -> int:
+    """Padding never reaches the model unmasked; any id of the vocabulary will do where no pad token exists."""
+    return tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+
+
+def stack(rows: Sequence[TokenRow], unit: Granularity, pad_id: int, prefix_length: int = 0) -> Encoding:
+    """The rows as one batch, padded on the right."""
+
+    def table(columns: Sequence[Sequence[int] | Sequence[Span]], fill: int) -> Tensor:
+        tensors = [torch.as_tensor(column, dtype=torch.long) for column in columns]
+        return pad_sequence(tensors, batch_first=True, padding_value=fill)
+
+    input_ids = table([row.ids for row in rows], pad_id)
+    lengths = torch.as_tensor([len(row.ids) for row in rows])
+    return Encoding(
+        texts=tuple(row.text for row in rows),
+        unit=unit,
+        units=tuple(row.units for row in rows),
+        input_ids=input_ids,
+        attention_mask=torch.arange(input_ids.shape[1])[None, :] < lengths[:, None],
+        type_ids=table([row.types for row in rows], 0),
+        offsets=table([row.offsets for row in rows], 0),
+        unit_ids=table([row.unit_ids for row in rows], -1),
+        truncated=tuple(row.removed for row in rows),
+        prefix_length=prefix_length,
+    )
