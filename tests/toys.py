@@ -6,7 +6,7 @@ an embedding of two features, `VOCABULARY`; a toy's logits are (-g, g) with g a 
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import Capability, LanguageModel, Path, Shift
@@ -166,6 +167,9 @@ class ToyModel(LanguageModel):
     def prediction_rows(self, encoding: Encoding) -> Tensor:
         return (torch.arange(encoding.input_ids.shape[1]) == 0).to(self.table).expand(len(encoding), -1)
 
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        raise UnsupportedError("a toy's prediction does not pass through its attention", ["it is a formula"])
+
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return [list(range(start, min(start + 3, len(encoding)))) for start in range(0, len(encoding), 3)]
 
@@ -223,6 +227,50 @@ class Copy(ToyModel):
 
     def gain(self, embeds: Tensor, own: Tensor) -> Tensor:
         return _terms(embeds, own).gather(1, own.sum(1, keepdim=True) - 2)[:, 0]
+
+
+class Attending(ToyModel):
+    """g = sum over heads and tokens of the first row of layer 1's attention, times (1 + head) e . (1, 0.5).
+
+    Linear in the attention: its gradient is the same everywhere. Nothing passes through layer 0.
+    """
+
+    capabilities = ToyModel.capabilities | {Capability.ATTENTION_PATHS}
+
+    def gain(self, embeds: Tensor, own: Tensor) -> Tensor:
+        return attended(_attention(embeds, own, 1)[:, :, :1], _terms(embeds, own))
+
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        return [ToySite(self, encoding, layer) for layer in layers(2)]
+
+
+class ToySite(AttentionSite):
+    """One layer of `Attending`; all rows are replaced in layer 0, one in layer 1."""
+
+    def __init__(self, model: ToyModel, encoding: Encoding, layer: int) -> None:
+        embeds = model.embed(encoding)
+        self.layer = layer
+        whole = _attention(embeds, encoding.attention_mask, layer)[0]
+        self.probabilities = whole[:, :1] if layer else whole
+        self.rows = (torch.arange(self.probabilities.shape[1]) == 0).to(embeds)
+        self.input_rows = encoding.scored[0, : len(self.rows)].to(embeds)
+        self._terms = _terms(embeds, encoding.attention_mask)
+        self._own = model.logits(encoding)
+
+    def slopes(self, path: AttentionPath, count: int, target: Target) -> Iterator[AttentionSlopes]:
+        for start in range(0, count, 4):
+            points = tuple(range(start, min(start + 4, count)))
+            attention = path(points).detach().requires_grad_()
+            gain = attended(attention[:, :, :1], self._terms)
+            logits = torch.stack([-gain, gain], -1) if self.layer else self._own + 0 * gain[:, None]
+            values = target.row(0, len(points)).scalar(logits)
+            (gradients,) = torch.autograd.grad(values.sum(), attention)
+            yield AttentionSlopes(points, attention.detach()[:, :, :1], gradients[:, :, :1], values.detach())
+
+
+def attended(row: Tensor, terms: Tensor) -> Tensor:
+    """Two heads' sums of terms, (batch, heads, 1, tokens) times (batch or 1, tokens)."""
+    return torch.einsum("bhqk,bk,h->b", row, terms.expand(len(row), -1), torch.arange(1.0, 3.0).to(row))
 
 
 class Game(Linear):

@@ -7,7 +7,8 @@ masks    keeps of one text
 classes  outputs of the model
 hidden   features of an embedding
 heads, query, key   axes of an attention map
-points   points of a path through embedding space
+read     rows of an attention map that the prediction is made from
+points   points of a path through embedding space, or through attention maps
 texts, parts, samples   numbers per text that a pooled value is made from, and resamples of their means
 methods, metrics, maps  rows and columns of a table; maps of one text that a metric may choose from
 

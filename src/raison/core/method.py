@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.dims import Embeddings
 from raison.core.model import Capability
 from raison.core.problem import Problem
 
@@ -32,6 +33,10 @@ class Property(StrEnum):
     """Scores depend on the seed."""
     CANDIDATES = "candidates"
     """Can offer several maps of a text, of which a metric may choose one."""
+    PATH = "path"
+    """Integrates gradients from a baseline's embeddings to the text's own: the baseline can be given."""
+    PARTIAL = "partial"
+    """Re-runs only some layers: its passes are cheaper than whole ones, and counted as whole ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,31 @@ class Method(ABC):
         """How many maps `candidates` offers; a method with the property CANDIDATES overrides this."""
         return 1
 
+    @property
+    def parts(self) -> tuple["Method", ...]:
+        """Methods of the same name whose candidates, put one after another, are this method's.
+
+        Several methods of a comparison may share parts, which are then computed once.
+        """
+        return (self,)
+
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
         """All maps that a metric may choose from; `attribute` is what the method says without one.
 
         A method with the property CANDIDATES overrides this.
         """
         return self.attribute(problem, rngs)[None]
+
+    def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
+        """What `attribute` says, made from all the candidates: the first one unless a method overrides this."""
+        return maps[0]
+
+    def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
+        """What the method says with `start` as the baseline instead of its own; special tokens must keep theirs.
+
+        A method with the property PATH overrides this. Raises NotImplementedError elsewhere.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def cost(self, units: int) -> Cost:

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.attention import AttentionSite
 from raison.core.dims import Attention, Embeddings, Logits, PathEmbeddings, Points
 from raison.core.encoding import Encoding
 from raison.core.target import Target
@@ -22,7 +23,9 @@ class Capability(StrEnum):
     EMBEDDINGS = "embeddings"
     """Accepts word embeddings in place of ids, and gradients reach them."""
     ATTENTION = "attention"
-    """Its attention can be read and replaced."""
+    """Its attention can be read."""
+    ATTENTION_PATHS = "attention_paths"
+    """Its attention can be replaced, and gradients reach it."""
     STEP_LOGITS = "step_logits"
     """Gives a prediction after each unit, as if the text ended there: causal models."""
 
@@ -126,6 +129,14 @@ class LanguageModel(ABC):
         """How much each token's last hidden state counts in the prediction, summing to 1.
 
         One for the first token of a CLS model or the last of a decoder; equal shares where the model pools a mean.
+        """
+
+    @abstractmethod
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        """Where the attention to one text can be replaced, in the given layers; see AttentionSite.
+
+        `layers` says which of so many layers, counted from 0. Costs one forward pass. Needs
+        Capability.ATTENTION_PATHS.
         """
 
     @abstractmethod

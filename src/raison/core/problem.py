@@ -1,15 +1,16 @@
 """What a method is given: a model, a batch of texts, a target and a removal."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel, Path
-from raison.core.target import Target
+from raison.core.target import Of, Target
 
 
 @dataclass(slots=True)
@@ -102,6 +103,23 @@ class Problem:
             self.ledger.evaluations[text] += len(positions)
             self.ledger.gradients[text] += len(positions)
         return self.model.path_gradients(self.encoding, path, positions, weights, self.target)
+
+    def attention_sites(self, text: int, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        """Where the attention to one text can be replaced; see LanguageModel.attention_sites. Counts one pass."""
+        self.ledger.evaluations[text] += 1
+        return self.model.attention_sites(self.encoding.select([text]), layers)
+
+    def attention_slopes(
+        self, text: int, site: AttentionSite, path: AttentionPath, count: int, of: Of | None = None
+    ) -> Iterator[AttentionSlopes]:
+        """Values and gradients along a path of a text's attention; see AttentionSite.slopes. Counts its passes.
+
+        `of` explains another scalar of the same class than the problem's target does.
+        """
+        self.ledger.evaluations[text] += count
+        self.ledger.gradients[text] += count
+        target = self.target.row(text, 1)
+        return site.slopes(path, count, target if of is None else replace(target, of=of))
 
     def count_forward(self) -> None:
         """Tell the ledger of one forward pass of every text, made by the method itself."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import NonFiniteError, UnsupportedError
@@ -32,6 +33,7 @@ from raison.models.pooling import find_pooling, prediction_rows
 from raison.models.quiet import evaluating
 from raison.models.readout import HeadReadout, Readout
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
+from raison.models.rerun import Reruns
 from raison.models.shift import shifted_tables
 from raison.models.tap import Tap, attention_modules, tap
 
@@ -90,8 +92,9 @@ class Classifier(LanguageModel):
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
         self.budget = batching.TokenBudget(batching.default_budget(self.device))
-        self.capabilities = _capabilities(self.core, self.readout is not None)
+        self.capabilities = _capabilities(self.core, self.readout)
         self._packed = None if self.readout is None else PackedReader(self.core.base_model, self.budget)
+        self._reruns = Reruns(self.core, self._predict, self.budget)
 
     @property
     def device(self) -> torch.device:
@@ -119,7 +122,7 @@ class Classifier(LanguageModel):
     def forward(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass over one batch, in at least single precision out. Raises NonFiniteError."""
         with self.quiet():
-            logits = self._two_classes(self._run(batch, embeds))
+            logits = self._predict(batch, embeds)
             finite = torch.isfinite(logits.detach()).all(-1)
             if not finite.all():
                 self._raise_nonfinite(batch, finite.logical_not().nonzero()[0, 0].item())
@@ -202,6 +205,10 @@ class Classifier(LanguageModel):
         """Logits with a graph behind them even where every parameter is frozen."""
         return self.logits(encoding, self.embed(encoding).requires_grad_())
 
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        with self.quiet():
+            return self._reruns.sites(encoding, self.prediction_rows(encoding), layers)
+
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return batching.groups(encoding.lengths, self.budget.tokens)
 
@@ -225,6 +232,11 @@ class Classifier(LanguageModel):
     def quiet(self) -> AbstractContextManager[None]:
         """Evaluation mode for the duration; modules that were training train again afterwards."""
         return evaluating(self.model)
+
+    def _predict(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
+        """One differentiable pass, whatever comes out."""
+        with self.quiet():
+            return self._two_classes(self._run(batch, embeds))
 
     def _run(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Tensor:
         if self.readout is not None:
@@ -312,14 +324,17 @@ def decoder_head(model: PreTrainedModel) -> nn.Module | None:
     return head if model.base_model is not model else None
 
 
-def _capabilities(model: PreTrainedModel, causal: bool) -> frozenset[Capability]:
+def _capabilities(model: PreTrainedModel, readout: Readout | None) -> frozenset[Capability]:
     """What the architecture allows; `raison doctor` checks that it holds."""
-    found = {Capability.EMBEDDINGS, Capability.STEP_LOGITS} if causal else {Capability.EMBEDDINGS}
+    found = {Capability.EMBEDDINGS} if readout is None else {Capability.EMBEDDINGS, Capability.STEP_LOGITS}
     # The head of an encoder-decoder reads the decoder: the encoder's attention has no row that predicts.
     if not model.config.is_encoder_decoder:
         with contextlib.suppress(UnsupportedError):
             attention_modules(model)
             found.add(Capability.ATTENTION)
+            # Label words of several tokens are read in several passes: there is no one attention to replace.
+            if readout is None or readout.branches == ((),):
+                found.add(Capability.ATTENTION_PATHS)
     return frozenset(found)
 
 

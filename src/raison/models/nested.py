@@ -1,12 +1,13 @@
 """Predictions of many beginnings of one token sequence, as a language model over them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel, Path, Shift, TapRecord
@@ -156,6 +157,9 @@ class NestedReader(LanguageModel):
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         return self._inner.prediction_rows(encoding)
+
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        return self._inner.attention_sites(encoding, layers)
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return self._inner.batches(encoding)

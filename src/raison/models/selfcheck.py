@@ -38,6 +38,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
         ("tapped attention equals the model's own", Capability.ATTENTION, _tap),
         ("rows of attention sum to 1", Capability.ATTENTION, _rows),
         ("the head reads known positions", Capability.ATTENTION, _pooling),
+        ("the model's own attention, put in its place, changes nothing", Capability.ATTENTION_PATHS, _put_in),
     ]
     return [
         _finding(name, capability, check, model, encoding)
@@ -170,6 +171,17 @@ def _rows(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     sums = torch.cat([layer.float().sum(-1).flatten() for layer in tap.probabilities.values()])
     largest = (sums - 1).abs().max().item()
     return largest <= _tolerance(model), f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
+
+
+def _put_in(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
+    values, steepest = [], 0.0
+    for site in model.attention_sites(encoding, lambda total: sorted({0, total - 1})):
+        for found in site.slopes(lambda _points, own=site.probabilities: own[None], 1, target):  # type: ignore[misc]
+            values.append(found.values)
+            steepest = max(steepest, found.gradients.abs().max().item())
+    right, detail = _difference(model, torch.cat(values).cpu(), _logits(model, encoding)[:, 0])
+    return right and steepest > 0, f"{detail}, largest gradient {steepest:.1e}"
 
 
 def _pooling(model: Classifier, encoding: Encoding) -> tuple[bool, str]:

@@ -1,0 +1,111 @@
+"""Randomized Path-Integration over attention."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.layers import Layers, LayerSpec
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+from raison.numerics.diffusion import Schedule, check_diffusion
+from raison.numerics.randomized import RandomPaths, Variant
+
+
+@dataclass(frozen=True)
+class Rpi(Method):
+    """Gradient times attention, gathered on the way from random attention to the model's own.
+
+    m^r = phi((a - b^r) / n . sum_{j=1}^n dv/da(v_j) . v_j), v_j = b^r + j / n (a - b^r) (Barkan et al. 2024, equations
+    3 and 4; products are elementwise), a the attention probabilities of a layer, (heads, tokens, tokens), and v the
+    target with v_j in their place. phi takes the mean over heads and the row that the prediction is made from: the
+    first token's for a model that reads it, the last one's for a decoder, all by their shares where a mean is pooled.
+    Each of R = `baselines` starts is b^r ~ N(sqrt(A_t) a, (1 - A_t) I) with A_t = prod_{s <= t} (1 - beta_s) and t
+    uniform on 1 ... T = `timesteps` (3.2.1), or fixed by `t`; `schedule` gives the beta.
+
+    Returns (batch, tokens), signed by the product of change, gradient and attention, in units of the target. Without a
+    metric: the mean of the R maps, the expected map. With one (`select=`), the best map of each text, among R times
+    the number of layers (equation 5).
+
+    `layers` is J: "last" (the paper's J = {L}, the default), "third_last" (the layer L - 2, of which the paper's
+    tables 2, 5 and 6 really are: their row equals that of L - 2 in its table 7), a number, "3 to 5", "top 3"
+    (top-down) or "bottom 3" (bottom-up), or a tuple.
+
+    R n passes forward and backward per layer, of the layers from the lowest of J to the top only (of one row, where one
+    is read in the last layer), counted as whole ones, and 1 whole forward pass.
+
+    Guarantees nothing about sums: paths run through attention that no text has, rows that do not sum to 1 and negative
+    entries included, and the attention of a decoder to later tokens. The best of many maps by a metric is to be
+    compared with the best of as many random maps by it (`random(draws=24)`).
+
+    `variant="code"` is the published code where it differs: T instead of a random t, standard deviation 1 - A_t, the
+    factor a in place of a - b, j from 0 and the mean over n + 1 points, the logit in place of the probability, the
+    third-last layer unless `layers` names another, and noise in the input's rows alone where a prompt is put before
+    it (of the others' attention sqrt(A_t) + 1 - A_t times).
+
+    Differences from the paper: T and the beta, which it does not print, are those of its code (500; 1e-4 to 0.02).
+
+    Reference: barkan2024rpi.
+    """
+
+    baselines: int = 24
+    steps: int = 30
+    layers: LayerSpec | None = None
+    timesteps: int = 500
+    t: int | None = None
+    schedule: Schedule = "linear"
+    variant: Variant = "paper"
+
+    reference: ClassVar[str] = "barkan2024rpi"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION_PATHS})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
+    )
+    passes: ClassVar[str] = (
+        "baselines steps |layers| + 1 forward + baselines steps |layers| backward, upper layers only"
+    )
+
+    def __post_init__(self) -> None:
+        check_diffusion("rpi", self.baselines, self.timesteps, self.t, self.schedule)
+        if type(self.steps) is not int or self.steps < 1:
+            raise InputError(f"steps of rpi cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
+        if self.variant not in get_args(Variant):
+            raise UnknownNameError("variant of rpi", self.variant, get_args(Variant))
+        self._layers()
+
+    @property
+    def maps(self) -> int:
+        return self.baselines * len(self._layers())
+
+    @property
+    def parts(self) -> tuple[Method, ...]:
+        numbers = self._layers().numbers
+        return (self,) if len(numbers) == 1 else tuple(replace(self, layers=number) for number in numbers)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        return self.unselected(self.candidates(problem, rngs))
+
+    def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
+        paths = RandomPaths(
+            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=True
+        )
+        maps = torch.zeros(self.maps, *problem.encoding.input_ids.shape, dtype=torch.float64)
+        for text, rng in enumerate(rngs):
+            found = paths.maps(problem, text, self._layers(), rng)
+            maps[:, text, : found.shape[1]] = found
+        return maps
+
+    def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
+        return maps.mean(0)
+
+    def cost(self, units: int) -> Cost:
+        points = self.steps + (self.variant == "code")
+        return Cost(forwards=1 + self.maps * points, backwards=self.maps * points)
+
+    def _layers(self) -> Layers:
+        default = "third_last" if self.variant == "code" else "last"
+        return Layers.of(default if self.layers is None else self.layers)

@@ -1,0 +1,97 @@
+"""RPI-G: Randomized Path-Integration over attention, gradients alone."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.layers import Layers, LayerSpec
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+from raison.numerics.diffusion import Schedule, check_diffusion
+from raison.numerics.randomized import RandomPaths, Variant
+
+
+@dataclass(frozen=True)
+class RpiG(Method):
+    """RPI without the product with the attention: gradients alone, gathered on the way from random attention.
+
+    m^r = phi((a - b^r) / n . sum_{j=1}^n dv/da(v_j)), v_j = b^r + j / n (a - b^r): equation 4 of Barkan et al. 2024
+    without its factor v_j, the ablation RPI-G of their table 6. Everything else, the settings included, is as in `rpi`:
+    the baselines b^r are drawn from the diffusion process over the attention a, phi is the mean over heads and the row
+    that the prediction is made from.
+
+    Returns (batch, tokens), signed, in units of the target: as the steps grow, one map's entries over all heads, rows
+    and tokens, before phi, sum to the target's change from b^r to a. Without a metric the mean of the maps.
+
+    R n passes forward and backward per layer, of the layers from the lowest to the top only, counted as whole ones,
+    and 1 whole forward pass.
+
+    Guarantees no sum over the scores: phi leaves the other rows out.
+
+    `variant="code"`: as in `rpi`; the published code has no RPI-G, this is its RPI without the product.
+
+    Reference: barkan2024rpi.
+    """
+
+    baselines: int = 24
+    steps: int = 30
+    layers: LayerSpec | None = None
+    timesteps: int = 500
+    t: int | None = None
+    schedule: Schedule = "linear"
+    variant: Variant = "paper"
+
+    reference: ClassVar[str] = "barkan2024rpi"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION_PATHS})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
+    )
+    passes: ClassVar[str] = (
+        "baselines steps |layers| + 1 forward + baselines steps |layers| backward, upper layers only"
+    )
+
+    def __post_init__(self) -> None:
+        check_diffusion("rpi_g", self.baselines, self.timesteps, self.t, self.schedule)
+        if type(self.steps) is not int or self.steps < 1:
+            raise InputError(f"steps of rpi_g cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
+        if self.variant not in get_args(Variant):
+            raise UnknownNameError("variant of rpi_g", self.variant, get_args(Variant))
+        self._layers()
+
+    @property
+    def maps(self) -> int:
+        return self.baselines * len(self._layers())
+
+    @property
+    def parts(self) -> tuple[Method, ...]:
+        numbers = self._layers().numbers
+        return (self,) if len(numbers) == 1 else tuple(replace(self, layers=number) for number in numbers)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        return self.unselected(self.candidates(problem, rngs))
+
+    def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
+        paths = RandomPaths(
+            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=False
+        )
+        maps = torch.zeros(self.maps, *problem.encoding.input_ids.shape, dtype=torch.float64)
+        for text, rng in enumerate(rngs):
+            found = paths.maps(problem, text, self._layers(), rng)
+            maps[:, text, : found.shape[1]] = found
+        return maps
+
+    def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
+        return maps.mean(0)
+
+    def cost(self, units: int) -> Cost:
+        points = self.steps + (self.variant == "code")
+        return Cost(forwards=1 + self.maps * points, backwards=self.maps * points)
+
+    def _layers(self) -> Layers:
+        default = "third_last" if self.variant == "code" else "last"
+        return Layers.of(default if self.layers is None else self.layers)

@@ -1,0 +1,107 @@
+"""The layers of a transformer as modules that can be called again: with a batch in place of one text, or on one row."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.core.errors import UnsupportedError
+from raison.models.tap import attention_modules
+
+Change = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a layer was called with; the hidden states are the first argument."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    @property
+    def hidden(self) -> Float[Tensor, "batch tokens hidden"]:
+        """The hidden states that entered the layer."""
+        found: Tensor = self.args[0] if self.args else self.kwargs["hidden_states"]
+        return found
+
+    def expanded(self, batch: int) -> "Call":
+        """The same for a batch of equal texts, without a copy; for a call with one."""
+
+        def expand(tensor: Tensor) -> Tensor:
+            wide = tensor.dim() > 1 and tensor.shape[0] == 1
+            return tensor.expand(batch, *tensor.shape[1:]) if wide else tensor
+
+        return self._mapped(expand)
+
+    def of_row(self, row: int) -> "Call":
+        """The same for one position alone."""
+        tokens = self.hidden.shape[1]
+
+        def cut(tensor: Tensor) -> Tensor:
+            if tensor.dim() == 4:
+                # A mask (batch, heads, query, key): a position that is alone sees itself.
+                return tensor[..., row : row + 1, row : row + 1]
+            if tensor.dim() > 1 and tensor.shape[1] == tokens:
+                return tensor[:, row : row + 1]
+            return tensor[row : row + 1] if tuple(tensor.shape) == (tokens,) else tensor
+
+        return self._mapped(cut)
+
+    def run(self, layer: nn.Module, hidden: Float[Tensor, "batch tokens hidden"]) -> Tensor:
+        """The layer's new hidden states for others than those that it was called with."""
+        args, kwargs = (hidden, *self.args[1:]), dict(self.kwargs)
+        if not self.args:
+            args, kwargs = (), kwargs | {"hidden_states": hidden}
+        output = layer(*args, **kwargs)
+        found: Tensor = output[0] if isinstance(output, tuple) else output
+        return found
+
+    def _mapped(self, change: Change) -> "Call":
+        mapped = {name: _map(value, change) for name, value in self.kwargs.items()}
+        return Call(tuple(_map(value, change) for value in self.args), mapped)
+
+
+def layer_stack(model: nn.Module) -> list[nn.Module]:
+    """The layers of a model, one for each of its attention modules, in order.
+
+    Raises UnsupportedError where they are not one list of modules with one attention module in each.
+    """
+    attention = [id(module) for module in attention_modules(model)]
+    for stack in model.modules():
+        if not isinstance(stack, nn.ModuleList) or len(stack) != len(attention):
+            continue
+        inside = [[id(module) for module in layer.modules() if id(module) in attention] for layer in stack]
+        if inside == [[module] for module in attention]:
+            return list(stack)
+    raise UnsupportedError(
+        f"cannot re-run single layers of {type(model).__name__}",
+        ["its layers are not one list with an attention module in each"],
+    )
+
+
+def keep_call(calls: dict[int, Call], number: int) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
+    """A forward pre-hook (with_kwargs=True) that writes down what a layer is called with."""
+
+    def keep(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        calls[number] = Call(args, kwargs)
+
+    return keep
+
+
+def replaced_output(hidden: Tensor) -> Callable[[nn.Module, Any, Any], Any]:
+    """A forward hook that puts other hidden states in place of a layer's own."""
+
+    def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
+        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+    return replace
+
+
+def _map(value: Any, change: Change) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_map(part, change) for part in value)
+    return value
