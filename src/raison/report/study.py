@@ -6,6 +6,9 @@ from pathlib import Path
 from raison.core.errors import DataError
 from raison.data.records import write_whole
 from raison.report import plots
+from raison.report.examples import Asked, asked_in, examples_of
+from raison.report.examples_page import examples_markdown, examples_page
+from raison.report.shown import shown_texts
 from raison.report.study_page import page
 from raison.report.study_section import Section, note, warnings
 from raison.report.tables import escape_markdown, latex, markdown
@@ -19,35 +22,44 @@ PAGE = "index.html"
 MARKDOWN = "tables.md"
 LATEX = "tables.tex"
 TEXTS = "texts"
+EXAMPLES = "examples.html"
+EXAMPLES_MARKDOWN = "examples.md"
 
 
 def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
     """Write the report of what a folder holds so far, by default into its folder `report`; the page's path.
 
-    Reads records only; where explanations are beside them, every text gets its page. `draw` plots, which needs
-    matplotlib. Raises DataError where the folder holds neither a study nor a comparison, or matplotlib is missing.
+    Reads records only; where explanations are beside them, every text gets its page, and so do the examples that the
+    study asks for. `draw` plots, which needs matplotlib. Raises DataError where the folder holds neither a study nor
+    a comparison, or matplotlib is missing.
     """
     study = read_study(folder)
     if draw:
         plots.require()
     target = folder / "report" if out is None else out
-    sections = [_section(name, run, target) for name, run in study.runs.items()]
+    asked = asked_in(study.file)
+    sections = [_section(name, run, target, asked) for name, run in study.runs.items()]
     write_whole(target / MARKDOWN, _markdown(study, sections))
     write_whole(target / LATEX, _latex(study, sections))
+    if asked is not None and any(section.examples for section in sections):
+        write_whole(target / EXAMPLES, examples_page(study, sections, asked.top))
+        write_whole(target / EXAMPLES_MARKDOWN, examples_markdown(study, sections, asked.top))
     write_whole(target / PAGE, page(study, sections, draw))
     return target / PAGE
 
 
-def _section(name: str, run: Run, target: Path) -> Section:
+def _section(name: str, run: Run, target: Path, asked: Asked | None) -> Section:
     try:
         table = comparison(run)
     except DataError:
         # Nothing that all methods have judged yet; the page says so.
         table = None
     title = f"{run.header['model']} on {run.header['data']}"
-    has_texts = write_texts(run, title, target / TEXTS / name)
+    texts = shown_texts(run)
+    has_texts = write_texts(run, texts, title, target / TEXTS / name)
     pairs = read_agreement(run.folder) if run.folder else ()
-    return Section(name, title, run, table, pairs, f"{TEXTS}/{name}/index.html" if has_texts else None)
+    place = f"{TEXTS}/{name}/index.html" if has_texts else None
+    return Section(name, title, run, table, pairs, place, examples_of(run, texts, asked) if asked else ())
 
 
 def _markdown(study: StudyRuns, sections: Sequence[Section]) -> str:

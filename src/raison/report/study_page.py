@@ -47,6 +47,9 @@ def _about(study: StudyRuns, sections: Sequence[Section]) -> str:
     }
     items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts.items() if value)
     files = '<dt>Tables</dt><dd><a href="tables.md">Markdown</a>, <a href="tables.tex">LaTeX</a></dd>\n'
+    if any(section.examples for section in sections):
+        files += '<dt>Examples</dt><dd><a href="examples.html">Texts with marks</a>, <a href="examples.md">Markdown</a>'
+        files += "</dd>\n"
     return f'<article class="raison">\n{about}\n<dl>\n{items}{files}</dl></article>'
 
 

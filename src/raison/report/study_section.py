@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from raison.core.results import Comparison
 from raison.report import phrases
+from raison.report.examples import Example, asked_in
 from raison.runs.agreement import PairAgreement
 from raison.runs.run import Run
 from raison.runs.study import STUDY, StudyRuns
@@ -14,7 +15,10 @@ from raison.runs.table import finished_texts
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One run; `table` is None while no text is finished, `texts` the page that lists its texts, if any."""
+    """One run; `table` is None while no text is finished, `texts` the page that lists its texts, if any.
+
+    `examples` are those of each text, where the study asks for them.
+    """
 
     name: str
     title: str
@@ -22,6 +26,7 @@ class Section:
     table: Comparison | None
     agreement: tuple[PairAgreement, ...]
     texts: str | None
+    examples: tuple[tuple[Example, ...], ...] = ()
 
 
 def limit_of(study: StudyRuns) -> int | None:
@@ -50,7 +55,7 @@ def warnings(study: StudyRuns, sections: Sequence[Section]) -> list[str]:
         )
     found += [f"{name}: this run has not begun." for name in _missing_runs(study)]
     for section in sections:
-        found += [f"{section.name}: {sentence}" for sentence in _of_run(section)]
+        found += [f"{section.name}: {sentence}" for sentence in _of_run(section, asked_in(study.file) is not None)]
     return found
 
 
@@ -60,7 +65,7 @@ def _missing_runs(study: StudyRuns) -> list[str]:
     return [name for name in names if name not in study.runs]
 
 
-def _of_run(section: Section) -> Iterator[str]:
+def _of_run(section: Section, with_examples: bool) -> Iterator[str]:
     run = section.run
     done, wanted = len(finished_texts(run)), run.header["texts"]
     if done < wanted:
@@ -74,7 +79,8 @@ def _of_run(section: Section) -> Iterator[str]:
             "left out; continuing the run does their work again."
         )
     if run.records and section.texts is None:
-        yield "records only: pages of single texts need explanations.jsonl, which is not in this folder."
+        pages = "pages of single texts" + (" and of examples" if with_examples else "")
+        yield f"records only: {pages} need explanations.jsonl, which is not in this folder."
 
 
 def _missing_groups(run: Run) -> list[str]:

@@ -2,43 +2,31 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from raison.core.explanation import Explanation
-from raison.data.records import RecordStore, write_whole
+from raison.data.records import write_whole
 from raison.numerics.bootstrap import pool_of
 from raison.report import phrases
 from raison.report.html import compact, excerpt, headline
 from raison.report.html_tables import breakable, grid, minus
 from raison.report.markup import asset, document, escape
+from raison.report.shown import Shown
 from raison.runs.run import Record, Run
 from raison.runs.summary import MetricInfo, Value
 
 STYLES = ("explanation.css", "page.css", "study.css")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One row's explanation of a text with its record."""
-
-    record: Record
-    explanation: Explanation
-
-
-def write_texts(run: Run, title: str, folder: Path) -> bool:
-    """Write the pages of a run, index.html the list; False, and nothing, where the run has records only.
-
-    Of rows with several seeds the first is shown.
-    """
-    texts = _texts(run)
+def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, folder: Path) -> bool:
+    """Write the pages of a run's texts, index.html the list; False, and nothing, where there is none."""
     metrics = [MetricInfo(**metric) for metric in run.header["metrics"] if not metric["grouped"]]
     numbers = list(texts)
     for place, number in enumerate(numbers):
         around = (numbers[place - 1] if place else None, numbers[place + 1] if place + 1 < len(numbers) else None)
-        write_whole(folder / _file(number), _page(f"Text {number + 1}: {title}", texts[number], metrics, around))
+        write_whole(folder / file_of(number), _page(f"Text {number + 1}: {title}", texts[number], metrics, around))
     if texts:
         write_whole(folder / "index.html", _list(title, texts))
     return bool(texts)
@@ -48,21 +36,6 @@ def value_of(info: MetricInfo, value: Value) -> float:
     """What a metric says about one text, where it measured the parts of a pooled value too."""
     parts = np.array([value if isinstance(value, tuple) else (value,)], dtype=np.float64)
     return float(pool_of(info.pool)(parts)[0])
-
-
-def _texts(run: Run) -> dict[int, list[Shown]]:
-    """Every text that has explanations, in order, with its rows in the table's order."""
-    if run.folder is None:
-        return {}
-    rows = {row["label"]: (place, row["seeds"][0]) for place, row in enumerate(run.header["rows"])}
-    found: dict[int, dict[int, Shown]] = {}
-    for line in RecordStore(run.folder / "explanations.jsonl").read().records:
-        place, seed = rows.get(line["row"], (0, None))
-        record = run.records.get((line["row"], line["seed"], line["text"]))
-        if line["seed"] == seed and record is not None:
-            shown = Shown(record, Explanation.from_dict(line["explanation"]))
-            found.setdefault(line["text"], {})[place] = shown
-    return {text: [found[text][place] for place in sorted(found[text])] for text in sorted(found)}
 
 
 def _page(
@@ -109,8 +82,8 @@ def _number(value: float) -> str:
 
 def _links(around: tuple[int | None, int | None]) -> str:
     before, after = around
-    previous = f'<a rel="prev" href="{_file(before)}">← previous</a>' if before is not None else "<span></span>"
-    following = f'<a rel="next" href="{_file(after)}">next →</a>' if after is not None else "<span></span>"
+    previous = f'<a rel="prev" href="{file_of(before)}">← previous</a>' if before is not None else "<span></span>"
+    following = f'<a rel="next" href="{file_of(after)}">next →</a>' if after is not None else "<span></span>"
     middle = '<a href="index.html">all texts</a> <a href="../../index.html">report</a>'
     return f'<nav class="steps" aria-label="Texts">{previous}<span>{middle}</span>{following}</nav>'
 
@@ -135,11 +108,12 @@ def _item(number: int, e: Explanation) -> str:
     name, share = phrases.verdict(e)
     target = e.target if e.against is None else f"{e.target} over {e.against}"
     return (
-        f'<tr><th scope="row"><a href="{_file(number)}">{number + 1}</a></th><td>{escape(name)}</td>'
+        f'<tr><th scope="row"><a href="{file_of(number)}">{number + 1}</a></th><td>{escape(name)}</td>'
         f'<td data-value="{max(e.probabilities)}">{escape(share)}</td><td>{escape(target)}</td>'
         f'<td>{len(e.units):,}</td><td class="begin"><bdi>{escape(excerpt(e, 100))}</bdi></td></tr>\n'
     )
 
 
-def _file(number: int) -> str:
+def file_of(number: int) -> str:
+    """The name of a text's page in the folder of its run."""
     return f"{number + 1:04d}.html"

@@ -45,6 +45,8 @@ def check(table: Mapping[str, Any]) -> list[str]:
     mistakes += wrong
     for number, claim in enumerate(study.get("claims", ()), start=1):
         mistakes += _claim(claim, f"[[claims]] number {number}", _Known(rows, metrics, runs))
+    if "examples" in study:
+        mistakes += _examples(study["examples"], rows)
     return mistakes
 
 
@@ -220,4 +222,25 @@ def _claim(table: Mapping[str, Any], where: str, known: _Known) -> list[str]:
         mistakes.append(f"{where}: it compares {labels[0]} with itself.")
     if "run" in fit and known.runs is not None and fit["run"] not in known.runs:
         mistakes.append(f"{where}: {UnknownNameError('run', fit['run'], known.runs)}")
+    return mistakes
+
+
+def _examples(table: Mapping[str, Any], rows: set[str] | None) -> list[str]:
+    """What is wrong with [examples]; `rows` are the table's, None where they cannot be told."""
+    fit, mistakes = fitting(table, shape.EXAMPLES, "[examples]")
+    labels = fit.get("rows", [])
+    if "rows" in fit and not labels:
+        mistakes.append("[examples]: rows is empty; leave it out to show all rows but random.")
+    mistakes += [f"[examples]: rows names {label} twice." for label in sorted(set(labels)) if labels.count(label) > 1]
+    for label in dict.fromkeys(labels):
+        try:
+            canonical = canonical_row(label)
+        except RaisonError as error:
+            mistakes.append(f"[examples]: {error}")
+            continue
+        if rows is not None and canonical not in rows:
+            mistakes.append(f"[examples]: {UnknownNameError('row', label, rows)}")
+        elif canonical != label:
+            # The report compares with the records, and has no catalogue to know settings that are defaults.
+            mistakes.append(f"[examples]: the records call the row '{label}' '{canonical}'; write it so.")
     return mistakes

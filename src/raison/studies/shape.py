@@ -83,6 +83,7 @@ STUDY: Keys = {
     "data": Key(TABLE, True),
     "runs": Key(TABLES),
     "claims": Key(TABLES),
+    "examples": Key(TABLE),
 }
 SETTINGS: Keys = {
     "unit": Key(TEXT),
@@ -117,6 +118,7 @@ DATA: Keys = {
 }
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}
 RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True)}
+EXAMPLES: Keys = {"top": Key(COUNT), "rows": Key(TEXTS), "texts": Key(COUNT)}
 CLAIM: Keys = {
     "says": Key(TEXT, True),
     "metric": Key(TEXT, True),

@@ -8,6 +8,8 @@
     name = "demo/sst2"
     [data.movies]
     source = "eraser_movies"
+    [examples]
+    top = 3
 
 The keys are in raison.studies.shape, what they may say in raison.studies.check.
 """
@@ -65,11 +67,11 @@ class StudyModel:
 
 @dataclass(frozen=True, slots=True)
 class StudyData:
-    """`source` is what raison.data.load takes; `sample` is the seed of a random draw of `limit` rows.
+    """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
 
-    `first_words` cuts texts, `longest` leaves out texts of more words, before a limit or a draw; `unit` is that of this
-    data's runs.
-    `known_features` holds the settings of raison.data.known_features, None where that is not wanted.
+    `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
+    words, before a limit or a draw. `known_features` holds the settings of raison.data.known_features, None where that
+    is not wanted.
     """
 
     source: str
@@ -160,7 +162,7 @@ def read(path: str | Path) -> Study:
         agreement=table.get("agreement", False),
         settings=StudySettings(**settings | {"seeds": tuple(settings.get("seeds", (0,)))}),
         models={key: _model(entry) for key, entry in table["models"].items()},
-        data={key: _data(entry) for key, entry in table["data"].items()},
+        data={key: _data(entry, path.parent) for key, entry in table["data"].items()},
         runs=tuple(grid(table)),
         claims=tuple(_claim(entry) for entry in table.get("claims", ())),
     )
@@ -188,12 +190,14 @@ def _model(entry: Mapping[str, Any]) -> StudyModel:
     return StudyModel(**dict(entry) | {"labels": tuple(entry.get("labels", ()))})
 
 
-def _data(entry: Mapping[str, Any]) -> StudyData:
+def _data(entry: Mapping[str, Any], folder: Path) -> StudyData:
+    # A study that brings its data along can be run from anywhere.
+    beside = folder / entry["source"]
     columns: dict[str, Column] = {key: entry[key] for key in ("text", "label", "rationale") if key in entry}
     pair = tuple(entry["pair"]) if "pair" in entry else None
     wanted = Wanted(pair=pair, **columns) if columns or pair else None
     return StudyData(
-        entry["source"],
+        str(beside) if beside.is_file() else entry["source"],
         entry.get("split", "test"),
         entry.get("limit"),
         wanted,

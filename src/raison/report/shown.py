@@ -1,0 +1,33 @@
+"""What the pages of texts show: the explanations of a run, text by text, beside their records."""
+
+from dataclasses import dataclass
+
+from raison.core.explanation import Explanation
+from raison.data.records import RecordStore
+from raison.runs.run import Record, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One row's explanation of a text with its record."""
+
+    record: Record
+    explanation: Explanation
+
+
+def shown_texts(run: Run) -> dict[int, list[Shown]]:
+    """Every text that has explanations, in order, with its rows in the table's order; none from records only.
+
+    Of rows with several seeds the first is shown.
+    """
+    if run.folder is None:
+        return {}
+    rows = {row["label"]: (place, row["seeds"][0]) for place, row in enumerate(run.header["rows"])}
+    found: dict[int, dict[int, Shown]] = {}
+    for line in RecordStore(run.folder / "explanations.jsonl").read().records:
+        place, seed = rows.get(line["row"], (0, None))
+        record = run.records.get((line["row"], line["seed"], line["text"]))
+        if line["seed"] == seed and record is not None:
+            shown = Shown(record, Explanation.from_dict(line["explanation"]))
+            found.setdefault(line["text"], {})[place] = shown
+    return {text: [found[text][place] for place in sorted(found[text])] for text in sorted(found)}
