@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, Shift
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.core.registry import name_of
+from raison.core.registry import label_of, name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
 from raison.core.unit import Granularity, Text, check_unit
 from raison.methods import CATALOGUE
@@ -41,8 +41,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Maps:
+    """Scores as a method returned them, and what they took."""
+
+    scores: Tensor
+    """(maps, batch, scored)."""
+    ledger: Ledger
+    seconds: float
+    """Of all texts together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """Texts encoded once, with the predictions that every method and metric shares."""
+    """Texts encoded once, with the predictions and maps that every method and metric shares."""
 
     model: LanguageModel
     settings: Settings
@@ -52,6 +63,8 @@ class Batch:
     full: Tensor
     """Logits of the unperturbed texts, (batch, classes)."""
     evaluations: Evaluations = field(default_factory=Evaluations)
+    maps: dict[tuple[str, int], Maps] = field(default_factory=dict)
+    """The candidates that were computed, by the label of a method's part and the seed. Only for this target."""
 
 
 def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
@@ -74,38 +87,37 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
 
 
 def run(batch: Batch, method: Method) -> list[Explanation]:
-    """One method on one batch of texts."""
-    problem, started = _start(batch, method)
-    scores = unit_scores(batch, method, method.attribute(problem, _rngs(batch, method)))
-    seconds = (time.perf_counter() - started) / len(batch.encoding)
-    return _explanations(batch, method, scores, problem.ledger, seconds)
+    """One method on one batch of texts.
+
+    Made from the method's candidates where the batch has them, which by `Method.unselected` is the same; the cost
+    stated is that of the method alone, wherever its candidates came from.
+    """
+    return _explanations(batch, method, _attributed(batch, method))[0]
 
 
 def run_candidates(batch: Batch, method: Method) -> list[list[Explanation]]:
     """Every map that the method offers: one list of explanations of all texts per map.
 
-    Each explanation states the cost of all maps together, for that is what a choice among them takes.
+    Each of the method's parts is computed once per batch and seed. Each explanation states the cost of all maps
+    together, for that is what a choice among them takes.
     """
-    problem, started = _start(batch, method)
-    maps = [unit_scores(batch, method, scores) for scores in method.candidates(problem, _rngs(batch, method))]
-    seconds = (time.perf_counter() - started) / len(batch.encoding)
-    return [_explanations(batch, method, scores, problem.ledger, seconds) for scores in maps]
+    return _explanations(batch, method, _candidates(batch, method))
 
 
 def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarray]:
     """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
     with batch.model.shifted(shift):
-        # What was evaluated before belongs to the model as it was.
-        problem = _problem(replace(batch, evaluations=Evaluations()))
-        scores = unit_scores(batch, method, method.attribute(problem, _rngs(batch, method)))
+        # What was computed before belongs to the model as it was.
+        shifted = replace(batch, evaluations=Evaluations(), maps={})
+        scores = unit_scores(shifted, method, _attributed(shifted, method).scores[0])
     return [scores[text, :count].numpy() for text, count in enumerate(batch.encoding.unit_counts)]
 
 
 def unit_scores(batch: Batch, method: Method, scores: Tensor) -> Tensor:
     """What a method returned as (batch, units) in double precision. Raises NonFiniteError."""
     if Property.TOKENWISE in method.properties:
-        scores = batch.encoding.sum_to_units(scores.detach())
-    scores = scores.detach().double().cpu()
+        scores = batch.encoding.sum_to_units(scores)
+    scores = scores.double()
     _check_scores(scores, batch, method)
     return scores
 
@@ -122,9 +134,51 @@ def check(model: LanguageModel, method: Method) -> None:
         )
 
 
-def _start(batch: Batch, method: Method) -> tuple[Problem, float]:
+def _attributed(batch: Batch, method: Method) -> Maps:
+    """The method's one map when nothing is selected.
+
+    A method of several parts is always made from these: each draws as if alone, so that sharing changes no number.
+    """
+    keys = [(label_of(part), batch.settings.seed) for part in method.parts]
+    if len(keys) == 1 and keys[0] not in batch.maps:
+        return _computed(batch, method, lambda problem, rngs: method.attribute(problem, rngs)[None])
+    found = _candidates(batch, method)
+    return replace(found, scores=method.unselected(found.scores)[None])
+
+
+def _candidates(batch: Batch, method: Method) -> Maps:
+    """All maps that the method offers: those of its parts, one part after another, each computed once."""
+    found = []
+    for part in method.parts:
+        key = (label_of(part), batch.settings.seed)
+        if key not in batch.maps:
+            batch.maps[key] = _computed(batch, part, part.candidates)
+        found.append(batch.maps[key])
+    return found[0] if len(found) == 1 else _joined(found)
+
+
+def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], Tensor]) -> Maps:
     check(batch.model, method)
-    return _problem(batch), time.perf_counter()
+    problem, started = _problem(batch), time.perf_counter()
+    # A device has finished when its numbers have arrived.
+    scores = function(problem, _rngs(batch, method)).detach().cpu()
+    return Maps(scores, problem.ledger, time.perf_counter() - started)
+
+
+def _joined(parts: Sequence[Maps]) -> Maps:
+    """Several parts as one, with the cost of all. A note becomes the list of what the parts say, if they differ."""
+    ledgers = [part.ledger for part in parts]
+    notes: list[dict[str, object]] = []
+    for of_parts in zip(*(ledger.notes for ledger in ledgers), strict=True):
+        names = dict.fromkeys(name for said in of_parts for name in said)
+        said_by_all = {name: [said[name] for said in of_parts if name in said] for name in names}
+        notes.append({name: said[0] if said == [said[0]] * len(parts) else said for name, said in said_by_all.items()})
+    ledger = Ledger(
+        evaluations=[sum(counts) for counts in zip(*(ledger.evaluations for ledger in ledgers), strict=True)],
+        gradients=[sum(counts) for counts in zip(*(ledger.gradients for ledger in ledgers), strict=True)],
+        notes=notes,
+    )
+    return Maps(torch.cat([part.scores for part in parts]), ledger, sum(part.seconds for part in parts))
 
 
 def _problem(batch: Batch) -> Problem:
@@ -151,8 +205,18 @@ def _check_scores(scores: Tensor, batch: Batch, method: Method) -> None:
             )
 
 
-def _explanations(batch: Batch, method: Method, scores: Tensor, ledger: Ledger, seconds: float) -> list[Explanation]:
-    encoding, classes = batch.encoding, batch.model.classes
+def _explanations(batch: Batch, method: Method, maps: Maps) -> list[list[Explanation]]:
+    """For each map the explanations of all texts; what they share is made once."""
+    blanks = _without_scores(batch, method, maps)
+    found = []
+    for scores in maps.scores:
+        rows = unit_scores(batch, method, scores).tolist()
+        found.append([replace(e, scores=tuple(row[: len(e.units)])) for e, row in zip(blanks, rows, strict=True)])
+    return found
+
+
+def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanation]:
+    encoding, classes, ledger = batch.encoding, batch.model.classes, maps.ledger
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
     shares = probabilities(batch.full.double(), batch.model.multi_label)
     against = batch.target.against
@@ -161,7 +225,7 @@ def _explanations(batch: Batch, method: Method, scores: Tensor, ledger: Ledger, 
             text=encoding.texts[i],
             unit=encoding.unit,
             units=encoding.units[i],
-            scores=tuple(scores[i, :count].tolist()),
+            scores=(),
             classes=classes,
             probabilities=tuple(shares[i].tolist()),
             target=classes[int(batch.target.index[i])],
@@ -176,10 +240,10 @@ def _explanations(batch: Batch, method: Method, scores: Tensor, ledger: Ledger, 
             seed=batch.settings.seed,
             evaluations=ledger.evaluations[i],
             gradients=ledger.gradients[i],
-            seconds=seconds,
+            seconds=maps.seconds / len(encoding),
             truncated=encoding.truncated[i],
-            notes=ledger.notes[i],
+            notes=dict(ledger.notes[i]),
             version=__version__,
         )
-        for i, count in enumerate(encoding.unit_counts)
+        for i in range(len(encoding))
     ]

@@ -34,7 +34,7 @@ from raison.methods import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.run import SCHEMA, Record, Run, open_run
 from raison.runs.table import comparison
-from raison.select import best_maps, check_selection
+from raison.select import CONTROL, best_maps, check_selection
 
 DEFAULT_METHODS = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
 
@@ -139,7 +139,7 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     rows = [Row(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
     check_selection(choosers, plain)
     offering = [method for method in plain if method.maps > 1]
-    controls = [CATALOGUE.create(f"random(draws={method.maps})") for method in offering]
+    controls = [CATALOGUE.create(CONTROL.format(method.maps)) for method in offering]
     for metric in choosers:
         for method in dict.fromkeys([*offering, *controls]):
             label = f"{label_of(method)} by {label_of(metric)}"
@@ -232,7 +232,12 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
     batch = prepare(plan.model, [plan.texts[number] for number in numbers], _settings(plan, numbers))
     marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
     jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
-    explanations = [e for row, seed in jobs for e in _explain(batch, row, seed, marks)]
+    # What is chosen comes first, then what has several parts: all others find their maps in the batch.
+    found = _chosen(batch, plan, marks)
+    for row, seed in sorted(jobs, key=lambda job: -len(job[0].method.parts)):
+        if row.chooser is None:
+            found[row.label, seed] = run(_seeded(batch, seed), row.method)
+    explanations = [e for row, seed in jobs for e in found[row.label, seed]]
     scores = measure(batch, explanations, plan.judges, marks)
     keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
     return [
@@ -241,8 +246,23 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
     ]
 
 
-def _explain(batch: Batch, row: Row, seed: int, marks: Annotations) -> list[Explanation]:
-    seeded = replace(batch, settings=replace(batch.settings, seed=seed))
-    if row.chooser is None:
-        return run(seeded, row.method)
-    return best_maps(seeded, run_candidates(seeded, row.method), row.chooser, marks)
+def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int], list[Explanation]]:
+    """The rows whose maps a metric chooses, by label and seed: all candidates are measured by all metrics in one go."""
+    rows = [row for row in plan.rows if row.chooser is not None]
+    if not rows:
+        return {}
+    offering = list(dict.fromkeys((row.method, seed) for row in rows for seed in row.seeds))
+    offers = [run_candidates(_seeded(batch, seed), method) for method, seed in offering]
+    metrics = list(dict.fromkeys(row.chooser for row in rows if row.chooser is not None))
+    best = dict(zip(offering, best_maps(batch, offers, metrics, marks), strict=True))
+    return {
+        (row.label, seed): best[row.method, seed][metrics.index(row.chooser)]
+        for row in rows
+        for seed in row.seeds
+        if row.chooser is not None
+    }
+
+
+def _seeded(batch: Batch, seed: int) -> Batch:
+    """The batch under another seed of random methods; what was computed is shared."""
+    return replace(batch, settings=replace(batch.settings, seed=seed))

@@ -10,6 +10,7 @@ from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method
 from raison.core.metric import GroupMetric, Metric
+from raison.core.registry import label_of
 from raison.core.unit import Text, Unit
 from raison.evaluate import AnyMetric, create_metrics
 from raison.methods import CATALOGUE
@@ -27,9 +28,11 @@ PROBED_TOKENS = 512
 class Estimate:
     """Passes of single sequences over all texts, and about how long they take and how much memory.
 
-    Upper bounds: keeps that methods and metrics share are evaluated once. `forwards` and `backwards` are by row of the
-    table, with all seeds, and with the choosing where a metric selects the row's maps; `metric_forwards` and
-    `metric_backwards` are what the metrics add for all rows together.
+    Upper bounds: keeps that methods and metrics share are evaluated once, and a pass of a method that re-runs only some
+    layers (Property.PARTIAL) counts, and is timed, as a whole one. `forwards` and `backwards` are by row of the table,
+    what each takes alone, with all seeds, and with the choosing where a metric selects the row's maps;
+    `metric_forwards` and `metric_backwards` are what the metrics add for all rows together. `seconds` counts what
+    several rows share, the maps that metrics choose from, once.
     """
 
     texts: int
@@ -69,7 +72,7 @@ def estimate_plan(plan: Plan) -> Estimate:
     judging = [_judging_cost(plan, units) for units in encoding.units]
     seconds = 0.0
     for text, length in enumerate(encoding.lengths):
-        whole = _sum([judging[text], *(of_texts[text] for of_texts in costs.values())])
+        whole = _sum([judging[text], _rows_cost(plan.rows, encoding.units[text])])
         alone = max(0, whole.forwards - whole.backwards)
         seconds += length * (alone * speed.forward + whole.backwards * speed.backward)
     metrics = _sum(judging)
@@ -101,13 +104,29 @@ def _probes(encoding: Encoding) -> list[int]:
 
 
 def _row_cost(row: Row, units: tuple[Unit, ...]) -> Cost:
-    """What one text takes in all seeds of a row; a choice looks at every map that the method offers."""
-    cost = row.method.cost(len(units))
-    if row.chooser is not None:
-        looking = Cost(_keeps([row.chooser], units))
-        again = _times(cost, _shifts([row.chooser], units))
-        cost = _sum([cost, _times(_sum([looking, again]), row.method.maps)])
-    return _times(cost, len(row.seeds))
+    """What one text takes in all seeds of a row, alone; a choice looks at every map that the method offers."""
+    looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
+    return _sum([_times(_cost(row.method, units), len(row.seeds)), *looking])
+
+
+def _cost(method: Method, units: tuple[Unit, ...]) -> Cost:
+    """What one text takes for a method: its parts are run one by one."""
+    return _sum([part.cost(len(units)) for part in method.parts])
+
+
+def _rows_cost(rows: Sequence[Row], units: tuple[Unit, ...]) -> Cost:
+    """What one text takes in all seeds of all rows: each part of a method once, and keeps that choosers share."""
+    parts = {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
+    costs = [_times(part.cost(len(units)), len(seeds)) for (_, seeds), part in parts.items()]
+    for row in {row.method: row for row in rows if row.chooser is not None}.values():
+        choosers = [other.chooser for other in rows if other.method == row.method and other.chooser is not None]
+        costs.append(_looking_cost(row, choosers, units))
+    return _sum(costs)
+
+
+def _looking_cost(row: Row, choosers: Sequence[Metric], units: tuple[Unit, ...]) -> Cost:
+    """What one text takes for metrics to see every map that a row's method offers under each seed."""
+    return Cost(_keeps(choosers, units) * row.method.maps * len(row.seeds))
 
 
 def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
@@ -121,7 +140,7 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
         costs.append(Cost((keeps + groups) * len(row.seeds)))
         # A selected map is not explained again; see raison.evidence.
         if row.chooser is None:
-            costs.append(_times(row.method.cost(len(units)), shifts * len(row.seeds)))
+            costs.append(_times(_cost(row.method, units), shifts * len(row.seeds)))
     return _sum(costs)
 
 

@@ -1,21 +1,24 @@
-"""Explain texts, or what a language model writes: the front door over raison.attribution and raison.generation."""
+"""Explain texts, or what a language model writes: the front door over attribution, selection and generation."""
 
 from collections.abc import Sequence
 
-from raison.attribution import BATCH, Settings, prepare, run
-from raison.core.errors import InputError
+from raison.attribution import BATCH, Batch, Settings, prepare, run, run_candidates
+from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.core.method import Method
+from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
+from raison.evaluate import create_metrics, missing_needs
 from raison.generation import Contrast, Writing, explain_generation
 from raison.methods import CATALOGUE
 from raison.models.continuation import Message
 from raison.models.generator import Generator
 from raison.progress import Advance, progress_bar
+from raison.select import best_maps, check_selection
 
 
 def explain(
@@ -29,6 +32,7 @@ def explain(
     removal: str | None = None,
     seed: int = 0,
     truncate: bool = False,
+    select: str | Metric | None = None,
     progress: bool | Advance = True,
     output: str | None = None,
     max_new_tokens: int | None = None,
@@ -52,6 +56,8 @@ def explain(
             of these that its tokenizer allows.
         seed: of random methods. A text's draws depend on the seed and the text alone.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
+        select: a metric, as a name, a call or an instance, that chooses each text's map among those that the method
+            offers. The explanation's notes say how; its evaluations hold what choosing took.
         progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
         output: what the language model is to have written, exactly as it follows the prompt, a space at its beginning
             included. None for what it writes by itself.
@@ -66,29 +72,68 @@ def explain(
     chosen = CATALOGUE.create(method)
     settings = Settings(unit, target, of, removal, seed, truncate)
     writing = Writing(output, max_new_tokens, contrast, earlier)
+    chooser = _chooser(model, chosen, select)
     if isinstance(model, Generator):
         return _explain_writing(model, text, chosen, (settings, writing), progress)
+    _check_unwritten(writing)
+    if not isinstance(text, list):
+        return _explained(prepare(model, [text], settings), chosen, chooser)[0]
+    return _explain_all(model, text, (chosen, chooser), settings, progress)
+
+
+def _check_unwritten(writing: Writing) -> None:
+    """InputError for what only a language model that writes can take."""
     if writing.given:
         raise InputError(
             f"{', '.join(writing.given)} belong to a language model that writes, and this model predicts classes: load "
             "a causal language model without a prompt (raison.load(name)), or leave them out."
         )
-    if not isinstance(text, list):
-        return run(prepare(model, [text], settings), chosen)[0]
-    return _explain_all(model, text, chosen, settings, progress)
+
+
+def _chooser(model: LanguageModel | Generator, method: Method, select: str | Metric | None) -> Metric | None:
+    """The metric that chooses. InputError or UnsupportedError where there is no choice, or it cannot be made."""
+    if select is None:
+        return None
+    if isinstance(model, Generator):
+        raise InputError(
+            "select= chooses the map of a text that is classified, and this model writes: load it with a prompt that "
+            "makes it a classifier (raison.load(name, prompt=...)), or leave select out."
+        )
+    [metric] = create_metrics([select])
+    if not isinstance(metric, Metric | GroupMetric):
+        raise InputError(f'select= is one metric, such as "comprehensiveness"; got {select!r:.80}.')
+    check_selection([metric], [method])
+    lacking = missing_needs([metric], frozenset(Need) - {Need.RATIONALES})
+    if lacking:
+        raise UnsupportedError(
+            "explain cannot choose a map by this metric", lacking, "compare(..., select=..., rationales=...) can."
+        )
+    # A group metric was refused above.
+    return metric  # type: ignore[return-value]
+
+
+def _explained(batch: Batch, method: Method, chooser: Metric | None) -> list[Explanation]:
+    """What the method says of a batch, or the best of what it offers."""
+    if chooser is None:
+        return run(batch, method)
+    return best_maps(batch, [run_candidates(batch, method)], [chooser])[0][0]
 
 
 def _explain_all(
-    model: LanguageModel, texts: Sequence[Text], method: Method, settings: Settings, progress: bool | Advance
+    model: LanguageModel,
+    texts: Sequence[Text],
+    chosen: tuple[Method, Metric | None],
+    settings: Settings,
+    progress: bool | Advance,
 ) -> list[Explanation]:
     """Texts of similar length go together: their batches need little padding."""
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
     found: dict[int, Explanation] = {}
-    with progress_bar(f"{name_of(method)}", len(texts), progress) as advance:
+    with progress_bar(name_of(chosen[0]), len(texts), progress) as advance:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             batch = prepare(model, [texts[i] for i in rows], settings)
-            found.update(zip(rows, run(batch, method), strict=True))
+            found.update(zip(rows, _explained(batch, *chosen), strict=True))
             advance(len(rows))
     return [found[i] for i in range(len(texts))]
 

@@ -7,49 +7,81 @@ from dataclasses import replace
 from raison.attribution import Batch
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.method import Method
-from raison.core.metric import GroupMetric, Metric
+from raison.core.method import Method, Property
+from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.registry import label_of
 from raison.evaluate import Annotations, AnyMetric, measure
 from raison.evidence import TextEvidence
+from raison.methods import CATALOGUE
+
+CONTROL = "random(draws={})"
+"""As many random maps as a method offers: what choosing alone is worth."""
+
+Offer = Sequence[Sequence[Explanation]]
+"""What a method offers: per map, the explanations of all texts of a batch."""
 
 
 def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) -> None:
     """UnsupportedError, with every reason, for metrics that cannot choose a map; InputError if there is no choice."""
-    reasons = []
-    for metric in choosers:
-        if isinstance(metric, GroupMetric):
-            reasons.append(f"{label_of(metric)} judges many texts together")
-        elif metric.higher_is_better is None:
-            reasons.append(f"{label_of(metric)} says neither better nor worse")
-        elif metric.pool != "mean":
-            reasons.append(f"{label_of(metric)} is no mean over texts")
+    reasons = [f"{label_of(metric)} {reason}" for metric in choosers for reason in _reasons_against(metric)]
     if reasons:
         raise UnsupportedError("these metrics cannot choose a map", reasons)
     if choosers and not any(method.maps > 1 for method in methods):
+        names, offer = ", ".join(label_of(method) for method in methods), "offers" if len(methods) == 1 else "offer"
         raise InputError(
-            "select= chooses among several maps of a method, but none of the methods offers any: "
-            'add one that does, such as "random(draws=24)".'
+            f"select= chooses among several maps of a method, but {names} {offer} only one: "
+            f"take a method that offers several, such as {', '.join(_offering())}."
         )
 
 
 def best_maps(
-    batch: Batch, maps: Sequence[Sequence[Explanation]], metric: Metric, rationales: Annotations = ()
-) -> list[Explanation]:
-    """Of each text's maps the one with the best value; the first of equals. What choosing cost is added.
+    batch: Batch, offers: Sequence[Offer], metrics: Sequence[Metric], rationales: Annotations = ()
+) -> list[list[list[Explanation]]]:
+    """Per offer and metric, of each text's maps the one with the best value; the first of equals.
 
-    The explanation's notes say how it was selected: by which metric, among how many, with which values.
+    The maps of all offers are measured together, so that what they share is evaluated once. The explanations' notes
+    say how they were selected: by which metric, among how many, with which values. What choosing cost is added to
+    their evaluations.
     """
-    texts = len(batch.encoding)
-    flat = [explanation for of_map in maps for explanation in of_map]
-    table = [float(row[0]) for row in measure(batch, flat, [metric], rationales)]  # type: ignore[arg-type]
+    flat = [explanation for maps in offers for of_map in maps for explanation in of_map]
+    measured = iter(measure(batch, flat, metrics, rationales))
     chosen = []
-    for text in range(texts):
-        values = table[text::texts]
+    for maps in offers:
+        table = [[next(measured) for _ in of_map] for of_map in maps]
+        chosen.append([_best(batch, maps, metric, _column(table, i)) for i, metric in enumerate(metrics)])
+    return chosen
+
+
+def _reasons_against(metric: AnyMetric) -> list[str]:
+    if isinstance(metric, GroupMetric):
+        return ["judges many texts together"]
+    if metric.higher_is_better is None:
+        return ["says neither better nor worse"]
+    if metric.pool != "mean":
+        return ["is no mean over texts"]
+    return ["explains the text again, which gives no chosen map"] if Need.EMBEDDINGS in metric.needs else []
+
+
+def _offering() -> list[str]:
+    """Methods with several maps: random only where it is told to draw them."""
+    found = [name for name in CATALOGUE.names if Property.CANDIDATES in CATALOGUE.get(name).properties]
+    return [CONTROL.format(24) if name == "random" else name for name in found]
+
+
+def _column(table: Sequence[Sequence[Sequence[object]]], metric: int) -> list[list[float]]:
+    """One metric's values: per map, of all texts. A metric that can choose has one number per text."""
+    return [[float(values[metric]) for values in of_map] for of_map in table]  # type: ignore[arg-type]
+
+
+def _best(batch: Batch, maps: Offer, metric: Metric, table: Sequence[Sequence[float]]) -> list[Explanation]:
+    chosen = []
+    for text in range(len(batch.encoding)):
+        values = [of_map[text] for of_map in table]
         best = max(range(len(values)), key=lambda i, values=values: (_goodness(values[i], metric), -i))
         found = maps[best][text]
         notes = {
-            **found.notes,
+            # What speaks against the method's unselected map does not speak against this one.
+            **{name: note for name, note in found.notes.items() if name != "caution"},
             "selected_by": label_of(metric),
             "candidates": len(maps),
             "candidate_values": [None if math.isnan(value) else value for value in values],

@@ -1,14 +1,26 @@
 """Maps chosen by a metric, several seeds, group metrics and marked texts in one comparison."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+import torch
 
 import raison
+from raison.attribution import Settings, prepare, run, run_candidates, shifted_scores
+from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, UnsupportedError
+from raison.core.explanation import Explanation
+from raison.core.method import Cost, Method, Property
+from raison.core.model import Shift
 from raison.core.rationale import Span
+from raison.estimate import estimate_plan
+from raison.evaluate import create_metrics, measure
+from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
+from raison.models.speed import Speed
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS
@@ -16,6 +28,55 @@ from tests.tiny import TINY
 
 DRAWS = 5
 CONTROL = f"random(draws={DRAWS})"
+
+
+ASKED: list[tuple[int, ...]] = []
+"""The layers of every call of `Drawn.candidates`."""
+
+
+@dataclass(frozen=True)
+class Drawn(Method):
+    """Three random maps per layer, each moved by the layer's number, at one pass per layer; unchosen, their mean."""
+
+    layers: tuple[int, ...] = (1,)
+    reference: ClassVar[str] = ""
+    passes: ClassVar[str] = "|layers|"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM, Property.CANDIDATES})
+
+    @property
+    def maps(self) -> int:
+        return 3 * len(self.layers)
+
+    @property
+    def parts(self) -> tuple[Method, ...]:
+        return tuple(replace(self, layers=(layer,)) for layer in self.layers)
+
+    def attribute(self, problem, rngs):
+        return self.unselected(self.candidates(problem, rngs))
+
+    def candidates(self, problem, rngs):
+        ASKED.append(self.layers)
+        counts = problem.encoding.unit_counts
+        maps = torch.zeros(self.maps, len(counts), max(counts))
+        for number in range(self.maps):
+            layer = self.layers[number // 3]
+            # Which unit is removed depends on the layer: no two parts ask for the same.
+            problem.values([(torch.arange(count) != layer)[None] for count in counts])
+            for text, (rng, count) in enumerate(zip(rngs, counts, strict=True)):
+                maps[number, text, :count] = torch.from_numpy(rng.standard_normal(count) + layer)
+        problem.note("layers", [list(self.layers)] * len(counts))
+        return maps
+
+    def unselected(self, maps):
+        return maps.mean(0)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(len(self.layers))
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked() -> None:
+    ASKED.clear()
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +112,10 @@ def test_selection_says_what_it_chose_from_and_what_that_cost(model: Classifier,
 
 
 def test_a_choice_needs_something_to_choose_from_and_by(model: Classifier) -> None:
-    with pytest.raises(InputError, match="none of the methods offers any"):
+    with pytest.raises(InputError, match=r"occlusion, random offer only one: take a method .* random\(draws=24\)"):
         raison.compare(model, TEXTS[:2], ["occlusion"], select=["sufficiency"], progress=False)
-    with pytest.raises(UnsupportedError, match=r"gini says neither.*consistency judges many"):
-        raison.compare(model, TEXTS[:2], [CONTROL], select=["gini", "consistency"], progress=False)
+    with pytest.raises(UnsupportedError, match=r"gini says neither.*consistency judges many.*max_sensitivity explains"):
+        raison.compare(model, TEXTS[:2], [CONTROL], select=["gini", "consistency", "max_sensitivity"], progress=False)
 
 
 def test_several_seeds_are_averaged(model: Classifier) -> None:
@@ -118,3 +179,85 @@ def test_a_run_stopped_among_its_group_metrics_still_reads(model: Classifier, tm
     table = comparison(read_run(tmp_path))
     assert table["random"]["consistency(batch=5)"].summary.count == 0
     assert table["occlusion"]["consistency(batch=5)"].summary.count == 2
+
+
+def plain(explanations: list[Explanation]) -> list[dict]:
+    """All that an explanation says but the time it took."""
+    return [{**e.to_dict(), "seconds": 0.0} for e in explanations]
+
+
+@pytest.mark.parametrize("method", [CATALOGUE.create(CONTROL), Drawn(), Drawn((2, 0))], ids=repr)
+def test_numbers_do_not_depend_on_what_the_batch_has(model: Classifier, method: Method) -> None:
+    settings = Settings(seed=3)
+    alone = run(prepare(model, TEXTS[:6], settings), method)
+    batch = prepare(model, TEXTS[:6], settings)
+    maps = run_candidates(batch, method)
+    ASKED.clear()
+    assert plain(run(batch, method)) == plain(alone)
+    assert [plain(of_map) for of_map in run_candidates(batch, method)] == [plain(of_map) for of_map in maps]
+    assert not ASKED
+    other = replace(batch, settings=replace(settings, seed=4))
+    assert run(other, method)[0].scores != alone[0].scores
+    still = shifted_scores(batch, method, Shift(1e-9, 0))
+    assert [tuple(scores) for scores in still] == [e.scores for e in alone]
+
+
+def test_parts_are_shared_and_their_costs_added(model: Classifier) -> None:
+    texts = TEXTS[:4]
+    batch = prepare(model, texts, Settings())
+    first, both = run_candidates(batch, Drawn((1,))), run_candidates(batch, Drawn((1, 2)))
+    assert ASKED == [(1,), (2,)]
+    second = run_candidates(prepare(model, texts, Settings()), Drawn((2,)))
+    assert [e.scores for of_map in both for e in of_map] == [e.scores for of_map in [*first, *second] for e in of_map]
+    for e, one in zip(both[0], first[0], strict=True):
+        assert (one.evaluations, e.evaluations) == (1, 2)
+        assert e.seconds == pytest.approx(sum(maps.seconds for maps in batch.maps.values()) / len(texts))
+        assert (one.notes, e.notes) == ({"layers": [1]}, {"layers": [[1], [2]]})
+        assert e.config == {"layers": (1, 2)}
+
+
+def test_all_choosers_of_all_methods_look_once(model: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def counted(batch, explanations, metrics, rationales=()):
+        looked.append((len(explanations), len(metrics)))
+        return measure(batch, explanations, metrics, rationales)
+
+    monkeypatch.setattr("raison.select.measure", counted)
+    methods, metrics = [Drawn((1,)), Drawn((1, 2)), "random(draws=3)"], ["sufficiency", "log_odds"]
+    table = raison.compare(model, TEXTS[:5], methods, metrics, select=metrics, seed=[0, 1], progress=False)
+    # One and two parts are two parts in all, under each of two seeds; the row without a metric asks for none.
+    assert ASKED == [(1,), (1,), (2,), (2,)]
+    # Maps of the three methods and of the control with six draws.
+    assert looked == [((3 + 6 + 3 + 6) * 2 * 5, 2)]
+    ASKED.clear()
+    without = raison.compare(model, TEXTS[:5], methods, metrics, seed=[0, 1], progress=False)
+    assert sorted(ASKED) == [(1,), (1,), (2,), (2,)]
+    for row in without.rows:
+        for metric in metrics:
+            assert table[row.method][metric].values == pytest.approx(row[metric].values, abs=1e-6)
+        assert table[row.method].evaluations == row.evaluations
+    single = raison.compare(model, TEXTS[:5], methods[:1], metrics, select=metrics[:1], seed=[0, 1], progress=False)
+    label = next(row.method for row in single.rows if row.selected_by and "random" not in row.method)
+    assert single[label]["log_odds"].values == pytest.approx(table[label]["log_odds"].values, abs=1e-6)
+    assert single[label].evaluations == table[label].evaluations
+
+
+def test_the_estimate_counts_shared_maps_once(model: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raison.estimate.measure_speed", lambda *_: Speed(1.0, 2.0, 0, 0))
+
+    def estimate(methods: list[Method], select: list[str]):
+        rows = plan_rows(methods, create_metrics(select), (0, 1))
+        return estimate_plan(Plan(model, ("a quiet film",), (), rows, (), Settings(), ""))
+
+    tokens = model.encode(["a quiet film"], "word").lengths[0]
+    whole = 2  # The text and its removal.
+    alone = estimate([Drawn((1, 2))], [])
+    assert alone.seconds == tokens * (whole + 2 * 2)
+    assert estimate([Drawn((1, 2)), Drawn((1,))], []).seconds == alone.seconds
+    # Each of six maps, and of six random ones, is looked at by one keep; both metrics look at the same.
+    chosen = estimate([Drawn((1, 2))], ["comprehensiveness"])
+    assert chosen.seconds == tokens * (whole + 2 * (2 + 6 + 6))
+    both = estimate([Drawn((1, 2))], ["comprehensiveness", "aopc_comprehensiveness(shares=(0.2,))"])
+    assert both.seconds == chosen.seconds
+    assert [both.forwards[label] for label in both.forwards if "by" in label and "test" in label] == [2 * (2 + 6)] * 2

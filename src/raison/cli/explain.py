@@ -30,6 +30,10 @@ Contrast = Annotated[
 ]
 Earlier = Annotated[bool, typer.Option("--earlier", help="Score earlier output tokens, too.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template.")]
+Select = Annotated[
+    str | None,
+    typer.Option(help="Metric that chooses the map among those that the method offers, such as comprehensiveness."),
+]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
@@ -51,6 +55,7 @@ def explain(
     of: options.Of = "probability",
     removal: options.RemovalOption = None,
     seed: options.Seed = 0,
+    select: Select = None,
     truncate: options.Truncate = False,
     device: options.Device = None,
     dtype: options.Dtype = None,
@@ -74,6 +79,7 @@ def explain(
         removal=removal,
         seed=seed,
         truncate=truncate,
+        select=select,
         output=output,
         max_new_tokens=max_new_tokens,
         contrast=contrast[0] if contrast and len(contrast) == 1 else contrast or None,

@@ -15,6 +15,11 @@ from raison.core.problem import Problem
 from raison.numerics.diffusion import Schedule, check_diffusion
 from raison.numerics.randomized import RandomPaths, Variant
 
+_CAUTION = (
+    "the mean of maps by equation 4 as printed tends to point against the gradient (see the method's description): "
+    "choose a map by a metric, or take variant='code'"
+)
+
 
 @dataclass(frozen=True)
 class Rpi(Method):
@@ -36,7 +41,11 @@ class Rpi(Method):
     (top-down) or "bottom 3" (bottom-up), or a tuple.
 
     R n passes forward and backward per layer, of the layers from the lowest of J to the top only (of one row, where one
-    is read in the last layer), counted as whole ones, and 1 whole forward pass.
+    is read in the last layer), counted as whole ones, and 1 whole forward pass per layer.
+
+    The mean of equation 4 has the wrong sign where the gradient g changes little: with unit noise far above attention,
+    E[(a - b) v] is about (1 - A_t) (a^2 - 1) / 2, negative, so that the expected map is about -g. Single maps keep
+    their differences, from which a metric can choose; `variant="code"` has the sign of a g. The note `caution` says so.
 
     Guarantees nothing about sums: paths run through attention that no text has, rows that do not sum to 1 and negative
     entries included, and the attention of a decoder to later tokens. The best of many maps by a metric is to be
@@ -66,7 +75,7 @@ class Rpi(Method):
         {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
     )
     passes: ClassVar[str] = (
-        "baselines steps |layers| + 1 forward + baselines steps |layers| backward, upper layers only"
+        "(baselines steps + 1) |layers| forward + baselines steps |layers| backward, upper layers only"
     )
 
     def __post_init__(self) -> None:
@@ -83,8 +92,7 @@ class Rpi(Method):
 
     @property
     def parts(self) -> tuple[Method, ...]:
-        numbers = self._layers().numbers
-        return (self,) if len(numbers) == 1 else tuple(replace(self, layers=number) for number in numbers)
+        return tuple(replace(self, layers=number) for number in self._layers().numbers)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         return self.unselected(self.candidates(problem, rngs))
@@ -93,6 +101,8 @@ class Rpi(Method):
         paths = RandomPaths(
             self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=True
         )
+        if self.variant == "paper":
+            problem.note("caution", [_CAUTION] * len(rngs))
         maps = torch.zeros(self.maps, *problem.encoding.input_ids.shape, dtype=torch.float64)
         for text, rng in enumerate(rngs):
             found = paths.maps(problem, text, self._layers(), rng)
@@ -104,7 +114,7 @@ class Rpi(Method):
 
     def cost(self, units: int) -> Cost:
         points = self.steps + (self.variant == "code")
-        return Cost(forwards=1 + self.maps * points, backwards=self.maps * points)
+        return Cost(forwards=len(self._layers()) + self.maps * points, backwards=self.maps * points)
 
     def _layers(self) -> Layers:
         default = "third_last" if self.variant == "code" else "last"

@@ -29,7 +29,7 @@ class RpiG(Method):
     and tokens, before phi, sum to the target's change from b^r to a. Without a metric the mean of the maps.
 
     R n passes forward and backward per layer, of the layers from the lowest to the top only, counted as whole ones,
-    and 1 whole forward pass.
+    and 1 whole forward pass per layer.
 
     Guarantees no sum over the scores: phi leaves the other rows out.
 
@@ -52,7 +52,7 @@ class RpiG(Method):
         {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
     )
     passes: ClassVar[str] = (
-        "baselines steps |layers| + 1 forward + baselines steps |layers| backward, upper layers only"
+        "(baselines steps + 1) |layers| forward + baselines steps |layers| backward, upper layers only"
     )
 
     def __post_init__(self) -> None:
@@ -69,8 +69,7 @@ class RpiG(Method):
 
     @property
     def parts(self) -> tuple[Method, ...]:
-        numbers = self._layers().numbers
-        return (self,) if len(numbers) == 1 else tuple(replace(self, layers=number) for number in numbers)
+        return tuple(replace(self, layers=number) for number in self._layers().numbers)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         return self.unselected(self.candidates(problem, rngs))
@@ -90,7 +89,7 @@ class RpiG(Method):
 
     def cost(self, units: int) -> Cost:
         points = self.steps + (self.variant == "code")
-        return Cost(forwards=1 + self.maps * points, backwards=self.maps * points)
+        return Cost(forwards=len(self._layers()) + self.maps * points, backwards=self.maps * points)
 
     def _layers(self) -> Layers:
         default = "third_last" if self.variant == "code" else "last"

@@ -35,13 +35,12 @@ def fragment(e: Explanation) -> str:
 def compact(e: Explanation, heading: str, anchor: str, scores: str = "") -> str:
     """One of several explanations of the same text: what they share is said once elsewhere, details are folded."""
     scale = largest(e)
-    truncation = phrases.truncation(e)
     parts = [
         f"<h2>{escape(heading)}</h2>",
         f'<p class="goal">{scores}</p>' if scores else "",
         _texts(e, scale),
         _legend(e, scale),
-        f'<p class="warning">{escape(truncation)}.</p>' if truncation else "",
+        *(f'<p class="warning">{escape(caution)}.</p>' for caution in phrases.cautions(e)),
         f"<details><summary>Strongest {e.unit}s</summary>\n{_ranking(e, scale)}</details>",
         _provenance(e),
     ]
@@ -76,13 +75,12 @@ def _contents(shown: list[Explanation]) -> str:
 def _article(e: Explanation, anchor: str) -> str:
     scale = largest(e)
     name, share = phrases.verdict(e)
-    truncation = phrases.truncation(e)
     parts = [
         f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>',
         f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, with {escape(e.method)}</p>',
         _texts(e, scale),
         _legend(e, scale),
-        f'<p class="warning">{escape(truncation)}.</p>' if truncation else "",
+        *(f'<p class="warning">{escape(caution)}.</p>' for caution in phrases.cautions(e)),
         _ranking(e, scale),
         _provenance(e),
     ]
@@ -158,19 +156,24 @@ def _bar_row(e: Explanation, unit: int, scale: float) -> str:
     )
 
 
+_TOLD = ("completeness_gap", "caution", "selected_by", "candidates")
+"""Notes that the page says in its own words."""
+
+
 def _provenance(e: Explanation) -> str:
     pairs = zip(e.classes, e.probabilities, strict=True)
     config = ", ".join(f"{name}={_plain(value)}" for name, value in e.config.items())
     facts = {
         "Value": phrases.value_change(e),
         "Gap": phrases.gap(e),
+        "Chosen": phrases.choice(e),
         "Probabilities": ", ".join(f"{name} {phrases.percent(share)}" for name, share in pairs),
         "Method": f"{e.method}: {config}" if config else e.method,
         "Model": e.model,
         "Removal": e.removal,
         "Seed": e.seed,
         "Cost": phrases.effort(e),
-        **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name != "completeness_gap"},
+        **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in _TOLD},
         "Version": f"raison {e.version}" if e.version else None,
     }
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>\n" for k, v in facts.items() if v is not None)

@@ -87,6 +87,22 @@ def truncation(e: Explanation) -> str | None:
     return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read the end of the text"
 
 
+def choice(e: Explanation) -> str | None:
+    """By what the explanation was chosen, and among which others."""
+    metric = e.notes.get("selected_by")
+    values = [value for value in e.notes.get("candidate_values", ()) if value is not None]  # type: ignore[attr-defined]
+    if metric is None:
+        return None
+    lowest, highest = (number(end, 3) for end in (min(values), max(values))) if values else ("n/a", "n/a")
+    return f"best of {e.notes['candidates']} maps by {metric}, which gave them {lowest} to {highest}"
+
+
+def cautions(e: Explanation) -> list[str]:
+    """What the reader has to know before believing the scores, one sentence each, without its full stop."""
+    noted = e.notes.get("caution")
+    return [sentence for sentence in (truncation(e), noted) if isinstance(sentence, str)]
+
+
 def count(amount: int, thing: str) -> str:
     """1 unit, 2 units, 1,000 units."""
     return f"{amount:,} {thing}{'' if amount == 1 else 's'}"

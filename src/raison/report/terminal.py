@@ -126,11 +126,10 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
 
 def _footer(e: Explanation) -> list[RenderableType]:
     facts = {"Value": Text(safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
-    gap, truncation = phrases.gap(e), phrases.truncation(e)
-    if gap:
-        facts["Gap"] = Text(gap)
-    warning = [Text(f"Warning: {truncation}.", "bold yellow")] if truncation else []
-    return [_facts(facts), *warning]
+    for label, fact in {"Gap": phrases.gap(e), "Chosen": phrases.choice(e)}.items():
+        if fact:
+            facts[label] = Text(safe(fact))
+    return [_facts(facts), *(Text(safe(f"Warning: {caution}."), "bold yellow") for caution in phrases.cautions(e))]
 
 
 def _facts(facts: dict[str, Text]) -> Table:
