@@ -8,6 +8,7 @@ from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.kernel_shap import KernelShap
 from raison.methods.occlusion import Occlusion
+from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
 from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem
 
 attr = pytest.importorskip("captum.attr")
@@ -50,6 +51,49 @@ def test_integrated_gradients(toy, steps):
         # captum rounds the weights of the nodes to single precision.
         torch.testing.assert_close(scores[text, :length], found[0].sum(-1), rtol=1e-6, atol=1e-7)
         assert problem.ledger.notes[text]["completeness_gap"] == pytest.approx(float(delta), abs=1e-6)
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_integrated_gradients_from_a_given_start(toy):
+    model = toy()
+    problem = make_problem(model, TEXTS, of="probability")
+    ends = model.embed(problem.encoding)
+    noise = torch.from_numpy(np.random.default_rng(1).normal(size=tuple(ends.shape)))
+    starts = torch.where(problem.encoding.scored[..., None], noise, ends)
+    scores = IntegratedGradients(steps=10).attribute_from(problem, starts)
+    explainer = attr.IntegratedGradients(probability(model))
+    for text, length in enumerate(problem.encoding.lengths):
+        own = slice(text, text + 1), slice(length)
+        found = explainer.attribute(ends[own], starts[own], n_steps=10, method="gausslegendre")
+        torch.testing.assert_close(scores[text, :length], found[0].sum(-1), rtol=1e-6, atol=1e-7)
+
+
+def keeping(forward, ends, moves):
+    """A function of the embeddings of the tokens that move; the others keep theirs."""
+
+    def partial(rows):
+        embeds = ends.repeat(len(rows), 1, 1)
+        embeds[:, moves] = rows
+        return forward(embeds)
+
+    return partial
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+@pytest.mark.parametrize("toy", TOYS)
+def test_sequential_integrated_gradients_unit_by_unit(toy, unit):
+    model = toy()
+    problem = make_problem(model, TEXTS, unit, of="probability")
+    scores = SequentialIntegratedGradients(steps=8).attribute(problem, generators(len(TEXTS)))
+    for text, count in enumerate(problem.encoding.unit_counts):
+        single = problem.encoding.select([text])
+        ends, starts = model.embed(single), model.embed(model.removed(single, "mask"))
+        for number in range(count):
+            moves = single.unit_ids[0] == number
+            explainer = attr.IntegratedGradients(keeping(probability(model), ends, moves))
+            found = explainer.attribute(ends[:, moves], starts[:, moves], n_steps=8, method="gausslegendre")
+            own = scores[text, : len(moves)][moves]
+            torch.testing.assert_close(own, found[0].sum(-1), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("toy", TOYS)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -12,7 +13,7 @@ def riemann(model, encoding, baseline, points=5000):
     """Sundararajan et al. 2017, the sum of section 5, with midpoints; plain autograd on the probability of one text."""
     ends = model.embed(encoding)
     start = ends.clone()
-    start[encoding.scored] = torch.tensor(baseline, dtype=ends.dtype)
+    start[encoding.scored] = torch.as_tensor(baseline, dtype=ends.dtype)
     shares = (torch.arange(points, dtype=ends.dtype) + 0.5) / points
     path = (start + shares[:, None, None] * (ends - start)).requires_grad_()
     value = (2 * model.gain(path, torch.ones(path.shape[:2], dtype=torch.bool))).sigmoid()
@@ -96,3 +97,29 @@ def test_quadrature_is_exact_for_polynomials():
         assert float(weights @ nodes**degree) == pytest.approx(1 / (degree + 1), abs=1e-14)
     assert gauss_legendre(4, torch.float32)[0].dtype == torch.float32
     assert bool((nodes.diff() > 0).all())
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_from_a_given_start(toy):
+    model = toy()
+    problem = make_problem(model, TEXTS, of="probability")
+    ends = model.embed(problem.encoding)
+    noise = torch.from_numpy(np.random.default_rng(3).normal(size=tuple(ends.shape)))
+    start = torch.where(problem.encoding.scored[..., None], noise, ends)
+    scores = IntegratedGradients(steps=200).attribute_from(problem, start)
+    for text, length in enumerate(problem.encoding.lengths):
+        single = problem.encoding.select([text])
+        expected = riemann(model, single, start[text, :length][single.scored[0]])
+        torch.testing.assert_close(scores[text, :length], expected, rtol=0, atol=0.02 if toy is Max else 1e-5)
+        assert torch.all(scores[text, length:] == 0)
+    assert problem.ledger.evaluations == problem.ledger.gradients == [200] * len(TEXTS)
+    assert problem.ledger.notes == [{}] * len(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["mask", "pad"])
+def test_from_its_own_start(name):
+    model = Product()
+    problem = make_problem(model, TEXTS, of="probability")
+    own = IntegratedGradients(steps=9, baseline=name).attribute(problem, generators(len(TEXTS)))
+    start = model.embed(model.removed(problem.encoding, name))
+    assert torch.equal(IntegratedGradients(steps=9).attribute_from(problem, start), own)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
+from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel, Path
 from raison.core.target import Of, Target
@@ -103,6 +104,17 @@ class Problem:
             self.ledger.evaluations[text] += len(positions)
             self.ledger.gradients[text] += len(positions)
         return self.model.path_gradients(self.encoding, path, positions, weights, self.target)
+
+    def values_at(self, embeds: Embeddings) -> Float[Tensor, " batch"]:
+        """The target's value of each text with other word embeddings, in float64: one pass each, without gradients."""
+        self.count_forward()
+        values = torch.zeros(len(self.encoding), dtype=torch.float64)
+        for group in self.model.batches(self.encoding):
+            part = self.encoding.select(group)
+            with torch.no_grad():
+                logits = self.model.logits(part, embeds[group, : part.input_ids.shape[1]])
+            values[group] = self.target.rows(torch.as_tensor(group)).scalar(logits.cpu().double())
+        return values
 
     def attention_sites(self, text: int, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
         """Where the attention to one text can be replaced; see LanguageModel.attention_sites. Counts one pass."""

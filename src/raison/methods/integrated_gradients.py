@@ -1,21 +1,20 @@
 """Integrated gradients."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.dims import Embeddings, PathEmbeddings, Points
-from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.baselines import Baseline, baseline_embeddings, baseline_name, check_path
+from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
+from raison.core.repeated import own_embeddings
+from raison.core.straight_path import integrate
 from raison.numerics.quadrature import gauss_legendre
-
-InPlace = Literal["mask", "ellipsis", "unk", "pad"]
-Baseline = Literal["removal", "zero"] | InPlace
 
 
 @dataclass(frozen=True)
@@ -50,75 +49,33 @@ class IntegratedGradients(Method):
     reference: ClassVar[str] = "sundararajan2017axiomatic"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
     properties: ClassVar[frozenset[Property]] = frozenset(
-        {Property.TOKENWISE, Property.SIGNED, Property.COMPLETE, Property.DUMMY}
+        {Property.TOKENWISE, Property.SIGNED, Property.COMPLETE, Property.DUMMY, Property.PATH}
     )
     passes: ClassVar[str] = "steps + 2 forward + steps backward (one more backward with baseline='zero')"
 
     def __post_init__(self) -> None:
-        if type(self.steps) is not int or self.steps < 1:
-            raise InputError(
-                f"steps of integrated_gradients cannot be {self.steps!r}: it counts points on a path. "
-                "Give a whole number from 1 on, such as 50."
-            )
-        known = ("removal", "zero", *get_args(InPlace))
-        if self.baseline not in known:
-            raise UnknownNameError("baseline of integrated_gradients", self.baseline, known)
+        check_path("integrated_gradients", self.steps, self.baseline)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        encoding = problem.encoding
-        name = self._name(problem)
-        ends = problem.model.embed(encoding).detach()
-        starts = _starts(problem, ends, name)
-
-        def path(text: int, points: Points) -> PathEmbeddings:
-            share = points.to(ends)[:, None, None]
-            return starts[text] + share * (ends[text] - starts[text])
-
+        name = baseline_name(problem, "integrated_gradients", self.baseline)
+        ends = own_embeddings(problem)
         positions, weights = gauss_legendre(self.steps)
         if name == "zero":
             # No removal gives this baseline's value: one more point, which counts nothing in the integral.
             positions, weights = (torch.cat([part, part.new_zeros(1)]) for part in (positions, weights))
-        gradients, on_path = problem.path_gradients(path, positions, weights)
-        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        for text, gradient in enumerate(gradients):
-            way = (ends[text] - starts[text])[: len(gradient)].cpu().double()
-            scores[text, : len(gradient)] = (way * gradient.double()).sum(-1)
+        scores, on_path = integrate(problem, baseline_embeddings(problem, ends, name), ends, (positions, weights))
         change = _change(problem, name, on_path[:, -1])
         problem.note("completeness_gap", (scores.sum(1) - change).tolist())
-        problem.note("baseline", [name] * len(encoding))
+        problem.note("baseline", [name] * len(problem.encoding))
         return scores
+
+    def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.attribute_from. `steps` forward and backward passes; notes nothing, for v(start) is not known."""
+        ends = own_embeddings(problem)
+        return integrate(problem, start.to(ends), ends, gauss_legendre(self.steps))[0]
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=self.steps + 2, backwards=self.steps + (self.baseline == "zero"))
-
-    def _name(self, problem: Problem) -> str:
-        """The baseline in use: "zero" or a removal in place that the model has."""
-        if self.baseline == "zero":
-            return "zero"
-        wanted = problem.removal if self.baseline == "removal" else self.baseline
-        available = [removal for removal in problem.model.removals if removal in get_args(InPlace)]
-        if wanted in available:
-            return wanted
-        if self.baseline == "removal" and available:
-            return available[0]
-        raise UnsupportedError(
-            f"integrated_gradients has no baseline '{self.baseline}' here",
-            [
-                f"the tokenizer has no {wanted} token"
-                if self.baseline != "removal"
-                else "the tokenizer has no token for it"
-            ],
-            f"Use baseline={' or '.join(repr(choice) for choice in (*available, 'zero'))}.",
-        )
-
-
-def _starts(problem: Problem, ends: Embeddings, name: str) -> Embeddings:
-    """Embeddings of the baseline; tokens of no unit keep their own."""
-    if name == "zero":
-        start = torch.zeros_like(ends)
-    else:
-        start = problem.model.embed(problem.model.removed(problem.encoding, name)).detach()
-    return torch.where(problem.encoding.scored.to(ends.device)[..., None], start, ends)
 
 
 def _change(problem: Problem, name: str, zero: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:

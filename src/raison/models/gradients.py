@@ -1,6 +1,8 @@
 """Gradients with respect to word embeddings, over many texts and points, in batches of bounded size."""
 
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 
 import torch
 from jaxtyping import Float, Int
@@ -60,8 +62,9 @@ def _gradients(
     width = int(lengths.max())
     embeds = torch.cat(
         [
-            path(text, positions[[point for owner, point in jobs if owner == text]])[:, :width]
-            for text in dict.fromkeys(texts.tolist())
+            path(text, positions[[point for _, point in own]])[:, :width]
+            # A text's points lie next to each other: texts of equal length stay in order when jobs are sorted.
+            for text, own in groupby(jobs, key=itemgetter(0))
         ]
     )
     embeds = embeds.detach().requires_grad_()

@@ -1,0 +1,55 @@
+"""Where paths through embedding space begin."""
+
+from typing import Literal, get_args
+
+import torch
+
+from raison.core.dims import Embeddings
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.problem import Problem
+
+InPlace = Literal["mask", "ellipsis", "unk", "pad"]
+Baseline = Literal["removal", "zero"] | InPlace
+"""A token in place of every unit's tokens, zeros, or what the problem's removal puts there."""
+
+
+def check_path(method: str, steps: int, baseline: str) -> None:
+    """InputError or UnknownNameError for settings that make no path."""
+    if type(steps) is not int or steps < 1:
+        raise InputError(
+            f"steps of {method} cannot be {steps!r}: it counts points on a path. "
+            "Give a whole number from 1 on, such as 50."
+        )
+    known = ("removal", "zero", *get_args(InPlace))
+    if baseline not in known:
+        raise UnknownNameError(f"baseline of {method}", baseline, known)
+
+
+def baseline_name(problem: Problem, method: str, wanted: str) -> str:
+    """The baseline in use: "zero", or a removal in place that the model has.
+
+    Deletion has no embedding: for "removal" the model's first removal in place stands in. Raises UnsupportedError where
+    the tokenizer has no such token.
+    """
+    if wanted == "zero":
+        return "zero"
+    token = problem.removal if wanted == "removal" else wanted
+    available = [removal for removal in problem.model.removals if removal in get_args(InPlace)]
+    if token in available:
+        return token
+    if wanted == "removal" and available:
+        return available[0]
+    raise UnsupportedError(
+        f"{method} has no baseline '{wanted}' here",
+        [f"the tokenizer has no {token} token" if wanted != "removal" else "the tokenizer has no token for it"],
+        f"Use baseline={' or '.join(repr(choice) for choice in (*available, 'zero'))}.",
+    )
+
+
+def baseline_embeddings(problem: Problem, ends: Embeddings, name: str) -> Embeddings:
+    """Embeddings of the baseline that `baseline_name` found; tokens of no unit keep their own, which are in `ends`."""
+    if name == "zero":
+        start = torch.zeros_like(ends)
+    else:
+        start = problem.model.embed(problem.model.removed(problem.encoding, name)).detach()
+    return torch.where(problem.encoding.scored.to(ends.device)[..., None], start, ends)

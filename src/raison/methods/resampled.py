@@ -1,0 +1,129 @@
+"""Path integration from randomly drawn baselines: the resampling of RPI for other methods."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.baselines import baseline_embeddings, baseline_name
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+from raison.core.registry import name_of
+from raison.core.repeated import charge, own_embeddings, portions, repeated
+from raison.methods import CATALOGUE
+from raison.numerics.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
+
+NEEDED = frozenset({Property.PATH, Property.TOKENWISE})
+
+
+@dataclass(frozen=True)
+class Resampled(Method):
+    """Another method's maps from many baselines, drawn from a Gaussian diffusion process that starts at its own.
+
+    b_r = sqrt(abar_t) m + sqrt(1 - abar_t) eps, eps ~ N(0, I), t uniform on 1 ... `timesteps` (Barkan et al. 2024,
+    section 3.2.1, with m in place of the attention as section 4.3 has it: RPI-IG and RPI-SIG), m the word embeddings of
+    the method's own baseline (the mask token in place of every unit where the tokenizer has one), abar_t the product
+    of the `schedule`'s 1 - beta. Map r is the method's from b_r; without a metric to choose by, the mean over all r.
+    Returns (batch, tokens), in units of the target. Special tokens keep their embedding and score zero.
+
+    `method` is a method of the catalogue with the property "path", as a call: "integrated_gradients(steps=30)", the
+    paper's, or "sequential_integrated_gradients(steps=30)". `baselines` is the paper's R: the maps to choose from. `t`
+    fixes the timestep, which the paper draws for each baseline. `schedule` is "linear" or "cosine" (Ho et al. 2020;
+    Nichol and Dhariwal 2021). The first baselines are the same whatever `baselines` is, and for every method.
+
+    `baselines` times the method's passes, of which it does not need those that evaluate its own baseline; all baselines
+    and texts are batched together.
+
+    Guarantees no sum. For large t the baseline is noise of variance one, whatever the size of the model's embeddings:
+    where these are small, it lies far from all of them.
+
+    Differences from the paper: none known; it leaves open how special tokens are treated.
+
+    Reference: barkan2024rpi; ho2020denoising; nichol2021improved.
+    """
+
+    method: str = "integrated_gradients(steps=30)"
+    baselines: int = 24
+    timesteps: int = 500
+    t: int | None = None
+    schedule: Schedule = "linear"
+
+    reference: ClassVar[str] = "barkan2024rpi"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES})
+    passes: ClassVar[str] = "at most baselines times those of the method"
+
+    def __post_init__(self) -> None:
+        check_diffusion("resampled", self.baselines, self.timesteps, self.t, self.schedule)
+        _path_method(self.method)
+
+    @property
+    def maps(self) -> int:
+        return self.baselines
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        return self.unselected(self.candidates(problem, rngs))
+
+    def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
+        return maps.mean(0)
+
+    def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
+        encoding, inner = problem.encoding, _path_method(self.method)
+        # A method without this setting has one baseline only, and "removal" is everyone's default.
+        name = baseline_name(problem, name_of(inner), asdict(inner).get("baseline", "removal"))
+        problem.note("baseline", [name] * len(encoding))
+        centres = baseline_embeddings(problem, own_embeddings(problem), name)
+        maps = torch.zeros(self.baselines, *encoding.input_ids.shape, dtype=torch.float64)
+        rows = [(text, draw) for text in range(len(encoding)) for draw in range(self.baselines)]
+        for some in portions(rows, centres[0].numel()):
+            texts, draws = (list(part) for part in zip(*some, strict=True))
+            part = repeated(problem, texts)
+            width = part.encoding.input_ids.shape[1]
+            starts = self._starts([rngs[text] for text in texts], centres[texts, :width], part.encoding.scored)
+            maps[draws, texts, :width] = inner.attribute_from(part, starts)
+            charge(problem, texts, part)
+        return maps
+
+    def cost(self, units: int) -> Cost:
+        once = _path_method(self.method).cost(units)
+        return Cost(self.baselines * once.forwards, self.baselines * once.backwards)
+
+    def _starts(
+        self,
+        rngs: Sequence[np.random.Generator],
+        centres: Float[Tensor, "rows tokens hidden"],
+        scored: Bool[Tensor, "rows tokens"],
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """A baseline for each row, drawn in order: first the timestep, then the noise of the tokens that are scored."""
+        shares = signal_shares(self.timesteps, self.schedule)
+        starts = centres.clone()
+        for row, (rng, own) in enumerate(zip(rngs, scored, strict=True)):
+            share = shares[draw_times(rng, 1, self.timesteps, self.t) - 1]
+            centre = centres[row, own].cpu().double()
+            drawn = share.sqrt() * centre + (1 - share).sqrt() * draw_noise(rng, tuple(centre.shape))
+            starts[row, own] = drawn.to(starts)
+        return starts
+
+
+def _path_method(spec: str) -> Method:
+    """The method whose baseline is resampled. InputError or UnknownNameError, naming those that can be."""
+    if not isinstance(spec, str):
+        raise InputError(
+            f"method of resampled cannot be {spec!r}: write it as a call, such as 'integrated_gradients(steps=30)'."
+        )
+    name = spec.partition("(")[0].strip()
+    known = name in CATALOGUE.names
+    if known and CATALOGUE.get(name).properties >= NEEDED:
+        return CATALOGUE.create(spec)
+    able = [other for other in CATALOGUE.names if CATALOGUE.get(other).properties >= NEEDED]
+    if not known:
+        raise UnknownNameError("method of resampled", name, able)
+    raise InputError(
+        f"method of resampled cannot be '{name}': it starts from no baseline's embeddings. Use {' or '.join(able)}."
+    )
