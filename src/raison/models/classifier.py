@@ -198,7 +198,9 @@ class Classifier(LanguageModel):
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         if self._pooling is None:
-            self._pooling = find_pooling(self.core, encoding.select([0]), self._grown_logits)
+            # Also where the caller wants no gradients of its own.
+            with torch.inference_mode(False), torch.enable_grad():
+                self._pooling = find_pooling(self.core, encoding.select([0]), self._grown_logits)
         return prediction_rows(self._pooling, encoding)
 
     def _grown_logits(self, encoding: Encoding) -> Logits:

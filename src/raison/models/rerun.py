@@ -155,8 +155,8 @@ class LayerSite(AttentionSite):
             start += len(group)
 
     def _slopes(self, attention: Points, points: list[int], target: Target) -> AttentionSlopes:
-        read = self.read
         with torch.inference_mode(False), torch.enable_grad():
+            read = self.read
             leaf = attention[:, :, read].clone().requires_grad_()
             logits = self._runner.logits(attention.detach().clone().index_copy(2, read, leaf))
             values = target.row(0, len(points)).scalar(logits.to(torch.promote_types(logits.dtype, torch.float32)))

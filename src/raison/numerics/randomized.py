@@ -51,11 +51,11 @@ class RandomPaths:
         """Baselines in place of a site's attention, one after another: fewer of them are the first ones."""
         own = site.probabilities
         drawn = [
-            (draw_times(rng, 1, self.timesteps, self._timestep), draw_noise(rng, tuple(own.shape)))
+            (draw_times(rng, 1, self.timesteps, self._timestep), draw_noise(rng, tuple(own.shape)).to(own))
             for _ in range(self.baselines)
         ]
         times = torch.cat([time for time, _ in drawn]).to(own.device)
-        noise = torch.stack([noise for _, noise in drawn]).to(own)
+        noise = torch.stack([noise for _, noise in drawn])
         if self.variant == "paper":
             kept = signal_shares(self.timesteps, self.schedule).to(own)[times - 1][:, None, None, None]
             return kept.sqrt() * own + (1 - kept).sqrt() * noise
@@ -82,8 +82,8 @@ class RandomPaths:
         for found in problem.attention_slopes(text, site, path, len(starts) * count, of):
             products = found.gradients * found.attention if self.multiply else found.gradients
             sums.index_add_(0, torch.as_tensor(found.points, device=own.device) // count, products)
-        way = own[None] if self.variant == "code" else own - starts
-        maps = (way[:, :, read] * sums / count).mean(1)
+        way = own[None, :, read] if self.variant == "code" else own[:, read] - starts[:, :, read]
+        maps = (way * sums / count).mean(1)
         return torch.einsum("rqk,q->rk", maps, site.rows[read]).double().cpu()
 
     @property
