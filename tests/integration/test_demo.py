@@ -31,8 +31,9 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
     demo = zoo.resolve(name)
     assert sum(path.stat().st_size for path in demo.adapter_folder.iterdir()) < 3_000_000
     assert demo.card["command"].startswith("raison train classifier")
-    # The reviews are cut after 128 tokens and tested on 300.
-    assert demo.card["accuracy"]["test"] > (0.84 if name == "demo/smollm2-imdb" else 0.87)
+    # The reviews are cut after 128 tokens and tested on 300; Rotten Tomatoes has single sentences, 8,530 to learn from.
+    lowest = {"demo/smollm2-imdb": 0.84, "demo/rotten_tomatoes": 0.81}.get(name, 0.87)
+    assert demo.card["accuracy"]["test"] > lowest
     assert not any(part.startswith("/") for part in demo.card["command"].split())
 
 
@@ -42,6 +43,8 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
         ("demo/sst2", REVIEWS[0], "positive"),
         ("demo/sst2", REVIEWS[1], "negative"),
         ("demo/emotion", "i am so happy and grateful to be with my friends today", "joy"),
+        ("demo/rotten_tomatoes", REVIEWS[0], "positive"),
+        ("demo/rotten_tomatoes", REVIEWS[1], "negative"),
         ("demo/smollm2", REVIEWS[0], "positive"),
         ("demo/smollm2", REVIEWS[1], "negative"),
         ("demo/smollm2-sst2", REVIEWS[2], "positive"),

@@ -1,19 +1,17 @@
 """Randomized Path-Integration over attention."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.layers import Layers, LayerSpec
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
-from raison.numerics.diffusion import Schedule, check_diffusion
-from raison.numerics.randomized import RandomPaths, Variant
+from raison.numerics.diffusion import Schedule
+from raison.numerics.randomized import RandomPaths, Variant, path_layers
 
 _CAUTION = (
     "the mean of maps by equation 4 as printed tends to point against the gradient (see the method's description): "
@@ -47,6 +45,8 @@ class Rpi(Method):
     E[(a - b) v] is about (1 - A_t) (a^2 - 1) / 2, negative, so that the expected map is about -g. Single maps keep
     their differences, from which a metric can choose; `variant="code"` has the sign of a g. The note `caution` says so.
 
+    At equal passes more baselines with fewer steps find better maps for a metric (benchmarks/results/rpi_sampling.md).
+
     Guarantees nothing about sums: paths run through attention that no text has, rows that do not sum to 1 and negative
     entries included, and the attention of a decoder to later tokens. The best of many maps by a metric is to be
     compared with the best of as many random maps by it (`random(draws=24)`).
@@ -79,11 +79,7 @@ class Rpi(Method):
     )
 
     def __post_init__(self) -> None:
-        check_diffusion("rpi", self.baselines, self.timesteps, self.t, self.schedule)
-        if type(self.steps) is not int or self.steps < 1:
-            raise InputError(f"steps of rpi cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
-        if self.variant not in get_args(Variant):
-            raise UnknownNameError("variant of rpi", self.variant, get_args(Variant))
+        self._paths().check("rpi")
         self._layers()
 
     @property
@@ -98,24 +94,21 @@ class Rpi(Method):
         return self.unselected(self.candidates(problem, rngs))
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
-        paths = RandomPaths(
-            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=True
-        )
         if self.variant == "paper":
             problem.note("caution", [_CAUTION] * len(rngs))
-        maps = torch.zeros(self.maps, *problem.encoding.input_ids.shape, dtype=torch.float64)
-        for text, rng in enumerate(rngs):
-            found = paths.maps(problem, text, self._layers(), rng)
-            maps[:, text, : found.shape[1]] = found
-        return maps
+        return self._paths().maps(problem, self._layers(), rngs)
 
     def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
         return maps.mean(0)
 
     def cost(self, units: int) -> Cost:
-        points = self.steps + (self.variant == "code")
-        return Cost(forwards=len(self._layers()) + self.maps * points, backwards=self.maps * points)
+        layers, points = len(self._layers()), self._paths().points
+        return Cost(forwards=layers * (points + 1), backwards=layers * points)
+
+    def _paths(self) -> RandomPaths:
+        return RandomPaths(
+            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=True
+        )
 
     def _layers(self) -> Layers:
-        default = "third_last" if self.variant == "code" else "last"
-        return Layers.of(default if self.layers is None else self.layers)
+        return path_layers(self.layers, self.variant)

@@ -1,19 +1,17 @@
 """RPI-G: Randomized Path-Integration over attention, gradients alone."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.layers import Layers, LayerSpec
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
-from raison.numerics.diffusion import Schedule, check_diffusion
-from raison.numerics.randomized import RandomPaths, Variant
+from raison.numerics.diffusion import Schedule
+from raison.numerics.randomized import RandomPaths, Variant, path_layers
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,7 @@ class RpiG(Method):
     )
 
     def __post_init__(self) -> None:
-        check_diffusion("rpi_g", self.baselines, self.timesteps, self.t, self.schedule)
-        if type(self.steps) is not int or self.steps < 1:
-            raise InputError(f"steps of rpi_g cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
-        if self.variant not in get_args(Variant):
-            raise UnknownNameError("variant of rpi_g", self.variant, get_args(Variant))
+        self._paths().check("rpi_g")
         self._layers()
 
     @property
@@ -75,22 +69,19 @@ class RpiG(Method):
         return self.unselected(self.candidates(problem, rngs))
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
-        paths = RandomPaths(
-            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=False
-        )
-        maps = torch.zeros(self.maps, *problem.encoding.input_ids.shape, dtype=torch.float64)
-        for text, rng in enumerate(rngs):
-            found = paths.maps(problem, text, self._layers(), rng)
-            maps[:, text, : found.shape[1]] = found
-        return maps
+        return self._paths().maps(problem, self._layers(), rngs)
 
     def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
         return maps.mean(0)
 
     def cost(self, units: int) -> Cost:
-        points = self.steps + (self.variant == "code")
-        return Cost(forwards=len(self._layers()) + self.maps * points, backwards=self.maps * points)
+        layers, points = len(self._layers()), self._paths().points
+        return Cost(forwards=layers * (points + 1), backwards=layers * points)
+
+    def _paths(self) -> RandomPaths:
+        return RandomPaths(
+            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=False
+        )
 
     def _layers(self) -> Layers:
-        default = "third_last" if self.variant == "code" else "last"
-        return Layers.of(default if self.layers is None else self.layers)
+        return path_layers(self.layers, self.variant)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -10,10 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.attention import AttentionSite
-from raison.core.layers import Layers
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.layers import Layers, LayerSpec
+from raison.core.method import Rngs
 from raison.core.problem import Problem
 from raison.core.target import Of
-from raison.numerics.diffusion import Schedule, draw_noise, draw_times, signal_shares
+from raison.numerics.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
 
 Variant = Literal["paper", "code"]
 Baselines = Float[Tensor, "maps heads query key"]
@@ -32,20 +34,36 @@ class RandomPaths:
     steps: int
     timesteps: int
     t: int | None
-    schedule: Schedule
-    variant: Variant
+    schedule: str
+    """A Schedule; `check` says so where it is none."""
+    variant: str
+    """A Variant; `check` says so where it is none."""
     multiply: bool
 
-    def maps(
-        self, problem: Problem, text: int, layers: Layers, rng: np.random.Generator
-    ) -> Float[Tensor, "maps tokens"]:
-        """The maps of one text: layer after layer, one for each baseline."""
-        seed = int(rng.integers(2**63))
-        found = []
-        for site in problem.attention_sites(text, layers.among):
-            starts = self.draw(problem, site, np.random.default_rng([seed, site.layer]))
-            found.append(self.integrate(problem, text, site, starts))
-        return torch.cat(found)
+    def check(self, method: str) -> None:
+        """InputError or UnknownNameError for settings of a method that make no paths."""
+        check_diffusion(method, self.baselines, self.timesteps, self.t, self.schedule)
+        if type(self.steps) is not int or self.steps < 1:
+            raise InputError(f"steps of {method} cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
+        if self.variant not in get_args(Variant):
+            raise UnknownNameError(f"variant of {method}", self.variant, get_args(Variant))
+
+    @property
+    def points(self) -> int:
+        """Points of all paths through one layer."""
+        return self.baselines * len(self._positions())
+
+    def maps(self, problem: Problem, layers: Layers, rngs: Rngs) -> Float[Tensor, "maps batch tokens"]:
+        """All texts' maps: layer after layer, one for each baseline; zero on padding."""
+        maps = torch.zeros(self.baselines * len(layers), *problem.encoding.input_ids.shape, dtype=torch.float64)
+        for text, rng in enumerate(rngs):
+            seed = int(rng.integers(2**63))
+            found = []
+            for site in problem.attention_sites(text, layers.among):
+                starts = self.draw(problem, site, np.random.default_rng([seed, site.layer]))
+                found.append(self.integrate(problem, text, site, starts))
+            maps[:, text, : found[0].shape[1]] = torch.cat(found)
+        return maps
 
     def draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator) -> Baselines:
         """Baselines in place of a site's attention, one after another: fewer of them are the first ones."""
@@ -57,10 +75,10 @@ class RandomPaths:
         times = torch.cat([time for time, _ in drawn]).to(own.device)
         noise = torch.stack([noise for _, noise in drawn])
         if self.variant == "paper":
-            kept = signal_shares(self.timesteps, self.schedule).to(own)[times - 1][:, None, None, None]
+            kept = self._kept(self.timesteps).to(own)[times - 1][:, None, None, None]
             return kept.sqrt() * own + (1 - kept).sqrt() * noise
         # The code's schedule has one variance more, and its noise the variance as standard deviation.
-        kept = signal_shares(self.timesteps + 1, self.schedule).to(own)[times][:, None, None, None]
+        kept = self._kept(self.timesteps + 1).to(own)[times][:, None, None, None]
         if problem.encoding.prefix_length:
             noise = torch.where(site.input_rows.bool()[:, None], noise, own)
         return kept.sqrt() * own + (1 - kept) * noise
@@ -90,6 +108,15 @@ class RandomPaths:
     def _timestep(self) -> int | None:
         return self.timesteps if self.variant == "code" and self.t is None else self.t
 
+    def _kept(self, timesteps: int) -> Float[Tensor, " timesteps"]:
+        return signal_shares(timesteps, self.schedule)  # type: ignore[arg-type]
+
     def _positions(self) -> Float[Tensor, " points"]:
         """j / n for j = 1 ... n, in the code from 0 on."""
         return torch.arange(0 if self.variant == "code" else 1, self.steps + 1, dtype=torch.float64) / self.steps
+
+
+def path_layers(layers: LayerSpec | None, variant: str) -> Layers:
+    """The layers asked for; by default the last (the paper's text), or the third last (its code)."""
+    default = "third_last" if variant == "code" else "last"
+    return Layers.of(default if layers is None else layers)
