@@ -16,6 +16,7 @@ from raison.methods.rpi import Rpi
 from raison.models import rerun, tap
 from raison.models.classifier import Classifier
 from raison.models.rerun import UpperRunner, WholeRunner
+from raison.numerics import randomized
 from tests.attention_reference import build_any, double_throughout, problem_of
 from tests.integration.test_lora import adapted
 from tests.tiny import TINY
@@ -362,3 +363,12 @@ def test_a_first_use_is_compared_once_per_layer(monkeypatch: pytest.MonkeyPatch)
     maps(model)
     maps(model, Rpi(baselines=1, steps=1, layers="bottom 2"))
     assert sorted(compared) == [0, 1, 2]
+
+
+def test_few_baselines_in_memory_give_the_same_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = raison.load(*TINY["bert"]())
+    whole = raison.explain(model, TEXT, "rpi(baselines=5, steps=3, layers=0)")
+    monkeypatch.setattr(randomized, "NUMBERS", 1)
+    assert raison.explain(model, TEXT, "rpi(baselines=5, steps=3, layers=0)").scores == pytest.approx(
+        whole.scores, abs=1e-6
+    )

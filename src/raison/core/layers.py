@@ -47,8 +47,8 @@ class Layers:
 def _numbers(spec: LayerSpec) -> tuple[int, ...]:
     if type(spec) is int:
         return (spec,)
-    if isinstance(spec, (tuple, list)):
-        return tuple(spec) if all(type(number) is int for number in spec) else ()
+    if isinstance(spec, tuple):
+        return spec if all(type(number) is int for number in spec) else ()
     if not isinstance(spec, str):
         return ()
     if spec in NAMED:

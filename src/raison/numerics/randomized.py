@@ -18,6 +18,8 @@ from raison.core.target import Of
 from raison.numerics.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
 
 Variant = Literal["paper", "code"]
+NUMBERS = 1 << 24
+"""Entries of baselines that are in memory together: 64 MB in single precision."""
 Baselines = Float[Tensor, "maps heads query key"]
 
 
@@ -60,17 +62,23 @@ class RandomPaths:
             seed = int(rng.integers(2**63))
             found = []
             for site in problem.attention_sites(text, layers.among):
-                starts = self.draw(problem, site, np.random.default_rng([seed, site.layer]))
-                found.append(self.integrate(problem, text, site, starts))
+                own = np.random.default_rng([seed, site.layer])
+                for count in self._portions(site):
+                    found.append(self.integrate(problem, text, site, self.draw(problem, site, own, count)))
             maps[:, text, : found[0].shape[1]] = torch.cat(found)
         return maps
 
-    def draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator) -> Baselines:
-        """Baselines in place of a site's attention, one after another: fewer of them are the first ones."""
+    def _portions(self, site: AttentionSite) -> list[int]:
+        """Numbers of baselines that are in memory together."""
+        size = max(1, NUMBERS // site.probabilities.numel())
+        return [min(size, self.baselines - first) for first in range(0, self.baselines, size)]
+
+    def draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator, count: int) -> Baselines:
+        """The next baselines in place of a site's attention, one after another: fewer of them are the first ones."""
         own = site.probabilities
         drawn = [
             (draw_times(rng, 1, self.timesteps, self._timestep), draw_noise(rng, tuple(own.shape)).to(own))
-            for _ in range(self.baselines)
+            for _ in range(count)
         ]
         times = torch.cat([time for time, _ in drawn]).to(own.device)
         noise = torch.stack([noise for _, noise in drawn])
