@@ -1,0 +1,9 @@
+"""The suite runs in several processes; each takes its share of the processor's cores."""
+
+import os
+
+import torch
+
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+if _WORKERS > 1:
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // _WORKERS))
