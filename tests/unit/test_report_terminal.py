@@ -66,6 +66,16 @@ def test_says_what_was_predicted_explained_and_spent() -> None:
         assert wanted in shown
 
 
+def test_says_by_what_a_map_was_chosen_and_warns_of_one_that_was_not() -> None:
+    notes = {"selected_by": "sufficiency", "candidates": 3, "candidate_values": [0.25, None, -0.5]}
+    shown = plain(explanation_text(explain("so good", (0.1, 0.4), notes=notes)))
+    assert "the best of 3 maps by sufficiency" in shown
+    assert "best of 3 maps by sufficiency, which gave them -0.500 to 0.250" in shown
+    assert "Warning" not in shown
+    warned = plain(explanation_text(explain("so good", (0.1, 0.4), notes={"caution": "it points elsewhere"})))
+    assert "Warning: it points elsewhere." in warned
+
+
 def test_text_keeps_its_form() -> None:
     assert "  so,   very  good !\n" in plain(explanation_text(explain("so,   very  good !", (0.1, 0.2, 0.4, 0.0))))
 

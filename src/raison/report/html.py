@@ -40,7 +40,7 @@ def compact(e: Explanation, heading: str, anchor: str, scores: str = "") -> str:
         f'<p class="goal">{scores}</p>' if scores else "",
         _texts(e, scale),
         _legend(e, scale),
-        *(f'<p class="warning">{escape(caution)}.</p>' for caution in phrases.cautions(e)),
+        *(f'<p class="warning">Warning: {escape(caution)}.</p>' for caution in phrases.cautions(e)),
         f"<details><summary>Strongest {e.unit}s</summary>\n{_ranking(e, scale)}</details>",
         _provenance(e),
     ]
@@ -77,10 +77,10 @@ def _article(e: Explanation, anchor: str) -> str:
     name, share = phrases.verdict(e)
     parts = [
         f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>',
-        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, with {escape(e.method)}</p>',
+        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, with {escape(phrases.made_by(e))}</p>',
         _texts(e, scale),
         _legend(e, scale),
-        *(f'<p class="warning">{escape(caution)}.</p>' for caution in phrases.cautions(e)),
+        *(f'<p class="warning">Warning: {escape(caution)}.</p>' for caution in phrases.cautions(e)),
         _ranking(e, scale),
         _provenance(e),
     ]
@@ -181,6 +181,9 @@ def _provenance(e: Explanation) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, float) for item in value):
+        # Many numbers side by side are there to be compared.
+        return ", ".join(f"{item:.3g}" for item in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

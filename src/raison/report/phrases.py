@@ -87,6 +87,12 @@ def truncation(e: Explanation) -> str | None:
     return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read the end of the text"
 
 
+def made_by(e: Explanation) -> str:
+    """The method, and what chose among its maps."""
+    metric = e.notes.get("selected_by")
+    return e.method if metric is None else f"{e.method}, the best of {e.notes['candidates']} maps by {metric}"
+
+
 def choice(e: Explanation) -> str | None:
     """By what the explanation was chosen, and among which others."""
     metric = e.notes.get("selected_by")

@@ -81,7 +81,7 @@ def _header(e: Explanation) -> RenderableType:
     facts = {
         "Predicted": Text.assemble((safe(name), "bold"), f" {share}"),
         "Explained": Text(safe(f"{phrases.goal(e)}, {e.unit} by {e.unit}")),
-        "Method": Text(safe(e.method)),
+        "Method": Text(safe(phrases.made_by(e))),
     }
     return _facts(facts)
 
