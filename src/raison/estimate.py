@@ -1,14 +1,15 @@
 """What a comparison will cost, before it runs."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from raison.attribution import Settings
+from raison.attribution import Settings, prepare, run_candidates
 from raison.compare import Plan, Row, plan_rows
 from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
-from raison.core.method import Cost, Method
+from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric
 from raison.core.registry import label_of
 from raison.core.unit import Text, Unit
@@ -29,8 +30,8 @@ class Estimate:
     """Passes of single sequences over all texts, and about how long they take and how much memory.
 
     Upper bounds: keeps that methods and metrics share are evaluated once, and a pass of a method that re-runs only some
-    layers (Property.PARTIAL) counts, and is timed, as a whole one. `forwards` and `backwards` are by row of the table,
-    what each takes alone, with all seeds, and with the choosing where a metric selects the row's maps;
+    layers (Property.PARTIAL) counts as a whole one, though its time is measured. `forwards` and `backwards` are by row
+    of the table, what each takes alone, with all seeds, and with the choosing where a metric selects the row's maps;
     `metric_forwards` and `metric_backwards` are what the metrics add for all rows together. `seconds` counts what
     several rows share, the maps that metrics choose from, once.
     """
@@ -70,7 +71,7 @@ def estimate_plan(plan: Plan) -> Estimate:
     speed = measure_speed(model, encoding.select(_probes(encoding)))
     costs = {row.label: [_row_cost(row, units) for units in encoding.units] for row in plan.rows}
     judging = [_judging_cost(plan, units) for units in encoding.units]
-    seconds = 0.0
+    seconds = _partial_seconds(plan, encoding) * sum(encoding.lengths)
     for text, length in enumerate(encoding.lengths):
         whole = _sum([judging[text], _rows_cost(plan.rows, encoding.units[text])])
         alone = max(0, whole.forwards - whole.backwards)
@@ -115,13 +116,41 @@ def _cost(method: Method, units: tuple[Unit, ...]) -> Cost:
 
 
 def _rows_cost(rows: Sequence[Row], units: tuple[Unit, ...]) -> Cost:
-    """What one text takes in all seeds of all rows: each part of a method once, and keeps that choosers share."""
-    parts = {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
-    costs = [_times(part.cost(len(units)), len(seeds)) for (_, seeds), part in parts.items()]
+    """What one text takes in all seeds of all rows: each part of a method once, and keeps that choosers share.
+
+    Parts whose time is measured are left out.
+    """
+    costs = [
+        _times(part.cost(len(units)), len(seeds))
+        for (_, seeds), part in _parts(rows).items()
+        if Property.PARTIAL not in part.properties
+    ]
     for row in {row.method: row for row in rows if row.chooser is not None}.values():
         choosers = [other.chooser for other in rows if other.method == row.method and other.chooser is not None]
         costs.append(_looking_cost(row, choosers, units))
     return _sum(costs)
+
+
+def _parts(rows: Sequence[Row]) -> dict[tuple[str, tuple[int, ...]], Method]:
+    """The parts of all methods, each once for the seeds that it is run with."""
+    return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
+
+
+def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
+    """What the methods that re-run only some layers take for each token of a text, from one run of each of them."""
+    parts = {key: part for key, part in _parts(plan.rows).items() if Property.PARTIAL in part.properties}
+    if not parts:
+        return 0.0
+    probe = _probes(encoding)[0]
+    batch = prepare(plan.model, [plan.texts[probe]], replace(plan.settings, target=None))
+    seconds = 0.0
+    for (_, seeds), part in parts.items():
+        # The first use of a layer is checked, which takes longer.
+        run_candidates(replace(batch, maps={}), part)
+        started = time.perf_counter()
+        run_candidates(replace(batch, maps={}), part)
+        seconds += (time.perf_counter() - started) * len(seeds)
+    return seconds / encoding.lengths[probe]
 
 
 def _looking_cost(row: Row, choosers: Sequence[Metric], units: tuple[Unit, ...]) -> Cost:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import raison
+from raison import estimate as estimating
 from raison.attribution import Settings, prepare, run, run_candidates, shifted_scores
 from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, UnsupportedError
@@ -261,3 +262,16 @@ def test_the_estimate_counts_shared_maps_once(model: Classifier, monkeypatch: py
     both = estimate([Drawn((1, 2))], ["comprehensiveness", "aopc_comprehensiveness(shares=(0.2,))"])
     assert both.seconds == chosen.seconds
     assert [both.forwards[label] for label in both.forwards if "by" in label and "test" in label] == [2 * (2 + 6)] * 2
+
+
+def test_methods_that_rerun_some_layers_are_timed_not_counted_as_whole_passes(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if a whole pass took hours.
+    monkeypatch.setattr(estimating, "measure_speed", lambda *_: Speed(1e4, 1e4, 1, 1))
+    many = "rpi(baselines=4, steps=5)"
+    found = {
+        name: estimating.estimate(model, TEXTS[:4], [name], ["comprehensiveness"]) for name in (many, "attention_last")
+    }
+    assert found[many].backwards[many] == 4 * 4 * 5
+    assert found[many].seconds < found["attention_last"].seconds

@@ -77,7 +77,8 @@ def _article(e: Explanation, anchor: str) -> str:
     name, share = phrases.verdict(e)
     parts = [
         f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>',
-        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, with {escape(phrases.made_by(e))}</p>',
+        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, '
+        f"with {escape(phrases.made_by(e))}</p>",
         _texts(e, scale),
         _legend(e, scale),
         *(f'<p class="warning">Warning: {escape(caution)}.</p>' for caution in phrases.cautions(e)),
