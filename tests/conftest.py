@@ -6,4 +6,7 @@ import torch
 
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if _WORKERS > 1:
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // _WORKERS))
+    _THREADS = max(1, (os.cpu_count() or 1) // _WORKERS)
+    torch.set_num_threads(_THREADS)
+    # Processes that a test starts must round as it does itself: sums depend on the number of threads.
+    os.environ["OMP_NUM_THREADS"] = str(_THREADS)
