@@ -51,9 +51,9 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.data import load
 from raison.evaluate import create_metrics, measure
+from raison.integration.randomized import RandomPaths, Variant
 from raison.methods import CATALOGUE
 from raison.numerics.diffusion import draw_noise, draw_times, signal_shares
-from raison.numerics.randomized import RandomPaths, Variant
 
 BASELINES, STEPS, TIMESTEPS = 24, 30, 500
 ROUNDS, KEPT_NOISE, TIME_SPREAD = 4, 0.7, 20

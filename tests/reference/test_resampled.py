@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import raison
-from raison.core import repeated
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost
+from raison.integration import repeated
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.resampled import Resampled
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients

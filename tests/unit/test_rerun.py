@@ -12,11 +12,11 @@ import raison
 from raison.core.attention import AttentionSite
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import Capability
+from raison.integration import randomized
 from raison.methods.rpi import Rpi
 from raison.models import rerun, tap
 from raison.models.classifier import Classifier
 from raison.models.rerun import UpperRunner, WholeRunner
-from raison.numerics import randomized
 from tests.attention_reference import build_any, double_throughout, problem_of
 from tests.integration.test_lora import adapted
 from tests.tiny import TINY

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
-from raison.core.repeated import own_embeddings
-from raison.core.straight_path import integrate
+from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
+from raison.integration.repeated import own_embeddings
+from raison.integration.straight_path import integrate
 from raison.numerics.quadrature import gauss_legendre
 
 

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.baselines import baseline_embeddings, baseline_name
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.core.repeated import charge, own_embeddings, portions, repeated
+from raison.integration.baselines import baseline_embeddings, baseline_name
+from raison.integration.repeated import charge, own_embeddings, portions, repeated
 from raison.methods import CATALOGUE
 from raison.numerics.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
 
