@@ -113,6 +113,11 @@ def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarra
     return [scores[text, :count].numpy() for text, count in enumerate(batch.encoding.unit_counts)]
 
 
+def explanations_of(batch: Batch, method: Method, scores: Tensor) -> list[Explanation]:
+    """Explanations from scores that were computed elsewhere, (batch, scored); they state no cost."""
+    return _explanations(batch, method, Maps(scores[None], Ledger.empty(len(batch.encoding)), 0.0))[0]
+
+
 def unit_scores(batch: Batch, method: Method, scores: Tensor) -> Tensor:
     """What a method returned as (batch, units) in double precision. Raises NonFiniteError."""
     if Property.TOKENWISE in method.properties:
@@ -123,7 +128,10 @@ def unit_scores(batch: Batch, method: Method, scores: Tensor) -> Tensor:
 
 
 def check(model: LanguageModel, method: Method) -> None:
-    """UnsupportedError, with every missing capability, unless the model can do what the method needs."""
+    """UnsupportedError, with every missing capability, unless the model can do what the method needs.
+
+    What else a method's settings ask for raises a RaisonError of its own.
+    """
     missing = sorted(method.needs - model.capabilities)
     if missing:
         able = [name for name in CATALOGUE.names if CATALOGUE.get(name).needs <= model.capabilities]
@@ -132,6 +140,7 @@ def check(model: LanguageModel, method: Method) -> None:
             [f"the model lacks the capability '{capability}'" for capability in missing],
             f"These methods work: {', '.join(able)}.",
         )
+    method.check(model)
 
 
 def _attributed(batch: Batch, method: Method) -> Maps:

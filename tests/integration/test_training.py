@@ -1,9 +1,9 @@
-"""Training end to end on a tiny random model and invented rows."""
+"""Training a classifier end to end on a tiny random model and invented rows."""
 
 import json
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,12 @@ from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
 from raison.cli.train import app
-from raison.core.errors import InputError, LoadError, NonFiniteError, UnknownNameError
+from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.data import Dataset, load_file
 from raison.models import zoo
-from raison.training import checkpoint
 from raison.training.classifier import ClassifierSettings, Splits, train_classifier
-from raison.training.objective import Batch, Objective
+from raison.training.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.trainer import TrainSettings, fit, learning_rate
 from tests.tokenizers import TOKENIZERS
 
 LABELS = ("bad", "good")
@@ -31,141 +29,9 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@dataclass(frozen=True)
-class Mortal(Objective):
-    """Cross-entropy that dies at one of its calls; equal to the immortal one where names are compared."""
-
-    die: Callable[[], bool]
-
-    def __repr__(self) -> str:
-        return "mortal"
-
-    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
-        if self.die():
-            raise Killed
-        return CrossEntropy().loss(module, batch)
-
-
-class Points:
-    """Twenty batches of random points in the plane, labelled by the half they lie in."""
-
-    def __len__(self) -> int:
-        return 20
-
-    def epoch(self, number: int, start: int) -> Iterator[Batch]:
-        generator = torch.Generator().manual_seed(number)
-        for index in range(20):
-            points = torch.randn(8, 2, generator=generator)
-            if index >= start:
-                yield Batch({"points": points}, (points[:, 0] > 0).long())
-
-
-class Net(nn.Module):
-    """Two layers with dropout, so that the random state matters, and a frozen parameter."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
-        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
-
-    def forward(self, inputs: dict[str, Tensor]) -> Tensor:
-        return self.layers(inputs["points"])
-
-
-def net() -> Net:
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        return Net()
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
 def dies_at(call: int) -> Callable[[], bool]:
     calls = iter(range(1, 10**6))
     return lambda: next(calls) == call
-
-
-PLAN = TrainSettings(epochs=3, learning_rate=0.02, seed=5, checkpoint_every=7, progress=False)
-
-
-def test_learning_reduces_the_loss_and_leaves_the_random_state_alone() -> None:
-    module = net()
-    before = torch.get_rng_state()
-    history = fit(PLAN, module, Points(), CrossEntropy())
-    assert torch.equal(torch.get_rng_state(), before)
-    assert len(history.losses) == 60
-    assert sum(history.losses[-10:]) < 0.6 * sum(history.losses[:10])
-    assert not module.training
-    assert torch.equal(module.frozen, torch.ones(3))
-
-
-@pytest.mark.parametrize("call", [3, 8, 21, 45, 60])
-def test_a_killed_run_ends_as_an_uninterrupted_one(tmp_path: Path, call: int) -> None:
-    whole, stopped = net(), net()
-    scores = iter([0.5, 0.9, 0.7, 0.9, 0.7])
-    plan = replace(PLAN, keep_best=True)
-    wanted = fit(plan, whole, Points(), Mortal(lambda: False), lambda module: next(scores))
-    scores = iter([0.5, 0.9, 0.7])
-    plan = replace(plan, checkpoint=tmp_path / "run" / "state")
-    with pytest.raises(Killed):
-        fit(plan, stopped, Points(), Mortal(dies_at(call)), lambda module: next(scores))
-    stopped = net()
-    torch.rand(13)
-    found = fit(plan, stopped, Points(), Mortal(lambda: False), lambda module: next(scores))
-    assert found == wanted
-    assert same(stopped.state_dict(), whole.state_dict())
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["state"]
-
-
-def test_the_best_epoch_is_kept() -> None:
-    module, states = net(), []
-    scores = iter([0.5, 0.9, 0.7])
-
-    def evaluate(trained: nn.Module) -> float:
-        assert not trained.training
-        states.append(checkpoint.trainable_state(trained))
-        return next(scores)
-
-    history = fit(replace(PLAN, keep_best=True), module, Points(), CrossEntropy(), evaluate)
-    assert history.scores == (0.5, 0.9, 0.7)
-    assert same(checkpoint.trainable_state(module), states[1])
-    assert not same(states[1], states[2])
-
-
-def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    plan = replace(PLAN, epochs=1, checkpoint=tmp_path / "state")
-    fit(plan, net(), Points(), CrossEntropy())
-    with pytest.raises(InputError, match="other settings or data"):
-        fit(replace(plan, learning_rate=0.01), net(), Points(), CrossEntropy())
-    with pytest.raises(InputError, match="other settings or data"):
-        fit(replace(plan, identity="other data"), net(), Points(), CrossEntropy())
-    (tmp_path / "state").write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="cannot read the checkpoint"):
-        fit(plan, net(), Points(), CrossEntropy())
-
-
-def test_settings_that_cannot_be_used() -> None:
-    for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"keep_best": True}, {"checkpoint_every": 0}):
-        with pytest.raises(InputError):
-            fit(replace(PLAN, **wrong), net(), Points(), CrossEntropy())
-    frozen = net().requires_grad_(False)
-    with pytest.raises(InputError, match="no trainable parameters"):
-        fit(PLAN, frozen, Points(), CrossEntropy())
-
-
-def test_a_loss_that_is_no_number_stops_the_run() -> None:
-    module = net()
-    nn.init.constant_(module.layers[0].weight, float("nan"))
-    with pytest.raises(NonFiniteError, match="lower the learning rate"):
-        fit(PLAN, module, Points(), CrossEntropy())
-
-
-def test_the_rate_rises_then_falls_to_nothing() -> None:
-    rates = [learning_rate(replace(PLAN, learning_rate=1.0, warmup=0.2), step, 10) for step in range(10)]
-    assert rates[:3] == [0.5, 1.0, 1.0]
-    assert rates[2:] == pytest.approx([1 - n / 8 for n in range(8)])
 
 
 @pytest.fixture(scope="module")

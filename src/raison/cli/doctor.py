@@ -2,11 +2,16 @@
 
 import json as json_module
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raison.cli import options
+from raison.core.errors import RaisonError
+
+if TYPE_CHECKING:
+    from raison.core.method import Method
+    from raison.core.model import Capability, LanguageModel
 
 
 def doctor(
@@ -26,7 +31,7 @@ def doctor(
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     findings = selfcheck(loaded, text or TEXT)
     able = supported(loaded, findings)
-    works = {name: sorted(CATALOGUE.get(name).needs - able) for name in CATALOGUE.names}
+    works = {name: _against(loaded, CATALOGUE.create(name), able) for name in CATALOGUE.names}
     facts = {
         "model": loaded.name,
         "class": type(loaded.core).__name__,
@@ -37,12 +42,23 @@ def doctor(
         "removals": list(loaded.removals),
     }
     if json:
-        report = {**facts, "checks": [asdict(finding) for finding in findings], "missing for": works}
+        report = {**facts, "checks": [asdict(finding) for finding in findings], "methods": works}
         typer.echo(json_module.dumps(report, indent=1))
     else:
         _show(facts, [asdict(finding) for finding in findings], works)
     if not all(finding.passed for finding in findings):
         raise typer.Exit(1)
+
+
+def _against(model: "LanguageModel", method: "Method", able: "frozenset[Capability]") -> list[str]:
+    """Why a method does not work on a model."""
+    if missing := sorted(method.needs - able):
+        return [f"the model lacks {', '.join(missing)}"]
+    try:
+        method.check(model)
+    except RaisonError as error:
+        return [str(error)]
+    return []
 
 
 def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict[str, list[str]]) -> None:
@@ -61,4 +77,4 @@ def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict
     console.print(Text("methods that work: " + ", ".join(name for name, missing in works.items() if not missing)))
     for name, missing in works.items():
         if missing:
-            console.print(Text(f"  not {name}: the model lacks {', '.join(missing)}"))
+            console.print(Text(f"  not {name}: {'; '.join(missing)}"))

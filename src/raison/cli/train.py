@@ -1,21 +1,19 @@
 """raison train: models that need training, trained by one command."""
 
-import os
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from raison.data import Dataset, Wanted, load, load_file, named
+from raison.cli.train_aml import aml
+from raison.cli.training import columns_of, command_line, names_in, read_split
+from raison.data import Wanted
 from raison.data import known_features as add_known_features
 
-app = typer.Typer(help="Train a classifier.", no_args_is_help=True)
+app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is_help=True)
 
 
-@app.callback()
-def _train() -> None:
-    """Train a classifier."""
+app.command()(aml)
 
 
 @app.command()
@@ -54,12 +52,12 @@ def classifier(
     # Only now: the help page must not wait for torch.
     from raison.training.classifier import ClassifierSettings, Splits, train_classifier
 
-    wanted = Wanted(text, _columns(pair), label)
-    splits = [_read(source, wanted, skip_bad) for source in (train, test, dev) if source]
-    if words := _names(known_features):
+    wanted = Wanted(text, columns_of(pair), label)
+    splits = [read_split(source, wanted, skip_bad) for source in (train, test, dev) if source]
+    if words := names_in(known_features):
         splits = [add_known_features(split, words, correlation=known_correlation) for split in splits]
     settings = ClassifierSettings(
-        labels=_names(labels),
+        labels=names_in(labels),
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=lr,
@@ -73,39 +71,6 @@ def classifier(
         keep_best=keep_best,
         half=half,
     )
-    card = train_classifier(base, Splits(*splits), out, settings, _command_line(context))
+    card = train_classifier(base, Splits(*splits), out, settings, command_line(context, "classifier"))
     scores = ", ".join(f"{name} accuracy {value:.4f}" for name, value in card["accuracy"].items())
     typer.echo(f"{out}: {scores}")
-
-
-def _names(option: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in option.split(",") if name.strip())
-
-
-def _columns(pair: str | None) -> tuple[str, str] | None:
-    first, _, second = (pair or "").partition(",")
-    return (first, second) if pair else None
-
-
-def _read(source: str, wanted: Wanted, skip_bad: bool) -> Dataset:
-    """A file, or SET:SPLIT of a named data set."""
-    name, _, split = source.partition(":")
-    if name in named():
-        return load(name, wanted, split=split or "train", skip_bad=skip_bad)
-    return load_file(source, wanted.text, wanted.pair, wanted.label, skip_bad=skip_bad)
-
-
-def _command_line(context: typer.Context) -> str:
-    """The command as typed, with paths relative to the current folder, so that a card names no machine's folders."""
-    words = ["raison", "train", "classifier"]
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if source is None or source.name != "COMMANDLINE":
-            continue
-        value = context.params[parameter.name or ""]
-        if value is True:
-            words.append(parameter.opts[0])
-            continue
-        is_path = isinstance(value, Path) or (isinstance(value, str) and os.path.exists(value))
-        words += [parameter.opts[0], os.path.relpath(value) if is_path else str(value)]
-    return shlex.join(words)

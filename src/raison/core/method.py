@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.dims import Embeddings
-from raison.core.model import Capability
+from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 
 Rngs = Sequence[np.random.Generator]
@@ -35,6 +35,8 @@ class Property(StrEnum):
     """Can offer several maps of a text, of which a metric may choose one."""
     PATH = "path"
     """Integrates gradients from a baseline's embeddings to the text's own: the baseline can be given."""
+    TRAINED = "trained"
+    """Needs an explainer that was trained for the model (`raison train`)."""
     PARTIAL = "partial"
     """Re-runs only some layers: its passes are cheaper than whole ones, and counted as whole ones."""
 
@@ -61,6 +63,12 @@ class Method(ABC):
     @abstractmethod
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         """Scores per unit, or per token where the method is TOKENWISE; what lies past a text's own units is ignored."""
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a RaisonError unless the model has what these settings ask for beyond `needs`, before anything runs.
+
+        A method with the property TRAINED overrides this.
+        """
 
     @property
     def maps(self) -> int:

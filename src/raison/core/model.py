@@ -77,6 +77,13 @@ class LanguageModel(ABC):
     def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
         """Logits of every text in one differentiable forward pass, from embeddings when they are given."""
 
+    def logits_at(self, encoding: Encoding, embeds: Embeddings) -> Logits:
+        """`logits` from given word embeddings, of which a prompt's (`encoding.prefix_length`) are known to be its own.
+
+        An adapter that keeps a prompt's states overrides this: the prompt is not run again.
+        """
+        return self.logits(encoding, embeds)
+
     @abstractmethod
     def removed(self, encoding: Encoding, removal: str) -> Encoding:
         """The encoding with every unit removed in place ("mask", "unk" or "pad": the length stays the same)."""

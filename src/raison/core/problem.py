@@ -76,6 +76,13 @@ class Problem:
             values.append(self.target.row(text, len(rows)).scalar(logits))
         return values
 
+    def predictions(self) -> Float[Tensor, "batch classes"]:
+        """Logits of the whole texts, in float64, on the CPU. Known already, unless the evaluations are new."""
+        whole = [torch.ones(1, count, dtype=torch.bool) for count in self.encoding.unit_counts]
+        keys = self._keys(whole)
+        self._compute(whole, keys)
+        return torch.stack([self.evaluations.logits[key] for (key,) in keys]).double()
+
     def step_values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, "_masks _units"]]:
         """The target's value after each unit of each text under each of its keeps, in float64: one pass per keep.
 
@@ -112,7 +119,7 @@ class Problem:
         for group in self.model.batches(self.encoding):
             part = self.encoding.select(group)
             with torch.no_grad():
-                logits = self.model.logits(part, embeds[group, : part.input_ids.shape[1]])
+                logits = self.model.logits_at(part, embeds[group, : part.input_ids.shape[1]])
             values[group] = self.target.rows(torch.as_tensor(group)).scalar(logits.cpu().double())
         return values
 

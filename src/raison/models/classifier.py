@@ -119,6 +119,11 @@ class Classifier(LanguageModel):
         batch = batching.TokenBatch(encoding.input_ids, encoding.type_ids, lengths)
         return self.forward(batch, embeds)
 
+    def logits_at(self, encoding: Encoding, embeds: Embeddings) -> Logits:
+        lengths = encoding.attention_mask.sum(1)
+        batch = batching.TokenBatch(encoding.input_ids, encoding.type_ids, lengths, encoding.prefix_length)
+        return self.forward(batch, embeds)
+
     def forward(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass over one batch, in at least single precision out. Raises NonFiniteError."""
         with self.quiet():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
 
@@ -20,6 +20,7 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
 from raison.core.unit import Text, Unit
 from raison.models import weights, zoo
+from raison.models.alignment import shared_characters
 from raison.models.classifier import Classifier
 from raison.models.tap import attention_modules, tap
 
@@ -147,7 +148,7 @@ def token_shares(encoding: Encoding, lessons: Sequence[Lesson]) -> Float[Tensor,
     """
     shares = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
     for row, (lesson, tokens) in enumerate(zip(lessons, encoding.units, strict=True)):
-        overlap = _overlap(lesson.units, tokens)
+        overlap = shared_characters(lesson.units, tokens)
         matters = np.array(lesson.matters) * overlap.any(axis=1)
         if not matters.any():
             continue
@@ -156,13 +157,6 @@ def token_shares(encoding: Encoding, lessons: Sequence[Lesson]) -> Float[Tensor,
         owners = encoding.unit_ids[row][encoding.scored[row]]
         shares[row, encoding.scored[row]] = torch.from_numpy(mass)[owners] / owners.bincount()[owners]
     return shares.float()
-
-
-def _overlap(units: Sequence[Unit], tokens: Sequence[Unit]) -> Bool[np.ndarray, "units tokens"]:
-    """Which of the units share a character with which of the tokens."""
-    first = np.array([(u.segment, u.start, u.end) for u in units]).reshape(-1, 3, 1)
-    second = np.array([(u.segment, u.start, u.end) for u in tokens]).reshape(-1, 3, 1).transpose(2, 1, 0)
-    return (first[:, 0] == second[:, 0]) & (first[:, 1] < second[:, 2]) & (second[:, 1] < first[:, 2])
 
 
 def attention_explanation(

@@ -93,6 +93,11 @@ class _NotHereError(Exception):
     """A place that has no usable copy of the weights; its text is the reason."""
 
 
+def names() -> tuple[str, ...]:
+    """Short names and Hub ids of the base models that `fetch` knows."""
+    return tuple(name for base in BASES for name in (base.name, base.hub))
+
+
 def base_named(name: str) -> Base:
     """The base model of a short name or Hub id. Raises UnknownNameError."""
     for base in BASES:

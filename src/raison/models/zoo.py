@@ -45,13 +45,18 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(PREFIX + card.parent.name for card in _SHIPPED.glob(f"*/{CARD}")))
 
 
+def folder_of(name: str) -> Path:
+    """The folder of a ready-made model's own files."""
+    return _SHIPPED / name.removeprefix(PREFIX)
+
+
 def resolve(name: str) -> DemoModel:
     """Where a ready-made model's parts are; fetches the base's weights if they are not there yet.
 
     Raises UnknownNameError for another name, LoadError if the base's weights cannot be had.
     """
     card = _card(name)
-    return DemoModel(weights.fetch(card["base"]), _SHIPPED / name.removeprefix(PREFIX), card)
+    return DemoModel(weights.fetch(card["base"]), folder_of(name), card)
 
 
 def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -74,7 +79,7 @@ def demo_prompt(name: str) -> str | None:
 def _card(name: str) -> dict[str, Any]:
     if name not in names():
         raise UnknownNameError("demo model", name, names())
-    return read_card(_SHIPPED / name.removeprefix(PREFIX))
+    return read_card(folder_of(name))
 
 
 def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

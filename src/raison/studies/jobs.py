@@ -1,9 +1,7 @@
 """From a study file to plans of comparisons: loading, and all that only the models and the data can tell."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from random import Random
 
 from raison.attribution import Settings, check, prepare
@@ -12,10 +10,10 @@ from raison.core.errors import DataError, InputError, RaisonError, UnsupportedEr
 from raison.core.metric import Need
 from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
-from raison.core.unit import Granularity, Text, segments
+from raison.core.unit import Granularity
 from raison.data import Dataset, known_features
 from raison.data import load as load_data
-from raison.data.dataset import Row
+from raison.data.lengths import at_most, first_words
 from raison.evaluate import check_metrics, create_metrics
 from raison.methods import CATALOGUE
 from raison.models.load import as_classifier
@@ -31,12 +29,10 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     whole = drawn or entry.longest is not None
     found = load_data(entry.source, entry.wanted, split=entry.split, limit=None if whole else first)
     if entry.first_words is not None:
-        cut = tuple(_cut(row, entry.first_words) for row in found.rows)
-        found = replace(found, name=f"{found.name}, the first {entry.first_words} words", rows=cut)
+        found = first_words(found, entry.first_words)
     if entry.longest is not None:
-        rows = tuple(row for row in found.rows if words_in(row.text) <= entry.longest)
-        name = f"{found.name}, texts of at most {entry.longest} words"
-        found = replace(found, name=name, rows=rows if drawn else rows[:first])
+        found = at_most(found, entry.longest)
+        found = found if drawn else replace(found, rows=found.rows[:first])
     if drawn:
         # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
         count = min(entry.limit or len(found), len(found))
@@ -46,19 +42,6 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     if not found.rows:
         raise DataError(f"{found.name} has no row that can be used.")
     return found if entry.known_features is None else known_features(found, **entry.known_features)
-
-
-def _cut(row: Row, words: int) -> Row:
-    """A row with the first so many words of its text. Raises DataError where that would cut what people marked."""
-    if row.rationales or not isinstance(row.text, str):
-        raise DataError("first_words is for single texts without rationales: use longest, or truncate.")
-    last = next(islice(re.finditer(r"\S+", row.text), words - 1, words), None)
-    return row if last is None else replace(row, text=row.text[: last.end()])
-
-
-def words_in(text: Text) -> int:
-    """Words of a text between white space, of both texts of a pair."""
-    return sum(len(part.split()) for part in segments(text))
 
 
 def load_named_model(entry: StudyModel) -> LanguageModel:
@@ -125,7 +108,7 @@ def unable_methods(study: Study, model: LanguageModel) -> list[str]:
     for method in study.methods:
         try:
             check(model, CATALOGUE.create(method))
-        except UnsupportedError as error:
+        except RaisonError as error:
             reasons.append(str(error))
     return reasons
 

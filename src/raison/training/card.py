@@ -2,6 +2,7 @@
 
 import json
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -53,10 +54,35 @@ def make_card(setup: Setup, outcome: Outcome) -> dict[str, Any]:
             "final_loss": round(outcome.final_loss, 4),
             "seconds": round(outcome.seconds),
         },
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        "versions": _versions(),
         "command": setup.command,
         "accuracy": {name: round(value, 4) for name, value in outcome.accuracy.items()},
     }
+
+
+def run_notes(command: str, seconds: float) -> dict[str, Any]:
+    """What any training run notes of itself, as plain JSON values; memory at its highest, of the whole process."""
+    return {
+        "command": command,
+        "seconds": round(seconds),
+        "threads": torch.get_num_threads(),
+        "peak_bytes": peak_bytes(),
+        "versions": _versions(),
+    }
+
+
+def peak_bytes() -> int | None:
+    """The most memory that this process has held so far; None where the platform does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}}
 
 
 def write_card(out: Path, card: Mapping[str, Any]) -> None:

@@ -15,14 +15,31 @@ RandomState = list[Tensor]
 """The CPU's generator, then one for every CUDA device."""
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best value of one score: after how many steps it was measured, and the trainable weights of that moment.
+
+    `weights` is empty where they are not kept. Scores that were best at the same moment share one dictionary.
+    """
+
+    step: int
+    value: float
+    weights: dict[str, Tensor] = field(default_factory=dict, compare=False, repr=False)
+
+
 @dataclass(slots=True)
 class Progress:
-    """How far a run is: steps done, the loss of each, a score per finished epoch, the best epoch's weights."""
+    """How far a run is: steps done, the loss of each, the scores of each evaluation, made after `steps` steps.
+
+    `stopped`: the run ended before its last step and is not to go on.
+    """
 
     step: int = 0
     losses: list[float] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    best: dict[str, Tensor] = field(default_factory=dict)
+    scores: list[dict[str, float]] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    best: dict[str, Best] = field(default_factory=dict)
+    stopped: bool = False
 
 
 def trainable_state(module: nn.Module) -> dict[str, Tensor]:
@@ -46,7 +63,10 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
         "step": progress.step,
         "losses": progress.losses,
         "scores": progress.scores,
-        "best": progress.best,
+        "steps": progress.steps,
+        # Weights that several scores share are written once, and are shared again when read.
+        "best": {name: (best.step, best.value, best.weights) for name, best in progress.best.items()},
+        "stopped": progress.stopped,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
@@ -70,7 +90,9 @@ def restore(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Opti
     load_trainable_state(module, content["module"])
     optimizer.load_state_dict(content["optimizer"])
     set_random_state(content["random"])
-    return Progress(content["step"], content["losses"], content["scores"], content["best"])
+    best = {name: Best(*parts) for name, parts in content["best"].items()}
+    numbers = (content["step"], content["losses"], content["scores"], content["steps"])
+    return Progress(*numbers, best=best, stopped=content["stopped"])
 
 
 def random_state() -> RandomState:

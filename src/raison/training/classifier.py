@@ -19,7 +19,7 @@ from raison.models.quiet import quiet
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card, write_card
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.trainer import History, TrainSettings, fit
+from raison.training.trainer import Evaluation, History, TrainSettings, fit
 
 CHECKPOINT_FILE = "training.checkpoint"
 _LAST = 100
@@ -192,9 +192,9 @@ def _fit(job: _Job, rows: tuple[Row, ...], module: _Logits, tokenizer: PreTraine
         f"half {settings.half}",
         progress=settings.progress,
     )
-    evaluator = None if dev is None else lambda trained: accuracy(trained.model, dev)
+    evaluation = None if dev is None else Evaluation(lambda trained: {"accuracy": accuracy(trained.model, dev)})
     batches = _batches(job, replace(train, rows=rows), tokenizer)
-    return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluator)
+    return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluation)
 
 
 def _batches(job: _Job, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> TokenBatches:

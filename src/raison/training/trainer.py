@@ -1,7 +1,7 @@
-"""A small trainer that knows no language model: AdamW, warm-up and linear decay, checkpoints, resume."""
+"""A small trainer that knows no language model: AdamW, warm-up and linear decay, evaluations, checkpoints, resume."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,8 +15,8 @@ from raison.core.errors import InputError, NonFiniteError
 from raison.training import checkpoint
 from raison.training.objective import Batch, Objective
 
-Evaluator = Callable[[nn.Module], float]
-"""A score of the module, higher is better; called in evaluation mode, without gradients, after every epoch."""
+Evaluator = Callable[[nn.Module], Mapping[str, float]]
+"""Scores of the module by name, higher is better, NaN is worst; called in evaluation mode, without gradients."""
 
 
 class Batches(Protocol):
@@ -33,10 +33,11 @@ class Batches(Protocol):
 class TrainSettings:
     """How to train. Lengths in steps, one step being one batch.
 
-    `warmup` is the share of all steps over which the rate grows from 0; it then falls linearly back to 0.
-    `clip` bounds the norm of the gradient. `checkpoint` is the file to save to every `checkpoint_every` steps and
-    at the end of an epoch, and to resume from. `keep_best` ends with the weights of the epoch with the best score.
-    `identity` names what the settings do not show (data, base model): resuming demands the same.
+    `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the
+    end of `schedule_epochs`, by default the run's own epochs. `clip` bounds the norm of the gradient (math.inf: not
+    at all). `checkpoint` is the file to save to every `checkpoint_every` steps, at every evaluation and at the end of
+    an epoch, and to resume from. `keep_best` keeps the weights of each score's best evaluation and ends with those
+    of the first score. `identity` names what the settings do not show (data, base model): resuming demands the same.
     """
 
     epochs: int = 2
@@ -50,14 +51,35 @@ class TrainSettings:
     checkpoint_every: int = 200
     identity: str = ""
     progress: bool = True
+    schedule_epochs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How a run is watched: what is measured, how often, and when that ends the run early.
+
+    `every` so many steps and after the last one, by default after every epoch. `patience`: stop after so many
+    evaluations in a row in which no score improved. `stop` is asked after every evaluation with the scores of all
+    so far: True ends the run. What it raises passes through; the run then resumes from before that evaluation.
+    """
+
+    score: Evaluator
+    every: int | None = None
+    patience: int | None = None
+    stop: Callable[[Sequence[Mapping[str, float]]], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The loss of every step and the evaluator's score after every epoch."""
+    """The loss of every step; the scores of every evaluation, and after how many steps each was made.
+
+    `best` has each score's first best evaluation by the score's name, its weights included with keep_best.
+    """
 
     losses: tuple[float, ...]
-    scores: tuple[float, ...]
+    scores: tuple[dict[str, float], ...]
+    steps: tuple[int, ...]
+    best: dict[str, checkpoint.Best]
 
 
 def fit(
@@ -65,27 +87,29 @@ def fit(
     module: nn.Module,
     batches: Batches,
     objective: Objective,
-    evaluator: Evaluator | None = None,
+    evaluation: Evaluation | None = None,
 ) -> History:
     """Train `module` in place and leave it in evaluation mode.
 
     The same settings, data and initial weights give the same result on the same machine and number of threads,
-    stopped and resumed or not. Torch's global generators are as before afterwards.
+    stopped and resumed or not. A run that `evaluation` ended early ends at once when started again. Only the
+    module's own trainable parameters collect gradients: a model outside of it, through which the loss runs, does
+    not. Torch's global generators are as before afterwards.
     Raises NonFiniteError when the loss is no longer a number, InputError on settings that cannot be used.
     """
-    _check(settings, batches, evaluator)
+    _check(settings, batches, evaluation)
     optimizer = _optimizer(module, settings)
     before = checkpoint.random_state()
     torch.manual_seed(settings.seed)
     try:
-        return _Run(settings, module, optimizer, batches, objective, evaluator).go()
+        return _Run(settings, module, optimizer, batches, objective, evaluation).go()
     finally:
         checkpoint.set_random_state(before)
         module.eval()
 
 
 def learning_rate(settings: TrainSettings, step: int, steps: int) -> float:
-    """The rate of step `step` (from 0) of `steps`."""
+    """The rate of step `step` (from 0) of a schedule of `steps`."""
     warm = math.ceil(settings.warmup * steps)
     if step < warm:
         return settings.learning_rate * (step + 1) / warm
@@ -99,25 +123,30 @@ class _Run:
     optimizer: torch.optim.Optimizer
     batches: Batches
     objective: Objective
-    evaluator: Evaluator | None
+    evaluation: Evaluation | None
 
     def go(self) -> History:
         done = self._restore()
         steps = len(self.batches) * self.settings.epochs
-        with _bar(self.settings.progress) as bar:
-            task = bar.add_task("training", total=steps, completed=done.step, loss="")
-            while done.step < steps:
+        with bar(self.settings.progress) as shown:
+            task = shown.add_task("training", total=steps, completed=done.step, note="")
+            while done.step < steps and not done.stopped:
                 number, start = divmod(done.step, len(self.batches))
                 for batch in self.batches.epoch(number, start):
-                    done.losses.append(self._step(batch, learning_rate(self.settings, done.step, steps)))
+                    done.losses.append(self._step(batch, self._rate(done.step)))
                     done.step += 1
-                    bar.update(task, advance=1, loss=f"loss {_recent(done.losses):.3f}")
-                    if done.step % self.settings.checkpoint_every == 0 and done.step % len(self.batches):
-                        self._save(done)
-                self._finish_epoch(done)
-        if done.best:
-            checkpoint.load_trainable_state(self.module, done.best)
-        return History(tuple(done.losses), tuple(done.scores))
+                    shown.update(task, advance=1, note=f"loss {_recent(done.losses):.3f}")
+                    self._look(done, steps)
+                    if done.stopped:
+                        break
+        if self.settings.keep_best and done.scores:
+            first = next(iter(done.scores[0]))
+            checkpoint.load_trainable_state(self.module, done.best[first].weights)
+        return History(tuple(done.losses), tuple(done.scores), tuple(done.steps), done.best)
+
+    def _rate(self, step: int) -> float:
+        epochs = self.settings.schedule_epochs or self.settings.epochs
+        return learning_rate(self.settings, step, len(self.batches) * epochs)
 
     def _step(self, batch: Batch, rate: float) -> float:
         for group in self.optimizer.param_groups:
@@ -127,21 +156,43 @@ class _Run:
         value = float(loss.detach())
         if not math.isfinite(value):
             raise NonFiniteError(f"the loss became {value}: lower the learning rate (now at most {rate:g}).")
-        self.optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(_trainable(self.module), self.settings.clip)
+        parameters = _trainable(self.module)
+        # Not backward(): it would also fill the gradients of other models that the loss runs through.
+        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        if math.isfinite(self.settings.clip):
+            nn.utils.clip_grad_norm_(parameters, self.settings.clip)
         self.optimizer.step()
         return value
 
-    def _finish_epoch(self, done: checkpoint.Progress) -> None:
-        if self.evaluator is not None:
-            self.module.eval()
-            with torch.no_grad():
-                score = self.evaluator(self.module)
-            if self.settings.keep_best and score > max(done.scores, default=-math.inf):
-                done.best = checkpoint.trainable_state(self.module)
-            done.scores.append(score)
-        self._save(done)
+    def _look(self, done: checkpoint.Progress, steps: int) -> None:
+        """Evaluate and save what is due after a step; in this order, so that no resume evaluates again."""
+        epoch_ends = done.step % len(self.batches) == 0
+        watch = self.evaluation
+        every = None if watch is None else watch.every
+        due = epoch_ends if every is None else done.step % every == 0 or done.step == steps
+        if watch is not None and due:
+            self._evaluate(watch, done)
+        if due or epoch_ends or done.step % self.settings.checkpoint_every == 0:
+            self._save(done)
+
+    def _evaluate(self, evaluation: Evaluation, done: checkpoint.Progress) -> None:
+        self.module.eval()
+        with torch.no_grad():
+            scores = {name: float(value) for name, value in evaluation.score(self.module).items()}
+        if not scores:
+            raise InputError("the evaluation gave no scores: it must return at least one, by name.")
+        done.scores.append(scores)
+        done.steps.append(done.step)
+        better = [name for name, value in scores.items() if _improves(value, done.best.get(name))]
+        # One copy for all scores that are best now.
+        weights = checkpoint.trainable_state(self.module) if better and self.settings.keep_best else {}
+        done.best.update({name: checkpoint.Best(done.step, scores[name], weights) for name in better})
+        done.stopped = evaluation.stop is not None and bool(evaluation.stop(tuple(done.scores)))
+        if evaluation.patience is not None:
+            last = max(best.step for best in done.best.values())
+            done.stopped |= sum(step > last for step in done.steps) >= evaluation.patience
 
     def _save(self, done: checkpoint.Progress) -> None:
         if self.settings.checkpoint is not None:
@@ -155,19 +206,37 @@ class _Run:
     def _name(self) -> str:
         # Not the file's place nor the interval: they may change between two starts of the same run.
         s = self.settings
-        numbers = (s.epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
-        return f"{numbers} {len(self.batches)} batches, {self.objective}, {s.identity}"
+        numbers = (s.epochs, s.schedule_epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
+        watched = None if self.evaluation is None else (self.evaluation.every, self.evaluation.patience)
+        return f"{numbers} {len(self.batches)} batches, {self.objective}, evaluated {watched}, {s.identity}"
 
 
-def _check(settings: TrainSettings, batches: Batches, evaluator: Evaluator | None) -> None:
+def _check(settings: TrainSettings, batches: Batches, evaluation: Evaluation | None) -> None:
     if len(batches) == 0:
         raise InputError("there is nothing to train on: no rows.")
     if settings.epochs < 1 or settings.checkpoint_every < 1:
         raise InputError("epochs and checkpoint_every must be at least 1.")
+    if settings.schedule_epochs is not None and settings.schedule_epochs < settings.epochs:
+        raise InputError(
+            f"schedule_epochs must be at least the {settings.epochs} epochs of the run; got {settings.schedule_epochs}."
+        )
     if settings.learning_rate <= 0:
         raise InputError(f"the learning rate must be positive; got {settings.learning_rate}.")
-    if settings.keep_best and evaluator is None:
-        raise InputError("keep_best needs an evaluator that scores each epoch.")
+    if not settings.clip > 0:
+        raise InputError(f"clip must be positive, and math.inf for no clipping; got {settings.clip}.")
+    if evaluation is None:
+        if settings.keep_best:
+            raise InputError("keep_best needs an evaluation, which says what is best.")
+    elif any(length is not None and length < 1 for length in (evaluation.every, evaluation.patience)):
+        raise InputError("every and patience of an evaluation must be at least 1.")
+
+
+def _improves(value: float, best: checkpoint.Best | None) -> bool:
+    return best is None or _rank(value) > _rank(best.value)
+
+
+def _rank(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
 
 
 def _trainable(module: nn.Module) -> list[nn.Parameter]:
@@ -191,13 +260,14 @@ def _recent(losses: list[float], window: int = 50) -> float:
     return sum(tail) / len(tail)
 
 
-def _bar(visible: bool) -> Progress:
+def bar(visible: bool) -> Progress:
+    """A progress bar on stderr; its tasks have a field `note` for the latest numbers."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[loss]}"),
+        TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
         disable=not visible,
     )

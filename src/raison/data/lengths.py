@@ -1,0 +1,34 @@
+"""Data sets of short texts, made from those of any."""
+
+import re
+from dataclasses import replace
+from itertools import islice
+
+from raison.core.errors import DataError
+from raison.core.unit import Text, segments
+from raison.data.dataset import Dataset, Row
+
+
+def first_words(data: Dataset, words: int) -> Dataset:
+    """Every text cut after so many words. Raises DataError where that would cut what people marked."""
+    return replace(
+        data, name=f"{data.name}, the first {words} words", rows=tuple(_cut(row, words) for row in data.rows)
+    )
+
+
+def at_most(data: Dataset, words: int) -> Dataset:
+    """The rows whose texts have at most so many words."""
+    rows = tuple(row for row in data.rows if words_in(row.text) <= words)
+    return replace(data, name=f"{data.name}, texts of at most {words} words", rows=rows)
+
+
+def words_in(text: Text) -> int:
+    """Words of a text between white space, of both texts of a pair."""
+    return sum(len(part.split()) for part in segments(text))
+
+
+def _cut(row: Row, words: int) -> Row:
+    if row.rationales or not isinstance(row.text, str):
+        raise DataError("first_words is for single texts without rationales: use longest, or truncate.")
+    last = next(islice(re.finditer(r"\S+", row.text), words - 1, words), None)
+    return row if last is None else replace(row, text=row.text[: last.end()])

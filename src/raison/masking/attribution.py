@@ -1,0 +1,83 @@
+"""Maps of an attribution model: of texts as it is, and fine-tuned on each of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.masking.soft import SoftMasks
+from raison.models.alignment import Alignment, Merge, align
+from raison.models.attributor import Attributor
+from raison.numerics.attributive_masking import LossWeights, MaskSize
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Texts as an attribution model reads them, and how its tokens make up the explained units."""
+
+    attributor: Attributor
+    tokens: Encoding
+    alignment: Alignment
+    merge: Merge
+
+    @classmethod
+    def of(cls, attributor: Attributor, encoding: Encoding, merge: Merge) -> "Reading":
+        """The texts and units of an encoding of the explained model."""
+        tokens = attributor.encode(encoding.texts)
+        return cls(attributor, tokens, align(tokens, encoding.units), merge)
+
+    def select(self, rows: Sequence[int], units: int) -> "Reading":
+        """The same for some of the texts, of which none has more than `units` units."""
+        return Reading(self.attributor, self.tokens.select(rows), self.alignment.select(rows, units), self.merge)
+
+    def shares(
+        self, wanted: Float[Tensor, "batch classes"], parameters: dict[str, Tensor] | None = None
+    ) -> Float[Tensor, "batch units"]:
+        """How much of each unit stays, between 0 and 1: one pass of the attribution model."""
+        if parameters is None:
+            scores = self.attributor(self.tokens, wanted)
+        else:
+            scores = self.attributor.with_parameters(parameters, self.tokens, wanted)
+        return self.alignment.merged(scores, self.merge)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How an attribution model is fine-tuned on a text: AdamW, the rate falling linearly to zero after `steps`."""
+
+    steps: int
+    learning_rate: float
+    weights: LossWeights
+    size: MaskSize
+    weight_decay: float = 0.01
+
+
+def tuned_maps(reading: Reading, masks: SoftMasks, tuning: Tuning) -> Iterator[Float[Tensor, "batch units"]]:
+    """The map of every text before each step of its fine-tuning and after the last: steps + 1 maps.
+
+    Every text has a copy of the tuned parameters of its own. Those of low rank are stacked, and all texts are tuned at
+    once: a text's numbers do not depend on its neighbours, for losses are summed and AdamW works on single numbers. An
+    attribution model of which everything is trained takes one text at a time.
+    Steps cost a forward and a backward pass of the attribution model and of each masked text.
+    """
+    rows = (len(masks.encoding),) if reading.attributor.stacks else ()
+    own = reading.attributor.tuned()
+    parameters = {name: p.detach().expand(*rows, *p.shape).clone().requires_grad_() for name, p in own.items()}
+    optimizer = torch.optim.AdamW(parameters.values(), lr=tuning.learning_rate, weight_decay=tuning.weight_decay)
+    for step in range(tuning.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = tuning.learning_rate * (tuning.steps - step) / tuning.steps
+        with torch.enable_grad():
+            shares = reading.shares(masks.wanted, parameters)
+            loss = masks.losses(shares, tuning.weights, tuning.size).sum()
+            # Never the explained model's parameters: they are the caller's.
+            found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        yield shares.detach()
+        for parameter, gradient in zip(parameters.values(), found, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    with torch.no_grad():
+        yield reading.shares(masks.wanted, parameters)

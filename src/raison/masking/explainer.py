@@ -1,0 +1,127 @@
+"""A trained attribution model with the explained model that it belongs to: found, checked, and asked for maps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.model import LanguageModel
+from raison.masking.attribution import Reading, Tuning, tuned_maps
+from raison.masking.soft import SoftMasks
+from raison.masking.substitutes import Substitutes
+from raison.models import explainers
+from raison.models.attributor import Attributor
+from raison.models.classifier import Classifier
+from raison.models.explainers import Card, Goal
+from raison.numerics.attributive_masking import LossWeights
+
+KIND = "aml"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explainer:
+    """An attribution model as it was best for one metric, and how its masks are made."""
+
+    attributor: Attributor
+    card: Card
+    metric: str
+    substitutes: Substitutes
+
+    @property
+    def goal(self) -> Goal:
+        """What the training noted for this metric."""
+        return self.card.goals[self.metric]
+
+    @property
+    def weights(self) -> LossWeights:
+        """The losses' weights that were found for this metric."""
+        return LossWeights(**self.goal.weights)
+
+    def maps(
+        self,
+        model: LanguageModel,
+        encoding: Encoding,
+        prediction: tuple[Float[Tensor, "batch classes"], Int[Tensor, " batch"]],
+        tuning: tuple[int, float | None],
+        rngs: Sequence[np.random.Generator],
+    ) -> Float[Tensor, "maps batch units"]:
+        """The maps of all texts before each step of fine-tuning and after the last; `tuning` is (steps, rate).
+
+        `prediction` are the probabilities to explain and the class to lose. Texts of like length are tuned together.
+        """
+        (wanted, index), (steps, rate) = prediction, tuning
+        settings = Tuning(steps, rate or self.goal.learning_rate, self.weights, self.card.size)  # type: ignore[arg-type]
+        found = torch.zeros(steps + 1, len(encoding), max(encoding.unit_counts), dtype=torch.float64)
+        # A caller's inference mode would leave no graph to go back along.
+        with torch.inference_mode(False), self.attributor.quiet():
+            for rows in self._groups(model, encoding, steps):
+                part = encoding.select(rows)
+                reading = Reading.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
+                if not steps:
+                    with torch.no_grad():
+                        maps = [reading.shares(wanted[rows])]
+                else:
+                    own = [rngs[row] for row in rows]
+                    masks = self._masks(model, part, (wanted[rows], index[rows]), own)
+                    maps = list(tuned_maps(reading, masks, settings))
+                found[:, rows, : maps[0].shape[1]] = torch.stack(maps).double().cpu()
+        return found
+
+    def masked_texts(self) -> int:
+        """Masked versions of a text that one step of fine-tuning reads."""
+        return (self.weights.prediction > 0) + (self.weights.inverse > 0)
+
+    def _groups(self, model: LanguageModel, encoding: Encoding, steps: int) -> list[list[int]]:
+        if steps and not self.attributor.stacks:
+            return [[row] for row in range(len(encoding))]
+        return model.batches(encoding)
+
+    def _masks(
+        self,
+        model: LanguageModel,
+        encoding: Encoding,
+        prediction: tuple[Tensor, Tensor],
+        rngs: Sequence[np.random.Generator],
+    ) -> SoftMasks:
+        learned = self.attributor.substitute
+        if learned is None:
+            substitutes = self.substitutes.embeddings(model, encoding, rngs)
+        else:
+            substitutes = learned.detach()[None, None]
+        return SoftMasks(model, encoding, model.embed(encoding).detach(), substitutes, *prediction)
+
+
+_KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()
+"""Explainers that were loaded and checked, as long as their models are in use."""
+
+
+def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Explainer:
+    """The explainer in a folder, or the model's usual one, checked against the model once.
+
+    Raises LoadError where there is none or a broken one, UnsupportedError for another model's, InputError for a metric
+    that it was not trained for.
+    """
+    folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
+    card = explainers.read_card(folder, model.name)
+    name = explainers.goal_of(card, metric, folder)
+    state = (folder / card.goals[name].file).stat().st_mtime_ns
+    key = (folder, name, state, _version(model))
+    known = _KNOWN.setdefault(model, {})
+    if key not in known:
+        explainers.check_fits(card, model, folder)
+        attributor = explainers.load_attributor(folder, card, name, model)
+        known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
+    return known[key]
+
+
+def _version(model: LanguageModel) -> int:
+    """Grows when the model is trained: an explainer belongs to the weights that it was checked with."""
+    if not isinstance(model, Classifier):
+        return 0
+    return sum(0 if p.is_inference() else p._version for p in model.core.parameters())

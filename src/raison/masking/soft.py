@@ -1,0 +1,84 @@
+"""A batch of texts under soft masks: what is left of the prediction, and what the masks are worth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.dims import Embeddings
+from raison.core.encoding import Encoding
+from raison.core.model import LanguageModel
+from raison.numerics.attributive_masking import (
+    LossWeights,
+    MaskSize,
+    blend,
+    inverse_loss,
+    prediction_loss,
+    size_loss,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftMasks:
+    """Texts whose units can be masked in part.
+
+    `embeds` are the texts' word embeddings, `substitutes` what stands in for each token (or one row for all). `wanted`
+    are the probabilities to keep under the mask, `index` is the class to lose under the inverse mask.
+    """
+
+    model: LanguageModel
+    encoding: Encoding
+    embeds: Embeddings
+    substitutes: Embeddings
+    wanted: Float[Tensor, "batch classes"]
+    index: Int[Tensor, " batch"]
+
+    def select(self, rows: Sequence[int]) -> "SoftMasks":
+        """The same for some of the texts, in the given order."""
+        part = self.encoding.select(rows)
+        chosen, width = list(rows), part.input_ids.shape[1]
+        one = self.substitutes.shape[:2] == (1, 1)
+        substitutes = self.substitutes if one else self.substitutes[chosen, :width]
+        embeds = self.embeds[chosen, :width]
+        return SoftMasks(self.model, part, embeds, substitutes, self.wanted[chosen], self.index[chosen])
+
+    def losses(
+        self, shares: Float[Tensor, "batch units"], weights: LossWeights, kind: MaskSize
+    ) -> Float[Tensor, " batch"]:
+        """Equation 4 of each text, differentiable in the units' shares.
+
+        Up to two forward passes of each text, in one batch: the masked and the inversely masked one. Tokens of no unit
+        are always visible.
+        """
+        texts = len(self.encoding)
+        own = self._own(shares)
+        masks = ([shares] if weights.prediction else []) + ([1 - shares] if weights.inverse else [])
+        logits = self._logits(masks)
+        total = torch.zeros(texts, dtype=logits.dtype, device=logits.device)
+        if weights.prediction:
+            masked = logits[:texts]
+            total = total + weights.prediction * prediction_loss(masked, self.wanted.to(masked), self.model.multi_label)
+        if weights.inverse:
+            inverse = logits[-texts:]
+            total = total + weights.inverse * inverse_loss(
+                inverse, self.index.to(inverse.device), self.model.multi_label
+            )
+        if weights.size:
+            total = total + weights.size * size_loss(shares, own, kind).to(total)
+        return total
+
+    def _logits(self, masks: Sequence[Float[Tensor, "batch units"]]) -> Float[Tensor, "rows classes"]:
+        """Logits of all texts under each mask, one mask after another, in one batch."""
+        texts, scored = len(self.encoding), self.encoding.scored.to(self.embeds.device)
+        owners = self.encoding.unit_ids.clamp_min(0).to(self.embeds.device)
+        blended = [
+            blend(self.embeds, self.substitutes, torch.where(scored, mask.to(owners.device).gather(1, owners), 1.0))
+            for mask in masks
+        ]
+        return self.model.logits_at(self.encoding.select(list(range(texts)) * len(masks)), torch.cat(blended))
+
+    def _own(self, shares: Tensor) -> Bool[Tensor, "batch units"]:
+        counts = torch.tensor(self.encoding.unit_counts, device=shares.device)
+        return torch.arange(shares.shape[1], device=shares.device)[None, :] < counts[:, None]

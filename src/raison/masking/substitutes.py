@@ -1,0 +1,84 @@
+"""What stands in for a masked token: the paper's masking choices that a soft mask can make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+
+from raison.core.dims import Embeddings
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.models.classifier import Classifier
+from raison.models.fill_in import FillIn
+
+Masking = Literal["mask", "ellipsis", "unk", "pad", "random", "predicted", "learned"]
+"""In a token's place: a designated token, a random one, one that fits the context, an embedding that is learned."""
+
+DESIGNATED = ("mask", "ellipsis", "unk", "pad")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Substitutes:
+    """Makes the embeddings that take the place of masked tokens. `filler` predicts tokens from their context."""
+
+    masking: Masking
+    filler: FillIn | None = None
+
+    @classmethod
+    def of(cls, model: LanguageModel, masking: str, filler: str | None) -> "Substitutes":
+        """Raises InputError or LoadError where tokens are to be predicted and nothing can do so."""
+        name = masking_name(model, masking)
+        if name != "predicted":
+            return cls(name)
+        if filler is None or not isinstance(model, Classifier):
+            raise InputError(
+                "masking 'predicted' needs a masked language model with the explained model's tokenizer: --filler NAME."
+            )
+        return cls(name, FillIn(filler, model.tokenizer))
+
+    def embeddings(self, model: LanguageModel, encoding: Encoding, rngs: Sequence[np.random.Generator]) -> Embeddings:
+        """One embedding for each token, without gradients; of designated, random or predicted tokens.
+
+        Random ones are drawn, each text's by its own generator, from the tokens of all units of the text.
+        """
+        if self.masking in DESIGNATED:
+            return model.embed(model.removed(encoding, self.masking)).detach()
+        ids = self.filler.fill(encoding) if self.filler is not None else _shuffled(encoding, rngs)
+        return model.embed(replace(encoding, input_ids=ids)).detach()
+
+
+def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
+    """What stands in for masked tokens: by default the mask token, else three dots, else the unknown token.
+
+    Raises UnknownNameError, and UnsupportedError where the tokenizer has no such token.
+    """
+    if wanted is not None and wanted not in get_args(Masking):
+        raise UnknownNameError("masking", wanted, get_args(Masking))
+    usual = [name for name in DESIGNATED if name != "pad" and name in model.removals]
+    others = ["random", "learned", *(["pad"] if "pad" in model.removals else [])]
+    if wanted is None and not usual:
+        raise UnsupportedError(
+            f"{model.name} has nothing to mask with",
+            ["its tokenizer has no mask token, none for three dots and no unknown token"],
+            f"Choose what stands in: --masking {' or '.join(others)}.",
+        )
+    if wanted in DESIGNATED and wanted not in model.removals:
+        raise UnsupportedError(
+            f"masking '{wanted}' is not possible",
+            [f"the tokenizer has no {wanted} token"],
+            f"Use {', '.join(repr(name) for name in dict.fromkeys([*usual, *others]))}.",
+        )
+    return wanted or usual[0]  # type: ignore[return-value]
+
+
+def _shuffled(encoding: Encoding, rngs: Sequence[np.random.Generator]) -> torch.Tensor:
+    """Every token of a unit replaced by a token of any unit of the same text, drawn at random."""
+    ids = encoding.input_ids.clone()
+    for row, rng in enumerate(rngs):
+        own = encoding.scored[row]
+        pool = encoding.input_ids[row, own].numpy()
+        ids[row, own] = torch.from_numpy(rng.choice(pool, len(pool)))
+    return ids

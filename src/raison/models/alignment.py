@@ -1,0 +1,78 @@
+"""Which tokens of one tokenizer cover which units of another, by the characters that they share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import UnknownNameError
+from raison.core.unit import Unit
+
+Merge = Literal["max", "mean"]
+
+
+def check_merge(merge: str) -> None:
+    """UnknownNameError for a name that is no way to merge tokens."""
+    if merge not in get_args(Merge):
+        raise UnknownNameError("merge", merge, get_args(Merge))
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """For each text and unit, the positions of the tokens that share a character with it; -1 fills up."""
+
+    positions: Int[Tensor, "batch units shared"]
+
+    def merged(self, scores: Float[Tensor, "batch tokens"], merge: Merge) -> Float[Tensor, "batch units"]:
+        """Each unit's score: the greatest of its tokens' or their mean; differentiable.
+
+        A token that covers several units gives each its score. A unit without a token gets zero.
+        """
+        positions = self.positions.to(scores.device)
+        there = positions >= 0
+        found = scores.gather(1, positions.clamp_min(0).flatten(1)).view(positions.shape)
+        if merge == "mean":
+            return torch.where(there, found, 0).sum(-1) / there.sum(-1).clamp_min(1)
+        greatest = torch.where(there, found, -torch.inf).amax(-1)
+        return torch.where(there.any(-1), greatest, torch.zeros_like(greatest))
+
+    def select(self, rows: Sequence[int], units: int) -> "Alignment":
+        """The same for some of the texts, of which none has more than `units` units."""
+        return Alignment(self.positions[list(rows), :units])
+
+
+def align(tokens: Encoding, units: Sequence[Sequence[Unit]]) -> Alignment:
+    """The tokens of an encoding by token against the units of the same texts."""
+    found: list[list[list[int]]] = []
+    for row, own in enumerate(units):
+        overlap = shared_characters(own, tokens.units[row])
+        positions = _positions(tokens, row)
+        found.append([[p for number in np.flatnonzero(line) for p in positions[number]] for line in overlap])
+    width = max(len(own) for own in found)
+    most = max((len(line) for own in found for line in own), default=0)
+    table = torch.full((len(found), width, max(most, 1)), -1)
+    for row, own in enumerate(found):
+        for unit, line in enumerate(own):
+            table[row, unit, : len(line)] = torch.tensor(line, dtype=torch.long)
+    return Alignment(table)
+
+
+def shared_characters(units: Sequence[Unit], tokens: Sequence[Unit]) -> Bool[np.ndarray, "units tokens"]:
+    """Which of the units share a character with which of the tokens."""
+    first = np.array([(u.segment, u.start, u.end) for u in units]).reshape(-1, 3, 1)
+    second = np.array([(u.segment, u.start, u.end) for u in tokens]).reshape(-1, 3, 1).transpose(2, 1, 0)
+    return (first[:, 0] == second[:, 0]) & (first[:, 1] < second[:, 2]) & (second[:, 1] < first[:, 2])
+
+
+def _positions(tokens: Encoding, row: int) -> list[list[int]]:
+    """The positions of each token unit: several where they make one character."""
+    found: list[list[int]] = [[] for _ in tokens.units[row]]
+    for position, number in enumerate(tokens.unit_ids[row].tolist()):
+        if number >= 0:
+            found[number].append(position)
+    return found

@@ -1,0 +1,216 @@
+"""Trained explainers on disk: a folder with explainer.json and one safetensors file per trained state."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, LoadError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.models import weights, zoo
+from raison.models.attributor import Attributor, encoder_copy
+from raison.models.classifier import Classifier
+from raison.models.quiet import quiet
+from raison.paths import cache_folder
+
+FILE = "explainer.json"
+SCHEMA = 1
+OWN = "own"
+PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
+"""Texts on which a model must say what the explainer's model said."""
+TOLERANCE = 0.05
+"""In probability: half precision and other machines stay far below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The state that was best for one metric: its file, the losses' weights, the rate, and how it was found."""
+
+    file: str
+    weights: Mapping[str, float]
+    learning_rate: float
+    validation: float
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What an explainer says of itself.
+
+    `model`, `classes`, `vocabulary` (a digest of the tokenizer's) and `said` (probabilities on PROBES) tell which model
+    it explains. `backbone` is "own" (the explained model's own encoder), a known base or a folder.
+    """
+
+    model: str
+    classes: tuple[str, ...]
+    vocabulary: str
+    said: tuple[tuple[float, ...], ...]
+    backbone: str
+    rank: int | None
+    masking: str
+    filler: str | None
+    size: str
+    merge: str
+    unit: str
+    goals: Mapping[str, Goal]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def usual_folder(model: str, kind: str) -> Path:
+    """Where a model's explainer is looked for: beside a ready-made model or a folder's files, else in the cache."""
+    if model in zoo.names():
+        return zoo.folder_of(model) / kind
+    if Path(model).is_dir():
+        return Path(model) / kind
+    return cache_folder() / "explainers" / model.replace("/", "--") / kind
+
+
+def read_card(folder: Path, model: str) -> Card:
+    """Raises LoadError where there is no explainer, naming the way to get one for `model`, or a broken one."""
+    try:
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        if content.pop("schema") > SCHEMA:
+            raise LoadError(f"{folder / FILE} was written by a newer version of raison: upgrade raison.")
+        content["goals"] = {name: Goal(**goal) for name, goal in content["goals"].items()}
+        content["classes"] = tuple(content["classes"])
+        content["said"] = tuple(tuple(row) for row in content["said"])
+        return Card(**content)
+    except FileNotFoundError:
+        raise LoadError(
+            f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
+            "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {folder / FILE}: {error}. Train the explainer again.") from error
+
+
+def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Save the states, by file name, in half precision, and then the card: with a card an explainer is finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).unlink(missing_ok=True)
+    for name, state in states.items():
+        tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
+        save_file(tensors, folder / name, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        (folder / name).chmod(0o644)
+    content = {"schema": SCHEMA, **asdict(card)}
+    (folder / FILE).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:
+    """The attribution model as it was best for a metric, in evaluation mode, where the explained model is."""
+    attributor = new_attributor(model, card.backbone, card.rank, learned=card.masking == "learned")
+    path = folder / card.goals[goal].file
+    try:
+        state = {name: value.float() for name, value in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
+        raise LoadError(f"cannot read the explainer's weights {path}: {error}. Train the explainer again.") from error
+    missing, unexpected = attributor.load_state_dict(state, strict=False)
+    trained = {name for name, parameter in attributor.named_parameters() if parameter.requires_grad}
+    if unexpected or trained & set(missing):
+        raise LoadError(f"{path} does not fit the backbone '{card.backbone}': train the explainer again.")
+    return attributor.eval()
+
+
+def new_attributor(
+    model: LanguageModel, backbone: str, rank: int | None, *, learned: bool, seed: int = 0
+) -> Attributor:
+    """An untrained attribution model for a model; `seed` decides its new weights.
+
+    `backbone` "own" is the explained model's encoder, of which a low-rank attribution model shares the memory.
+    `learned` gives it an embedding for masked tokens, which starts where the model's first removal is.
+    Raises UnsupportedError for a backbone that reads from left to right, LoadError for one that cannot be loaded.
+    """
+    device = torch.device("cpu")
+    if isinstance(model, Classifier):
+        device = model.device
+    part, tokenizer = _backbone(model, backbone, shared=rank is not None)
+    substitute = _first_substitute(model) if learned else None
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        attributor = Attributor(part, tokenizer, len(model.classes), rank, substitute)
+    return attributor.to(device).eval()
+
+
+def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
+    """The model's probabilities on PROBES: one pass of each."""
+    with torch.no_grad():
+        logits = model.logits(model.encode(PROBES, "token")).double()
+    shares = logits.sigmoid() if model.multi_label else logits.softmax(-1)
+    return tuple(tuple(round(share, 4) for share in row) for row in shares.tolist())
+
+
+def vocabulary_of(model: LanguageModel) -> str:
+    """A digest of the tokens that the model finds in PROBES: another tokenizer finds others."""
+    encoding = model.encode(PROBES, "token")
+    found = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+
+
+def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
+    """UnsupportedError, with every reason, unless the explainer was trained for this model."""
+    reasons = []
+    if card.classes != model.classes:
+        reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")
+    if card.vocabulary != vocabulary_of(model):
+        reasons.append("it was trained with another tokenizer")
+    if not reasons:
+        reasons = _different_words(card.said, said_by(model))
+    if reasons:
+        raise UnsupportedError(
+            f"the explainer in {folder} was trained for {card.model} and does not explain {model.name}",
+            reasons,
+            f"Train one: raison train aml --model {model.name} --data SET:SPLIT.",
+        )
+
+
+def goal_of(card: Card, metric: str | None, folder: Path) -> str:
+    """The metric whose state is used: the first of the card unless one is named. Raises InputError."""
+    if metric is None:
+        return next(iter(card.goals))
+    if metric not in card.goals:
+        raise InputError(
+            f"the explainer in {folder} was not trained for the metric '{metric}' but for {', '.join(card.goals)}: "
+            f"name one of these, or train for it (raison train aml --metrics {metric})."
+        )
+    return metric
+
+
+def _different_words(expected: Sequence[Sequence[float]], found: Sequence[Sequence[float]]) -> list[str]:
+    for probe, before, now in zip(PROBES, expected, found, strict=True):
+        gap = max(abs(a - b) for a, b in zip(before, now, strict=True))
+        if gap > TOLERANCE:
+            return [f"on {probe!r} the two models' probabilities differ by {gap:.2f}"]
+    return []
+
+
+def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if name == OWN:
+        if not isinstance(model, Classifier):
+            raise InputError(f"{model.name} has no encoder of its own: name a backbone, such as minilm.")
+        return encoder_copy(model.core, shared=shared), model.tokenizer
+    folder = Path(name) if Path(name).is_dir() else None
+    try:
+        source = folder or (weights.fetch(name) if name in weights.names() else name)
+        with quiet(), torch.random.fork_rng(devices=[]):
+            loaded = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot load the backbone '{name}': {str(error).splitlines()[0]}") from error
+    return encoder_copy(loaded, shared=shared), tokenizer
+
+
+def _first_substitute(model: LanguageModel) -> Tensor:
+    encoding = model.encode(PROBES[:1], "token")
+    row = int(encoding.scored[0].nonzero()[0])
+    in_place = [name for name in model.removals if name != "delete"]
+    source = model.removed(encoding, in_place[0]) if in_place else encoding
+    return model.embed(source)[0, row].float()

@@ -1,0 +1,83 @@
+"""What a soft mask is worth: the losses of attributive masking, one number per text."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from raison.core.errors import InputError, UnknownNameError
+
+MaskSize = Literal["cross_entropy", "l1"]
+
+
+@dataclass(frozen=True, slots=True)
+class LossWeights:
+    """The lambdas of Barkan et al. 2024 (AML), equation 4; a term of weight zero is left out, with its passes."""
+
+    prediction: float = 1.0
+    inverse: float = 1.0
+    size: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("prediction", self.prediction), ("inverse", self.inverse), ("size", self.size)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise InputError(f"the weight of the loss '{name}' cannot be {value!r}: give a number from 0 on.")
+        if self.prediction == self.inverse == 0:
+            raise InputError(
+                "the weights of the losses 'prediction' and 'inverse' are both 0: nothing would be explained."
+            )
+
+
+def check_mask_size(kind: str) -> None:
+    """UnknownNameError for a name that is no way to measure a mask's size."""
+    if kind not in get_args(MaskSize):
+        raise UnknownNameError("mask size", kind, get_args(MaskSize))
+
+
+def blend(
+    own: Float[Tensor, "batch tokens hidden"],
+    substitutes: Float[Tensor, "#batch #tokens hidden"],
+    shares: Float[Tensor, "batch tokens"],
+) -> Float[Tensor, "batch tokens hidden"]:
+    """M(a, x) = a x + (1 - a) m, token by token (equation 3)."""
+    kept = shares[..., None].to(own.dtype)
+    return kept * own + (1 - kept) * substitutes
+
+
+def prediction_loss(
+    logits: Float[Tensor, "batch classes"], wanted: Float[Tensor, "batch classes"], multi_label: bool
+) -> Float[Tensor, " batch"]:
+    """Cross-entropy -sum_j y_j log p_j between the prediction and the wanted probabilities, in nats (equation 5).
+
+    Where each class has a sigmoid of its own: the sum of the classes' binary cross-entropies.
+    """
+    if multi_label:
+        return -(wanted * functional.logsigmoid(logits) + (1 - wanted) * functional.logsigmoid(-logits)).sum(-1)
+    return -(wanted * logits.log_softmax(-1)).sum(-1)
+
+
+def inverse_loss(
+    logits: Float[Tensor, "batch classes"], index: Int[Tensor, " batch"], multi_label: bool
+) -> Float[Tensor, " batch"]:
+    """-log(1 - p_y), in nats, without ever forming 1 - p (equation 6)."""
+    own = index[:, None]
+    if multi_label:
+        return -functional.logsigmoid(-logits.gather(1, own)[:, 0])
+    return logits.logsumexp(-1) - logits.scatter(1, own, -torch.inf).logsumexp(-1)
+
+
+def size_loss(
+    shares: Float[Tensor, "batch units"], own: Bool[Tensor, "batch units"], kind: MaskSize
+) -> Float[Tensor, " batch"]:
+    """Mean over a text's own units of -log(1 - a), the cross-entropy with an empty mask (equation 7), or of a ("l1").
+
+    The logarithm is bounded at -100: a mask of exactly one has a finite loss.
+    """
+    sizes = (
+        shares if kind == "l1" else functional.binary_cross_entropy(shares, torch.zeros_like(shares), reduction="none")
+    )
+    return (sizes * own).sum(-1) / own.sum(-1)

@@ -1,0 +1,300 @@
+"""Training of an attribution model by attributive masking: the losses' weights by a search, then the model itself."""
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from raison.attribution import Batch as Prepared
+from raison.attribution import Settings, prepare
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.metric import Metric
+from raison.core.model import Capability, LanguageModel
+from raison.core.registry import label_of
+from raison.core.unit import Granularity
+from raison.data.dataset import Dataset
+from raison.evaluate import create_metrics
+from raison.masking.substitutes import Substitutes, masking_name
+from raison.methods.aml import Aml
+from raison.models import explainers
+from raison.models.alignment import Merge, check_merge
+from raison.models.attributor import Attributor
+from raison.models.explainers import Card, Goal, new_attributor
+from raison.numerics.attributive_masking import LossWeights, MaskSize, check_mask_size
+from raison.select import check_selection
+from raison.training.card import run_notes
+from raison.training.checkpoint import Best
+from raison.training.masks import MaskedTexts, RowBatches, part_of
+from raison.training.objectives.attributive_masking import AttributiveMasking
+from raison.training.samples import stratified
+from raison.training.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.tuning import Report, SearchSettings, Trial, best, search
+
+JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
+ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
+"""Learning rates: the published code's, for a whole backbone; and one that low-rank matrices need."""
+LIGHT = "minilm"
+"""The backbone for models that read from left to right, which cannot be attribution models."""
+LOSSES = ("prediction", "inverse", "size")
+ABSENT = dict.fromkeys(LOSSES, 0.0)
+PATIENCE = 2
+"""Evaluations without any gain after which a trial of the search ends; as in the published code."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmlSettings:
+    """How to train an explainer. Numbers are the published code's where it has them.
+
+    `metrics` are names or calls of metrics of which each text has one; each gets the weights and the checkpoint that
+    are best for it. `backbone` None is the explained model's own encoder, or MiniLM for a model that has none. `rank`
+    None trains all of it. `masking` None is the mask token, or what comes next (raison.masking.substitutes). `weights`
+    are the losses', searched for if they are None; `without` leaves a loss out ("prediction", "inverse": the ablations
+    Xpred and Xinv). `checks` evaluations are made per epoch. `half` computes the training passes in bfloat16.
+    """
+
+    metrics: tuple[str, ...] = ("comprehensiveness",)
+    backbone: str | None = None
+    rank: int | None = 4
+    learning_rate: float | None = None
+    masking: str | None = None
+    filler: str | None = None
+    size: MaskSize = "cross_entropy"
+    merge: Merge = "max"
+    unit: Granularity = "token"
+    texts: int = 1000
+    validation: int = 200
+    epochs: int = 10
+    batch_size: int = 20
+    checks: int = 3
+    weights: LossWeights | None = None
+    without: str | None = None
+    trials: int = 30
+    search_texts: int = 450
+    search_epochs: int = 2
+    seed: int = 0
+    half: bool = False
+    progress: bool = True
+
+    @property
+    def rate(self) -> float:
+        """The learning rate, of training and of fine-tuning."""
+        return self.learning_rate or (ENCODER_RATE if self.rank is None else LOW_RANK_RATE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    model: LanguageModel
+    settings: AmlSettings
+    metrics: tuple[Metric, ...]
+    backbone: str
+    substitutes: Substitutes
+    train: Prepared
+    validation: Prepared
+    out: Path
+    identity: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(label_of(metric) for metric in self.metrics)
+
+    def attributor(self) -> Attributor:
+        """A new one, always the same."""
+        s = self.settings
+        learned = self.substitutes.masking == "learned"
+        return new_attributor(self.model, self.backbone, s.rank, learned=learned, seed=s.seed)
+
+
+def train_aml(
+    model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None = None, command: str = ""
+) -> Card:
+    """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return what it says of itself.
+
+    `settings.validation` texts, of `dev` or else of `data`, choose the losses' weights and the checkpoint for each
+    metric; metrics for which the same weights are best share one training. Labels, where there are some, only decide
+    that every class is there in proportion. A killed run goes on where it was when started again with the same
+    settings and data. The model, its place and the random state are as before afterwards.
+    Raises InputError, UnsupportedError or LoadError before anything is trained, and InputError where every trial of the
+    search diverges.
+    """
+    started = time.monotonic()
+    job = _prepared(model, data, out, settings, dev)
+    trials = () if settings.weights is not None else _search(job)
+    chosen = {name: _weights(job, trials, name) for name in job.names}
+    found: dict[str, Best] = {}
+    for number, weights in enumerate(dict.fromkeys(chosen.values())):
+        found |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
+    seconds = time.monotonic() - started
+    provenance = {
+        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in (data, dev) if d is not None],
+        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+        "trials": [asdict(trial) for trial in trials],
+        **run_notes(command, seconds),
+    }
+    card = _saved(job, chosen, found, provenance)
+    for leftover in (JOURNAL, *(CHECKPOINT.format(number) for number in range(len(job.names)))):
+        (out / leftover).unlink(missing_ok=True)
+    return card
+
+
+def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None) -> _Job:
+    """Everything that can be wrong is found here; every text is predicted once."""
+    metrics = create_metrics(settings.metrics)
+    check_selection(metrics, [Aml(steps=1)])
+    _check(model, settings)
+    substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
+    backbone = settings.backbone or (LIGHT if Capability.STEP_LOGITS in model.capabilities else explainers.OWN)
+    # A backbone that cannot be used is told before the texts are read.
+    new_attributor(model, backbone, settings.rank, learned=False)
+    train, held_out = _split(data, dev, settings)
+    encoded = Settings(unit=settings.unit, truncate=True)
+    validation = prepare(model, held_out.texts, encoded)
+    _check_classes(validation)
+    return _Job(
+        model=model,
+        settings=settings,
+        metrics=tuple(metric for metric in metrics if isinstance(metric, Metric)),
+        backbone=backbone,
+        substitutes=substitutes,
+        train=prepare(model, train.texts, encoded),
+        validation=validation,
+        out=out,
+        identity=f"{model.name} {explainers.said_by(model)}, {data.sha256} {dev.sha256 if dev else ''}, "
+        f"{replace(settings, progress=False)}",
+    )
+
+
+def _check(model: LanguageModel, settings: AmlSettings) -> None:
+    check_merge(settings.merge)
+    check_mask_size(settings.size)
+    if Capability.EMBEDDINGS not in model.capabilities:
+        raise UnsupportedError(
+            f"cannot train an explainer for {model.name}", ["it takes no embeddings: texts cannot be masked in part"]
+        )
+    if settings.without is not None and settings.without not in LOSSES[:2]:
+        raise UnknownNameError("loss to leave out", settings.without, LOSSES[:2])
+    counts = ("texts", "validation", "epochs", "batch_size", "checks", "trials", "search_texts", "search_epochs")
+    for name in counts:
+        if getattr(settings, name) < 1:
+            raise InputError(f"{name} cannot be {getattr(settings, name)}: give a whole number from 1 on.")
+
+
+def _check_classes(validation: Prepared) -> None:
+    predicted = set(validation.target.index.tolist())
+    if len(predicted) == 1:
+        name = validation.model.classes[predicted.pop()]
+        raise InputError(
+            f"the model predicts '{name}' on all {len(validation.encoding)} validation texts: what matters for other "
+            "classes could not be judged. Give texts of every class (--dev), or more of them (--validation)."
+        )
+
+
+def _split(data: Dataset, dev: Dataset | None, settings: AmlSettings) -> tuple[Dataset, Dataset]:
+    """Texts to learn from and texts to judge by, each class in proportion, none in both."""
+    if dev is not None:
+        return stratified(data, settings.texts, settings.seed), stratified(dev, settings.validation, settings.seed)
+    both = stratified(data, settings.texts + settings.validation, settings.seed)
+    held_out = stratified(both, settings.validation, settings.seed)
+    taken = {id(row) for row in held_out.rows}
+    return replace(both, rows=tuple(row for row in both.rows if id(row) not in taken)), held_out
+
+
+def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
+    """The losses' weights for a metric: given, or those of its best trial."""
+    given, without = job.settings.weights, job.settings.without
+    if given is None:
+        return LossWeights(**{**ABSENT, **best(trials, metric).weights})
+    return replace(given, **{without: 0.0}) if without else given
+
+
+def _search(job: _Job) -> tuple[Trial, ...]:
+    """Trials of the losses' weights, one search for all metrics."""
+    s = job.settings
+    texts = part_of(job.train, min(s.search_texts, len(job.train.encoding)))
+
+    def run(weights: Mapping[str, float], report: Report) -> None:
+        evaluation = Evaluation(
+            lambda module: module.scores(job.metrics),
+            patience=PATIENCE,
+            stop=lambda scores: report(scores[-1]),
+        )
+        plan = TrainSettings(epochs=min(s.search_epochs, s.epochs), progress=False)
+        _fit(job, texts, LossWeights(**{**ABSENT, **weights}), plan, evaluation)
+
+    space = {name: (0.0, 1.0) for name in LOSSES if name != s.without}
+    plan = SearchSettings(
+        trials=s.trials, seed=s.seed, journal=job.out / JOURNAL, identity=job.identity, progress=s.progress
+    )
+    return search(plan, space, job.names, run)
+
+
+def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
+    """The best moment for each of the metrics, with the attribution model's weights."""
+    metrics = [metric for metric in job.metrics if label_of(metric) in names]
+    plan = TrainSettings(
+        epochs=job.settings.epochs,
+        checkpoint=job.out / CHECKPOINT.format(number),
+        keep_best=True,
+        identity=f"{job.identity}, {names}",
+        progress=job.settings.progress,
+    )
+    return _fit(job, job.train, weights, plan, Evaluation(lambda module: module.scores(metrics))).best
+
+
+def _fit(job: _Job, texts: Prepared, weights: LossWeights, plan: TrainSettings, evaluation: Evaluation) -> History:
+    """Train a new attribution model on the texts; `evaluation.score` sees it on the validation texts."""
+    s, attributor = job.settings, job.attributor()
+    module = MaskedTexts(attributor, texts, job.substitutes, s.merge, s.half)
+    judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
+    batches = RowBatches(texts.encoding.lengths, s.batch_size, s.seed)
+    plan = replace(
+        plan,
+        learning_rate=s.rate,
+        warmup=0.0,
+        clip=math.inf,
+        seed=s.seed,
+        schedule_epochs=s.epochs,
+    )
+    score = evaluation.score
+    evaluation = replace(evaluation, score=lambda _module: score(judged), every=max(1, len(batches) // s.checks))
+    return fit(plan, module, batches, AttributiveMasking(weights, s.size), evaluation)
+
+
+def _saved(job: _Job, chosen: Mapping[str, LossWeights], found: Mapping[str, Best], provenance: dict[str, Any]) -> Card:
+    """Write the explainer; what it says of its validation is measured on what is saved."""
+    s, attributor = job.settings, job.attributor()
+    judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
+    goals: dict[str, Goal] = {}
+    states: dict[str, dict[str, Tensor]] = {}
+    for metric in job.metrics:
+        name = label_of(metric)
+        best_moment = found[name]
+        same = [other for other, goal in goals.items() if found[other].weights is best_moment.weights]
+        file = goals[same[0]].file if same else f"{re.sub(r'[^a-z0-9_]+', '-', name).strip('-')}.safetensors"
+        states[file] = {key.removeprefix("attributor."): value for key, value in best_moment.weights.items()}
+        attributor.load_state_dict({key: value.half().float() for key, value in states[file].items()}, strict=False)
+        validation = judged.scores([metric])[name]
+        if not metric.higher_is_better:
+            validation = -validation
+        goals[name] = Goal(file, asdict(chosen[name]), s.rate, round(validation, 5), best_moment.step)
+    card = Card(
+        model=job.model.name,
+        classes=job.model.classes,
+        vocabulary=explainers.vocabulary_of(job.model),
+        said=explainers.said_by(job.model),
+        backbone=job.backbone,
+        rank=s.rank,
+        masking=job.substitutes.masking,
+        filler=s.filler,
+        size=s.size,
+        merge=s.merge,
+        unit=s.unit,
+        goals=goals,
+        provenance=provenance,
+    )
+    explainers.write(job.out, card, states)
+    return card

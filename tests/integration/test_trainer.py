@@ -1,0 +1,314 @@
+"""The trainer on a small network and random points: evaluations, kills and resumes, settings."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from raison.core.errors import InputError, NonFiniteError
+from raison.training import checkpoint
+from raison.training.objective import Batch, Objective
+from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.trainer import Evaluation, History, TrainSettings, fit, learning_rate
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@dataclass(frozen=True)
+class Mortal(Objective):
+    """Cross-entropy that dies at one of its calls; equal to the immortal one where names are compared."""
+
+    die: Callable[[], bool]
+
+    def __repr__(self) -> str:
+        return "mortal"
+
+    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
+        if self.die():
+            raise Killed
+        return CrossEntropy().loss(module, batch)
+
+
+class Points:
+    """Twenty batches of random points in the plane, labelled by the half they lie in."""
+
+    def __len__(self) -> int:
+        return 20
+
+    def epoch(self, number: int, start: int) -> Iterator[Batch]:
+        generator = torch.Generator().manual_seed(number)
+        for index in range(20):
+            points = torch.randn(8, 2, generator=generator)
+            if index >= start:
+                yield Batch({"points": points}, (points[:, 0] > 0).long())
+
+
+class Net(nn.Module):
+    """Two layers with dropout, so that the random state matters, and a frozen parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
+        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+
+    def forward(self, inputs: dict[str, Tensor]) -> Tensor:
+        return self.layers(inputs["points"])
+
+
+def net() -> Net:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return Net()
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def dies_at(call: int) -> Callable[[], bool]:
+    calls = iter(range(1, 10**6))
+    return lambda: next(calls) == call
+
+
+PLAN = TrainSettings(epochs=3, learning_rate=0.02, seed=5, checkpoint_every=7, progress=False)
+
+
+def test_learning_reduces_the_loss_and_leaves_the_random_state_alone() -> None:
+    module = net()
+    before = torch.get_rng_state()
+    history = fit(PLAN, module, Points(), CrossEntropy())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert len(history.losses) == 60
+    assert sum(history.losses[-10:]) < 0.6 * sum(history.losses[:10])
+    assert not module.training
+    assert torch.equal(module.frozen, torch.ones(3))
+
+
+def measured(trained: nn.Module) -> dict[str, float]:
+    """Two scores that the weights decide: on one seed's points, and how small the weights are."""
+    assert not trained.training
+    assert not torch.is_grad_enabled()
+    batches = list(Points().epoch(99, 0))
+    right = sum(float((trained(batch.inputs).argmax(-1) == batch.labels).float().mean()) for batch in batches)
+    return {"right": right / len(batches), "small": -float(trained.layers[0].weight.norm())}
+
+
+class Played:
+    """Scores from a list, whatever the module; remembers the module's weights at each."""
+
+    def __init__(self, **scores: tuple[float, ...]) -> None:
+        self.scores = iter([dict(zip(scores, row, strict=True)) for row in zip(*scores.values(), strict=True)])
+        self.states: list[dict[str, Tensor]] = []
+
+    def __call__(self, trained: nn.Module) -> Mapping[str, float]:
+        self.states.append(checkpoint.trainable_state(trained))
+        return next(self.scores)
+
+
+def same_history(one: History, other: History) -> bool:
+    return one == other and all(same(best.weights, other.best[name].weights) for name, best in one.best.items())
+
+
+@pytest.mark.parametrize("every", [None, 7, 9, 50])
+@pytest.mark.parametrize("call", [3, 8, 21, 28, 45, 60])
+def test_a_killed_run_ends_as_an_uninterrupted_one(tmp_path: Path, call: int, every: int | None) -> None:
+    whole, stopped = net(), net()
+    plan, watch = replace(PLAN, keep_best=True), Evaluation(measured, every=every)
+    wanted = fit(plan, whole, Points(), Mortal(lambda: False), watch)
+    plan = replace(plan, checkpoint=tmp_path / "run" / "state")
+    with pytest.raises(Killed):
+        fit(plan, stopped, Points(), Mortal(dies_at(call)), watch)
+    stopped = net()
+    torch.rand(13)
+    found = fit(plan, stopped, Points(), Mortal(lambda: False), watch)
+    assert same_history(found, wanted)
+    assert same(stopped.state_dict(), whole.state_dict())
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize(("every", "steps"), [(None, (20, 40, 60)), (25, (25, 50, 60)), (30, (30, 60)), (99, (60,))])
+def test_when_evaluations_are_made(every: int | None, steps: tuple[int, ...]) -> None:
+    history = fit(PLAN, net(), Points(), CrossEntropy(), Evaluation(measured, every=every))
+    assert history.steps == steps
+    assert len(history.scores) == len(steps)
+    unwatched = fit(PLAN, net(), Points(), CrossEntropy())
+    assert history.losses == unwatched.losses
+    assert (unwatched.scores, unwatched.steps, unwatched.best) == ((), (), {})
+
+
+def test_an_evaluation_is_never_made_twice(tmp_path: Path) -> None:
+    plan = replace(PLAN, checkpoint=tmp_path / "state")
+    score = Played(a=(0.0, 1.0, 2.0))
+    # The first evaluation is at a step at which a checkpoint is due, too.
+    with pytest.raises(Killed):
+        fit(plan, net(), Points(), Mortal(dies_at(22)), Evaluation(score, every=21))
+    history = fit(plan, net(), Points(), Mortal(lambda: False), Evaluation(score, every=21))
+    assert history.scores == ({"a": 0.0}, {"a": 1.0}, {"a": 2.0})
+
+
+def test_each_score_keeps_its_best_weights() -> None:
+    module = net()
+    nan = math.nan
+    score = Played(a=(0.5, 0.9, 0.7, 0.9), b=(3.0, 3.0, nan, 4.0), c=(nan, -1.0, -2.0, -3.0), d=(nan,) * 4)
+    history = fit(replace(PLAN, keep_best=True), module, Points(), CrossEntropy(), Evaluation(score, every=15))
+    assert [row["a"] for row in history.scores] == [0.5, 0.9, 0.7, 0.9]
+    assert {name: best.step for name, best in history.best.items()} == {"a": 30, "b": 60, "c": 30, "d": 15}
+    assert [history.best[name].value for name in "abc"] == [0.9, 4.0, -1.0]
+    states = dict(zip((15, 30, 45, 60), score.states, strict=True))
+    for best in history.best.values():
+        assert same(best.weights, states[best.step])
+    assert history.best["a"].weights is history.best["c"].weights
+    # The module ends with the best of the first score.
+    assert same(checkpoint.trainable_state(module), states[30])
+    assert not same(states[30], states[60])
+
+
+def test_weights_are_kept_only_if_asked() -> None:
+    module, score = net(), Played(a=(0.5, 0.9, 0.7))
+    history = fit(PLAN, module, Points(), CrossEntropy(), Evaluation(score))
+    assert history.best == {"a": checkpoint.Best(40, 0.9)}
+    assert history.best["a"].weights == {}
+    assert same(checkpoint.trainable_state(module), score.states[2])
+
+
+def test_shared_weights_are_stored_once(tmp_path: Path) -> None:
+    plan = replace(PLAN, epochs=1, keep_best=True)
+    sizes = []
+    for name, score in (("one", Played(a=(1.0,))), ("three", Played(a=(1.0,), b=(2.0,), c=(3.0,)))):
+        path = tmp_path / name
+        fit(replace(plan, checkpoint=path), net(), Points(), CrossEntropy(), Evaluation(score))
+        sizes.append(path.stat().st_size)
+    best = fit(replace(plan, checkpoint=path), net(), Points(), CrossEntropy(), Evaluation(measured)).best
+    assert best["a"].weights is best["b"].weights is best["c"].weights
+    smallest = min(value.nbytes for value in best["a"].weights.values() if value.ndim > 1)
+    assert sizes[1] - sizes[0] < smallest
+
+
+def test_patience_ends_a_run_and_a_restart_agrees(tmp_path: Path) -> None:
+    plan = replace(PLAN, keep_best=True, checkpoint=tmp_path / "state")
+    score = Played(a=(1.0, 0.5, 0.9, 0.8, 0.9), b=(1.0, 2.0, 2.0, 2.0, math.nan))
+    module = net()
+    watch = Evaluation(score, every=8, patience=3)
+    history = fit(plan, module, Points(), Mortal(lambda: False), watch)
+    assert history.steps == (8, 16, 24, 32, 40)
+    assert len(history.losses) == 40
+    again = net()
+    # Neither trained nor evaluated again: it would die at the first step, and no scores are left to play.
+    found = fit(plan, again, Points(), Mortal(lambda: True), watch)
+    assert repr(found) == repr(history)
+    assert all(same(best.weights, history.best[name].weights) for name, best in found.best.items())
+    assert same(again.state_dict(), module.state_dict())
+
+
+def test_a_question_ends_a_run(tmp_path: Path) -> None:
+    plan = replace(PLAN, checkpoint=tmp_path / "state")
+    asked = []
+
+    def stop(scores: tuple[Mapping[str, float], ...]) -> bool:
+        asked.append([row["a"] for row in scores])
+        if scores[-1]["a"] == 9:
+            raise Killed
+        return scores[-1]["a"] == 3
+
+    with pytest.raises(Killed):
+        fit(plan, net(), Points(), CrossEntropy(), Evaluation(Played(a=(1, 9)), every=12, stop=stop))
+    history = fit(plan, net(), Points(), CrossEntropy(), Evaluation(Played(a=(2, 3)), every=12, stop=stop))
+    assert asked == [[1], [1, 9], [1, 2], [1, 2, 3]]
+    assert history.steps == (12, 24, 36)
+    assert history.scores == ({"a": 1.0}, {"a": 2.0}, {"a": 3.0})
+    assert len(history.losses) == 36
+
+
+@dataclass(frozen=True)
+class Through(Objective):
+    """Cross-entropy of an outside model that reads what the module says."""
+
+    outside: nn.Module
+
+    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
+        return nn.functional.cross_entropy(self.outside(module(batch.inputs)), batch.labels)
+
+
+def test_a_model_outside_collects_no_gradients() -> None:
+    outside, module = nn.Linear(2, 2), net()
+    assert all(parameter.requires_grad for parameter in outside.parameters())
+    before = checkpoint.trainable_state(outside)
+    module.unused = nn.Parameter(torch.ones(2, 2))
+    history = fit(PLAN, module, Points(), Through(outside))
+    assert sum(history.losses[-10:]) < 0.6 * sum(history.losses[:10])
+    assert all(parameter.grad is None for parameter in outside.parameters())
+    assert same(checkpoint.trainable_state(outside), before)
+    # Without a gradient there is no step, and so no decay.
+    assert module.unused.grad is None
+    assert torch.equal(module.unused, torch.ones(2, 2))
+
+
+def test_a_schedule_may_be_longer_than_the_run() -> None:
+    half = fit(replace(PLAN, epochs=1, schedule_epochs=3), net(), Points(), CrossEntropy())
+    whole = fit(PLAN, net(), Points(), CrossEntropy())
+    short = fit(replace(PLAN, epochs=1), net(), Points(), CrossEntropy())
+    assert half.losses == whole.losses[:20]
+    assert short.losses != half.losses
+
+
+def test_gradients_are_clipped_unless_told_not_to() -> None:
+    def loss_with(clip: float) -> list[float]:
+        return list(fit(replace(PLAN, clip=clip), net(), Points(), CrossEntropy()).losses)
+
+    assert loss_with(math.inf) == loss_with(1e9)
+    assert loss_with(math.inf) != loss_with(0.1)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    plan = replace(PLAN, epochs=1, checkpoint=tmp_path / "state")
+    fit(plan, net(), Points(), CrossEntropy())
+    with pytest.raises(InputError, match="other settings or data"):
+        fit(replace(plan, learning_rate=0.01), net(), Points(), CrossEntropy())
+    with pytest.raises(InputError, match="other settings or data"):
+        fit(replace(plan, identity="other data"), net(), Points(), CrossEntropy())
+    with pytest.raises(InputError, match="other settings or data"):
+        fit(replace(plan, schedule_epochs=2), net(), Points(), CrossEntropy())
+    with pytest.raises(InputError, match="other settings or data"):
+        fit(plan, net(), Points(), CrossEntropy(), Evaluation(measured, every=5))
+    (tmp_path / "state").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="cannot read the checkpoint"):
+        fit(plan, net(), Points(), CrossEntropy())
+
+
+def test_settings_that_cannot_be_used() -> None:
+    for wrong in (
+        {"epochs": 0},
+        {"learning_rate": 0.0},
+        {"keep_best": True},
+        {"checkpoint_every": 0},
+        {"schedule_epochs": 2},
+        {"clip": 0.0},
+        {"clip": math.nan},
+    ):
+        with pytest.raises(InputError):
+            fit(replace(PLAN, **wrong), net(), Points(), CrossEntropy())
+    for watch in (Evaluation(measured, every=0), Evaluation(measured, patience=0), Evaluation(lambda module: {})):
+        with pytest.raises(InputError):
+            fit(PLAN, net(), Points(), CrossEntropy(), watch)
+    frozen = net().requires_grad_(False)
+    with pytest.raises(InputError, match="no trainable parameters"):
+        fit(PLAN, frozen, Points(), CrossEntropy())
+
+
+def test_a_loss_that_is_no_number_stops_the_run() -> None:
+    module = net()
+    nn.init.constant_(module.layers[0].weight, float("nan"))
+    with pytest.raises(NonFiniteError, match="lower the learning rate"):
+        fit(PLAN, module, Points(), CrossEntropy())
+
+
+def test_the_rate_rises_then_falls_to_nothing() -> None:
+    rates = [learning_rate(replace(PLAN, learning_rate=1.0, warmup=0.2), step, 10) for step in range(10)]
+    assert rates[:3] == [0.5, 1.0, 1.0]
+    assert rates[2:] == pytest.approx([1 - n / 8 for n in range(8)])
