@@ -169,8 +169,10 @@ def _candidates(batch: Batch, method: Method) -> Maps:
 def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], Tensor]) -> Maps:
     check(batch.model, method)
     problem, started = _problem(batch), time.perf_counter()
-    # A device has finished when its numbers have arrived.
-    scores = function(problem, _rngs(batch, method)).detach().cpu()
+    # A caller's inference mode would leave no graph to go back along.
+    with torch.inference_mode(False):
+        # A device has finished when its numbers have arrived.
+        scores = function(problem, _rngs(batch, method)).detach().cpu()
     return Maps(scores, problem.ledger, time.perf_counter() - started)
 
 

@@ -58,8 +58,7 @@ class Explainer:
         (wanted, index), (steps, rate) = prediction, tuning
         settings = Tuning(steps, rate or self.goal.learning_rate, self.weights, self.card.size)  # type: ignore[arg-type]
         found = torch.zeros(steps + 1, len(encoding), max(encoding.unit_counts), dtype=torch.float64)
-        # A caller's inference mode would leave no graph to go back along.
-        with torch.inference_mode(False), self.attributor.quiet():
+        with self.attributor.quiet():
             for rows in self._groups(model, encoding, steps):
                 part = encoding.select(rows)
                 reading = Reading.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
@@ -115,7 +114,9 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     known = _KNOWN.setdefault(model, {})
     if key not in known:
         explainers.check_fits(card, model, folder)
-        attributor = explainers.load_attributor(folder, card, name, model)
+        # Also inside a caller's inference mode: its tensors could not be fine-tuned later.
+        with torch.inference_mode(False):
+            attributor = explainers.load_attributor(folder, card, name, model)
         known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
     return known[key]
 

@@ -88,9 +88,10 @@ def truncation(e: Explanation) -> str | None:
 
 
 def made_by(e: Explanation) -> str:
-    """The method, and what chose among its maps."""
-    metric = e.notes.get("selected_by")
-    return e.method if metric is None else f"{e.method}, the best of {e.notes['candidates']} maps by {metric}"
+    """The method, what it was trained for, and what chose among its maps."""
+    metric, trained = e.notes.get("selected_by"), e.notes.get("trained_for")
+    name = e.method if trained is None else f"{e.method}, trained for {trained}"
+    return name if metric is None else f"{name}, the best of {e.notes['candidates']} maps by {metric}"
 
 
 def choice(e: Explanation) -> str | None:

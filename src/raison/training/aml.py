@@ -3,7 +3,8 @@
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from raison.core.model import Capability, LanguageModel
 from raison.core.registry import label_of
 from raison.core.unit import Granularity
 from raison.data.dataset import Dataset
-from raison.evaluate import create_metrics
+from raison.data.records import RecordStore
+from raison.evaluate import AnyMetric, check_metrics, create_metrics
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models import explainers
@@ -31,7 +33,7 @@ from raison.training.card import run_notes
 from raison.training.checkpoint import Best
 from raison.training.masks import MaskedTexts, RowBatches, part_of
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.samples import stratified
+from raison.training.samples import digest, split, stratified_rows
 from raison.training.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.tuning import Report, SearchSettings, Trial, best, search
 
@@ -94,6 +96,8 @@ class _Job:
     backbone: str
     substitutes: Substitutes
     train: Prepared
+    tried: Prepared
+    """The texts that trials of the search learn from."""
     validation: Prepared
     out: Path
     identity: str
@@ -132,7 +136,7 @@ def train_aml(
     provenance = {
         "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in (data, dev) if d is not None],
         "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
-        "trials": [asdict(trial) for trial in trials],
+        "trials": [_plain(trial) for trial in trials],
         **run_notes(command, seconds),
     }
     card = _saved(job, chosen, found, provenance)
@@ -144,33 +148,49 @@ def train_aml(
 def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None) -> _Job:
     """Everything that can be wrong is found here; every text is predicted once."""
     metrics = create_metrics(settings.metrics)
-    check_selection(metrics, [Aml(steps=1)])
+    _check_metrics(model, metrics)
     _check(model, settings)
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
     backbone = settings.backbone or (LIGHT if Capability.STEP_LOGITS in model.capabilities else explainers.OWN)
     # A backbone that cannot be used is told before the texts are read.
     new_attributor(model, backbone, settings.rank, learned=False)
-    train, held_out = _split(data, dev, settings)
+    train, held_out = split(data, dev, (settings.texts, settings.validation), settings.seed)
     encoded = Settings(unit=settings.unit, truncate=True)
     validation = prepare(model, held_out.texts, encoded)
     _check_classes(validation)
+    learned = prepare(model, train.texts, encoded)
+    tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
+    said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
     return _Job(
         model=model,
         settings=settings,
         metrics=tuple(metric for metric in metrics if isinstance(metric, Metric)),
         backbone=backbone,
         substitutes=substitutes,
-        train=prepare(model, train.texts, encoded),
+        train=learned,
+        tried=part_of(learned, tried),
         validation=validation,
         out=out,
-        identity=f"{model.name} {explainers.said_by(model)}, {data.sha256} {dev.sha256 if dev else ''}, "
-        f"{replace(settings, progress=False)}",
+        identity=f"{model.name} {said}, {digest(train)} {digest(held_out)}, "
+        # A search may be made longer.
+        f"{replace(settings, progress=False, trials=1)}",
     )
+
+
+def _check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric]) -> None:
+    if not metrics or len({label_of(metric) for metric in metrics}) < len(metrics):
+        raise InputError("an explainer is trained for at least one metric, and for each once: --metrics NAME,NAME.")
+    check_selection(metrics, [Aml(steps=1)])
+    check_metrics(model, metrics, has_rationales=False, texts=1)
 
 
 def _check(model: LanguageModel, settings: AmlSettings) -> None:
     check_merge(settings.merge)
     check_mask_size(settings.size)
+    if settings.learning_rate is not None and not 0 < settings.learning_rate < math.inf:
+        raise InputError(f"the learning rate cannot be {settings.learning_rate}: give a number above 0.")
+    if settings.rank is not None and settings.rank < 1:
+        raise InputError(f"rank cannot be {settings.rank}: give a whole number from 1 on, or None for all weights.")
     if Capability.EMBEDDINGS not in model.capabilities:
         raise UnsupportedError(
             f"cannot train an explainer for {model.name}", ["it takes no embeddings: texts cannot be masked in part"]
@@ -193,16 +213,6 @@ def _check_classes(validation: Prepared) -> None:
         )
 
 
-def _split(data: Dataset, dev: Dataset | None, settings: AmlSettings) -> tuple[Dataset, Dataset]:
-    """Texts to learn from and texts to judge by, each class in proportion, none in both."""
-    if dev is not None:
-        return stratified(data, settings.texts, settings.seed), stratified(dev, settings.validation, settings.seed)
-    both = stratified(data, settings.texts + settings.validation, settings.seed)
-    held_out = stratified(both, settings.validation, settings.seed)
-    taken = {id(row) for row in held_out.rows}
-    return replace(both, rows=tuple(row for row in both.rows if id(row) not in taken)), held_out
-
-
 def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
     """The losses' weights for a metric: given, or those of its best trial."""
     given, without = job.settings.weights, job.settings.without
@@ -214,7 +224,6 @@ def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
 def _search(job: _Job) -> tuple[Trial, ...]:
     """Trials of the losses' weights, one search for all metrics."""
     s = job.settings
-    texts = part_of(job.train, min(s.search_texts, len(job.train.encoding)))
 
     def run(weights: Mapping[str, float], report: Report) -> None:
         evaluation = Evaluation(
@@ -223,13 +232,28 @@ def _search(job: _Job) -> tuple[Trial, ...]:
             stop=lambda scores: report(scores[-1]),
         )
         plan = TrainSettings(epochs=min(s.search_epochs, s.epochs), progress=False)
-        _fit(job, texts, LossWeights(**{**ABSENT, **weights}), plan, evaluation)
+        _fit(job, job.tried, LossWeights(**{**ABSENT, **weights}), plan, evaluation)
 
     space = {name: (0.0, 1.0) for name in LOSSES if name != s.without}
     plan = SearchSettings(
         trials=s.trials, seed=s.seed, journal=job.out / JOURNAL, identity=job.identity, progress=s.progress
     )
-    return search(plan, space, job.names, run)
+    try:
+        return search(plan, space, job.names, run)
+    except InputError:
+        _forget_failures(job)
+        raise
+
+
+def _forget_failures(job: _Job) -> None:
+    """Without a trial that went well the journal is of no use, and would stand in the way of better settings."""
+    journal = job.out / JOURNAL
+    records = RecordStore(journal).read().records
+    own = bool(records) and records[0].get("search") == job.identity
+    if own and all(record.get("state") == "failed" for record in records[1:]):
+        journal.unlink(missing_ok=True)
+        with suppress(OSError):
+            job.out.rmdir()
 
 
 def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
@@ -264,6 +288,19 @@ def _fit(job: _Job, texts: Prepared, weights: LossWeights, plan: TrainSettings, 
     return fit(plan, module, batches, AttributiveMasking(weights, s.size), evaluation)
 
 
+def _file_of(metric: str, taken: Collection[str]) -> str:
+    stem = re.sub(r"[^a-z0-9_]+", "-", metric).strip("-")
+    names = (f"{stem}{number}.safetensors" for number in ("", *(f"-{n}" for n in range(2, len(taken) + 3))))
+    return next(name for name in names if name not in taken)
+
+
+def _plain(trial: Trial) -> dict[str, Any]:
+    """As JSON has it, which has no NaN: null."""
+    reports = [{name: value if math.isfinite(value) else None for name, value in r.items()} for r in trial.reports]
+    scores = {name: value if math.isfinite(value) else None for name, value in trial.scores.items()}
+    return asdict(trial) | {"scores": scores, "reports": reports}
+
+
 def _saved(job: _Job, chosen: Mapping[str, LossWeights], found: Mapping[str, Best], provenance: dict[str, Any]) -> Card:
     """Write the explainer; what it says of its validation is measured on what is saved."""
     s, attributor = job.settings, job.attributor()
@@ -274,7 +311,7 @@ def _saved(job: _Job, chosen: Mapping[str, LossWeights], found: Mapping[str, Bes
         name = label_of(metric)
         best_moment = found[name]
         same = [other for other, goal in goals.items() if found[other].weights is best_moment.weights]
-        file = goals[same[0]].file if same else f"{re.sub(r'[^a-z0-9_]+', '-', name).strip('-')}.safetensors"
+        file = goals[same[0]].file if same else _file_of(name, states)
         states[file] = {key.removeprefix("attributor."): value for key, value in best_moment.weights.items()}
         attributor.load_state_dict({key: value.half().float() for key, value in states[file].items()}, strict=False)
         validation = judged.scores([metric])[name]

@@ -121,10 +121,9 @@ def _generators(count: int) -> list[np.random.Generator]:
     return [np.random.default_rng(seed) for seed in seeds]
 
 
-def part_of(texts: Prepared, count: int) -> Prepared:
-    """The first `count` texts, without evaluating them again."""
-    rows = list(range(count))
-    index = torch.as_tensor(rows)
+def part_of(texts: Prepared, rows: Sequence[int]) -> Prepared:
+    """Some of the texts, without predicting them again."""
+    index = torch.as_tensor(list(rows))
     return replace(
         texts,
         encoding=texts.encoding.select(rows),

@@ -1,5 +1,6 @@
 """Parts of a data set in which every label has its share."""
 
+import hashlib
 import random
 from collections import defaultdict
 from dataclasses import replace
@@ -13,6 +14,11 @@ def stratified(data: Dataset, count: int, seed: int) -> Dataset:
 
     Rows without a label are one group. Raises InputError where there are fewer rows.
     """
+    return replace(data, rows=tuple(data.rows[number] for number in stratified_rows(data, count, seed)))
+
+
+def stratified_rows(data: Dataset, count: int, seed: int) -> list[int]:
+    """The places, counted from 0, of the rows that `stratified` takes."""
     if count > len(data):
         raise InputError(
             f"{data.name} has {len(data)} texts and {count} are asked for: ask for fewer (--texts, --validation), or "
@@ -30,5 +36,23 @@ def stratified(data: Dataset, count: int, seed: int) -> Dataset:
     lost = sorted(exact, key=lambda label: (quota[label] - exact[label], str(label)))
     for label in lost[: count - sum(quota.values())]:
         quota[label] += 1
-    chosen = sorted(number for label, numbers in groups.items() for number in numbers[: quota[label]])
-    return replace(data, rows=tuple(data.rows[number] for number in chosen))
+    return sorted(number for label, numbers in groups.items() for number in numbers[: quota[label]])
+
+
+def split(data: Dataset, dev: Dataset | None, counts: tuple[int, int], seed: int) -> tuple[Dataset, Dataset]:
+    """So many texts to learn from and so many to judge by, of `dev` or else of `data`, no row in both.
+
+    Each label in proportion. Raises InputError where there are fewer rows.
+    """
+    learned, judged = counts
+    if dev is not None:
+        return stratified(data, learned, seed), stratified(dev, judged, seed)
+    both = stratified(data, learned + judged, seed)
+    held_out = set(stratified_rows(both, judged, seed))
+    parts = [tuple(row for n, row in enumerate(both.rows) if (n in held_out) == taken) for taken in (False, True)]
+    return replace(both, rows=parts[0]), replace(both, rows=parts[1])
+
+
+def digest(data: Dataset) -> str:
+    """Tells texts apart, whatever the file that they are from."""
+    return hashlib.sha256(repr(data.texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,112 @@
+"""Attributive masking: what one pass and a fine-tuning on a text cost, against the paper's counts.
+
+demo/sst2 and its explainer. pAML: the prediction and the map, against one plain forward pass of each of the two models.
+fAML with n steps: against (4 n + 1) R, the paper's section 3.2, with R one forward pass of the attribution model on the
+same texts. A step reads two masked texts, so that the literal count is 6 n + 1 passes of one text; the paper counts the
+two as one. Texts are explained one by one, and 32 of them at once: each has low-rank parameters of its own, stacked.
+"whole backbone" fine-tunes all parameters of an attribution model, which goes text by text.
+"""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from common import alternately, mixed_texts, save
+
+import raison
+from raison.attribution import Settings, prepare, run_candidates
+from raison.masking.attribution import Reading
+from raison.masking.explainer import find
+from raison.methods.aml import Aml
+from raison.models.classifier import Classifier
+from raison.models.explainers import new_attributor, read_card, usual_folder, write
+
+TEXT = "the film is a slow but warm and honest story with a lovely ending that never feels dull or false"
+STEPS, ROUNDS = 10, 5
+
+
+def whole_backbone(model: Classifier, folder: Path) -> str:
+    """An attribution model of which everything is trained: its speed does not depend on its training."""
+    card = read_card(usual_folder(model.name, "aml"), model.name)
+    attributor = new_attributor(model, "own", None, learned=False)
+    name = next(iter(card.goals.values())).file
+    write(folder, replace(card, rank=None, provenance={}), {name: attributor.state_dict()})
+    return str(folder)
+
+
+def measured(model: Classifier, texts: list[str], checkpoint: str | None, name: str) -> list[dict[str, object]]:
+    """pAML and fAML on texts that are explained together."""
+    settings = Settings(unit="token")
+    explainer = find(model, checkpoint, None)
+    batch = prepare(model, texts, settings)
+    groups = model.batches(batch.encoding)
+    readings = [Reading.of(explainer.attributor, batch.encoding.select(rows), "max") for rows in groups]
+    wanted = batch.full.softmax(-1)
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in batch.encoding.unit_counts]
+
+    def passes() -> None:
+        with torch.no_grad():
+            for rows, reading in zip(groups, readings, strict=True):
+                explainer.attributor(reading.tokens, wanted[rows])
+
+    def one_pass() -> None:
+        run_candidates(prepare(model, texts, settings), Aml(checkpoint))
+
+    def tuned() -> None:
+        explainer.maps(
+            model,
+            batch.encoding,
+            (wanted, batch.target.index),
+            (STEPS, None),
+            [np.random.default_rng(0) for _ in texts],
+        )
+
+    times = alternately(
+        {
+            "explained": lambda: model.masked_logits(batch.encoding, whole, "mask"),
+            "attribution": passes,
+            "paml": one_pass,
+            "faml": tuned,
+        },
+        ROUNDS,
+    )
+    one, several = times["explained"] + times["attribution"], (4 * STEPS + 1) * times["attribution"]
+    return [
+        {
+            "method": "pAML",
+            "attribution model": name,
+            "texts": len(texts),
+            "seconds": times["paml"],
+            "the paper's count, s": one,
+            "ratio": times["paml"] / one,
+        },
+        {
+            "method": f"fAML, {STEPS} steps",
+            "attribution model": name,
+            "texts": len(texts),
+            "seconds": times["faml"],
+            "the paper's count, s": several,
+            "ratio": times["faml"] / several,
+        },
+    ]
+
+
+def main() -> None:
+    """Measure on one thread, as many small passes as there are."""
+    torch.set_num_threads(1)
+    model = raison.load("demo/sst2")
+    with tempfile.TemporaryDirectory() as folder:
+        whole = whole_backbone(model, Path(folder))
+        rows = [
+            *measured(model, [TEXT], None, "low rank"),
+            *measured(model, mixed_texts(32), None, "low rank"),
+            *measured(model, [TEXT], whole, "whole backbone"),
+            *measured(model, mixed_texts(8), whole, "whole backbone"),
+        ]
+    save("aml", rows)
+
+
+if __name__ == "__main__":
+    main()
