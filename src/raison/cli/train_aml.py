@@ -64,7 +64,7 @@ def aml(
     The losses' weights are searched for, with the metrics on held-out texts; then the attribution model is trained.
     """
     # Only now: the help page must not wait for torch.
-    from raison.models.explainers import usual_folder
+    from raison.models.explainers import own_folder
     from raison.training.aml import AmlSettings, train_aml
 
     settings = AmlSettings(
@@ -91,7 +91,7 @@ def aml(
     )
     splits = [_shortened(read_split(source, Wanted(), skip_bad), longest, words) for source in (data, dev) if source]
     explained = load_classifier(model, (prompt, False, False), device, dtype)
-    folder = out or usual_folder(explained.name, "aml")
+    folder = out or own_folder(explained.name, "aml")
     card = train_aml(explained, splits[0], folder, settings, splits[1] if dev else None, command_line(context, "aml"))
     found = ", ".join(f"{metric} {goal.validation:.4f}" for metric, goal in card.goals.items())
     typer.echo(f"{folder}: on {validation} held-out texts {found}")

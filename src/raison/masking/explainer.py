@@ -109,8 +109,10 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = explainers.read_card(folder, model.name)
     name = explainers.goal_of(card, metric, folder)
-    state = (folder / card.goals[name].file).stat().st_mtime_ns
-    key = (folder, name, state, _version(model))
+    state = folder / card.goals[name].file
+    # A file that is missing is refused, like a broken one, where it is read.
+    written = state.stat().st_mtime_ns if state.exists() else 0
+    key = (folder, name, written, _version(model))
     known = _KNOWN.setdefault(model, {})
     if key not in known:
         explainers.check_fits(card, model, folder)

@@ -64,13 +64,20 @@ class Card:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
-def usual_folder(model: str, kind: str) -> Path:
-    """Where a model's explainer is looked for: beside a ready-made model or a folder's files, else in the cache."""
-    if model in zoo.names():
-        return zoo.folder_of(model) / kind
+def own_folder(model: str, kind: str) -> Path:
+    """Where a training puts a model's explainer: beside the files of a model in a folder, else in the cache."""
     if Path(model).is_dir():
         return Path(model) / kind
     return cache_folder() / "explainers" / model.replace("/", "--") / kind
+
+
+def usual_folder(model: str, kind: str) -> Path:
+    """Where a model's explainer is looked for: where a training puts it, then beside a ready-made model."""
+    own = own_folder(model, kind)
+    if (own / FILE).exists() or model not in zoo.names():
+        return own
+    shipped = zoo.folder_of(model) / kind
+    return shipped if (shipped / FILE).exists() else own
 
 
 def read_card(folder: Path, model: str) -> Card:
@@ -80,6 +87,8 @@ def read_card(folder: Path, model: str) -> Card:
         if content.pop("schema") > SCHEMA:
             raise LoadError(f"{folder / FILE} was written by a newer version of raison: upgrade raison.")
         content["goals"] = {name: Goal(**goal) for name, goal in content["goals"].items()}
+        if not content["goals"]:
+            raise ValueError("it was trained for no metric")
         content["classes"] = tuple(content["classes"])
         content["said"] = tuple(tuple(row) for row in content["said"])
         return Card(**content)
@@ -113,10 +122,11 @@ def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -
         state = {name: value.float() for name, value in load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise LoadError(f"cannot read the explainer's weights {path}: {error}. Train the explainer again.") from error
-    missing, unexpected = attributor.load_state_dict(state, strict=False)
+    own = attributor.state_dict()
     trained = {name for name, parameter in attributor.named_parameters() if parameter.requires_grad}
-    if unexpected or trained & set(missing):
+    if not trained <= set(state) <= set(own) or any(own[name].shape != value.shape for name, value in state.items()):
         raise LoadError(f"{path} does not fit the backbone '{card.backbone}': train the explainer again.")
+    attributor.load_state_dict(state, strict=False)
     return attributor.eval()
 
 

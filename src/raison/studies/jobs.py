@@ -110,7 +110,7 @@ def unable_methods(study: Study, model: LanguageModel) -> list[str]:
             check(model, CATALOGUE.create(method))
         except RaisonError as error:
             reasons.append(str(error))
-    return reasons
+    return list(dict.fromkeys(reasons))
 
 
 def _unfit_metrics(study: Study, model: LanguageModel, data: Dataset) -> list[str]:
