@@ -97,6 +97,19 @@ def test_embeddings_in_place_of_ids_change_nothing(tiny: Classifier) -> None:
         torch.testing.assert_close(tiny.logits(encoding, tiny.embed(encoding)), tiny.logits(encoding), **TOLERANCE)
 
 
+def test_logits_at_are_the_logits_from_these_embeddings(tiny: Classifier) -> None:
+    """In value and in what flows back."""
+    encoding = tiny.encode(TEXTS)
+    noise = torch.randn(tiny.embed(encoding).shape, generator=torch.Generator().manual_seed(3))
+    embeds = (tiny.embed(encoding) + 0.3 * noise).requires_grad_()
+    found, plain = tiny.logits_at(encoding, embeds), tiny.logits(encoding, embeds)
+    torch.testing.assert_close(found, plain, **TOLERANCE)
+    with torch.no_grad():
+        assert (found - tiny.logits(encoding)).abs().max() > 1e-3, "embeddings that are ignored would pass"
+    slopes = [torch.autograd.grad(logits.square().sum(), embeds)[0] for logits in (found, plain)]
+    torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-3)
+
+
 def test_given_embeddings_are_all_that_the_model_reads(tiny: Classifier) -> None:
     """The embeddings of the removed text, beside the ids of the whole one, give the removed text's prediction."""
     encoding = tiny.encode(TEXTS)

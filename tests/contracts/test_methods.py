@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,14 @@ import raison
 from raison.core.errors import UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
+from raison.core.registry import name_of
+from raison.masking.explainer import find
 from raison.methods import CATALOGUE
+from raison.methods.aml import Aml
 from raison.models.classifier import Classifier
+from raison.models.explainers import usual_folder
 from tests.contracts.conftest import TEXTS
+from tests.explainers import untrained
 from tests.toys import Ignored, Linear, ToyModel
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
@@ -27,20 +33,28 @@ SHORTER = {
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=8)",
 }
 """Calls with fewer passes, for methods whose defaults take hundreds of them."""
+FURTHER = ("aml(steps=2)",)
+"""Calls that do something else than a method's defaults: fine-tuning on each text."""
 
 
-@pytest.fixture(params=CATALOGUE.names)
+@pytest.fixture(params=(*CATALOGUE.names, *FURTHER))
 def method(request: pytest.FixtureRequest) -> Method:
     return CATALOGUE.create(SHORTER.get(request.param, request.param))
 
 
 @pytest.fixture
-def able(tiny: Classifier, method: Method) -> Classifier:
-    """The tiny model, if it has what the method needs; otherwise the refusal is the contract."""
+def able(tiny: Classifier, method: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Classifier:
+    """The tiny model, if it has what the method needs; otherwise the refusal is the contract.
+
+    A method that needs an explainer finds one of this model where it looks for it.
+    """
     if not method.needs <= tiny.capabilities:
         with pytest.raises(UnsupportedError, match="These methods work"):
             raison.explain(tiny, TEXTS[0], method)
         pytest.skip(f"{tiny.core.config.model_type} lacks {method.needs - tiny.capabilities}")
+    if Property.TRAINED in method.properties:
+        monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
+        untrained(tiny, usual_folder(tiny.name, name_of(method)))
     return tiny
 
 
@@ -114,6 +128,9 @@ def test_passes_are_really_those_that_the_model_made(able: Classifier, method: M
     """Count sequences at the embedding table, where no adapter can miscount."""
     # A causal model is tried once, whether it can run many sequences as one.
     raison.explain(able, TEXTS[1], "occlusion")
+    if isinstance(method, Aml):
+        # An explainer is loaded, and checked against the model, once.
+        find(able, method.checkpoint, method.metric)
     rows: list[int] = []
     handle = able.embedding_table.register_forward_hook(lambda _m, args, _o: rows.append(args[0].shape[0]))
     try:
@@ -162,8 +179,6 @@ def test_signed_methods_change_sign_with_the_target(able: Classifier, method: Me
 
 
 def test_reference_is_in_the_bibliography(method: Method) -> None:
-    from pathlib import Path
-
     bibliography = Path(__file__).parents[2].joinpath("docs/references.bib").read_text(encoding="utf-8")
     assert f"{{{method.reference}," in bibliography
 
