@@ -65,7 +65,8 @@ def aml(
     """
     # Only now: the help page must not wait for torch.
     from raison.models.explainers import own_folder
-    from raison.training.aml import AmlSettings, train_aml
+    from raison.training.aml import train_aml
+    from raison.training.aml_settings import AmlSettings
 
     settings = AmlSettings(
         metrics=tuple(split_calls(metrics)),

@@ -69,6 +69,7 @@ class Method(ABC):
 
         A method with the property TRAINED overrides this.
         """
+        return
 
     @property
     def maps(self) -> int:

@@ -134,10 +134,18 @@ def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
     if shared and next(part.parameters()).dtype == torch.float32:
         keep = {id(tensor): tensor for tensor in (*part.parameters(), *part.buffers())}
     copied = copy.deepcopy(part, keep).float().eval()
+    _without_hooks(copied)
     if keep:
         # Freezing the copy must not freeze the model: new parameters over the same memory.
         _own_parameters(copied)
     return copied.requires_grad_(True)
+
+
+def _without_hooks(module: nn.Module) -> None:
+    """What the caller hooked to the model is about the model's own passes."""
+    for part in module.modules():
+        for hooks in (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks):
+            hooks.clear()
 
 
 def _own_parameters(module: nn.Module) -> None:

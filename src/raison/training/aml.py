@@ -13,22 +13,21 @@ from torch import Tensor
 
 from raison.attribution import Batch as Prepared
 from raison.attribution import Settings, prepare
-from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
 from raison.core.model import Capability, LanguageModel
 from raison.core.registry import label_of
-from raison.core.unit import Granularity
 from raison.data.dataset import Dataset
 from raison.data.records import RecordStore
 from raison.evaluate import AnyMetric, check_metrics, create_metrics
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models import explainers
-from raison.models.alignment import Merge, check_merge
 from raison.models.attributor import Attributor
 from raison.models.explainers import Card, Goal, new_attributor
-from raison.numerics.attributive_masking import LossWeights, MaskSize, check_mask_size
+from raison.numerics.attributive_masking import LossWeights
 from raison.select import check_selection
+from raison.training.aml_settings import LOSSES, AmlSettings, check_settings
 from raison.training.card import run_notes
 from raison.training.checkpoint import Best
 from raison.training.masks import MaskedTexts, RowBatches, part_of
@@ -38,54 +37,11 @@ from raison.training.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.tuning import Report, SearchSettings, Trial, best, search
 
 JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
-ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
-"""Learning rates: the published code's, for a whole backbone; and one that low-rank matrices need."""
 LIGHT = "minilm"
 """The backbone for models that read from left to right, which cannot be attribution models."""
-LOSSES = ("prediction", "inverse", "size")
 ABSENT = dict.fromkeys(LOSSES, 0.0)
 PATIENCE = 2
 """Evaluations without any gain after which a trial of the search ends; as in the published code."""
-
-
-@dataclass(frozen=True, slots=True)
-class AmlSettings:
-    """How to train an explainer. Numbers are the published code's where it has them.
-
-    `metrics` are names or calls of metrics of which each text has one; each gets the weights and the checkpoint that
-    are best for it. `backbone` None is the explained model's own encoder, or MiniLM for a model that has none. `rank`
-    None trains all of it. `masking` None is the mask token, or what comes next (raison.masking.substitutes). `weights`
-    are the losses', searched for if they are None; `without` leaves a loss out ("prediction", "inverse": the ablations
-    Xpred and Xinv). `checks` evaluations are made per epoch. `half` computes the training passes in bfloat16.
-    """
-
-    metrics: tuple[str, ...] = ("comprehensiveness",)
-    backbone: str | None = None
-    rank: int | None = 4
-    learning_rate: float | None = None
-    masking: str | None = None
-    filler: str | None = None
-    size: MaskSize = "cross_entropy"
-    merge: Merge = "max"
-    unit: Granularity = "token"
-    texts: int = 1000
-    validation: int = 200
-    epochs: int = 10
-    batch_size: int = 20
-    checks: int = 3
-    weights: LossWeights | None = None
-    without: str | None = None
-    trials: int = 30
-    search_texts: int = 450
-    search_epochs: int = 2
-    seed: int = 0
-    half: bool = False
-    progress: bool = True
-
-    @property
-    def rate(self) -> float:
-        """The learning rate, of training and of fine-tuning."""
-        return self.learning_rate or (ENCODER_RATE if self.rank is None else LOW_RANK_RATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +105,11 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     """Everything that can be wrong is found here; every text is predicted once."""
     metrics = create_metrics(settings.metrics)
     _check_metrics(model, metrics)
-    _check(model, settings)
+    check_settings(settings)
+    if Capability.EMBEDDINGS not in model.capabilities:
+        raise UnsupportedError(
+            f"cannot train an explainer for {model.name}", ["it takes no embeddings: texts cannot be masked in part"]
+        )
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
     backbone = settings.backbone or (LIGHT if Capability.STEP_LOGITS in model.capabilities else explainers.OWN)
     # A backbone that cannot be used is told before the texts are read.
@@ -182,25 +142,6 @@ def _check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric]) -> None:
         raise InputError("an explainer is trained for at least one metric, and for each once: --metrics NAME,NAME.")
     check_selection(metrics, [Aml(steps=1)])
     check_metrics(model, metrics, has_rationales=False, texts=1)
-
-
-def _check(model: LanguageModel, settings: AmlSettings) -> None:
-    check_merge(settings.merge)
-    check_mask_size(settings.size)
-    if settings.learning_rate is not None and not 0 < settings.learning_rate < math.inf:
-        raise InputError(f"the learning rate cannot be {settings.learning_rate}: give a number above 0.")
-    if settings.rank is not None and settings.rank < 1:
-        raise InputError(f"rank cannot be {settings.rank}: give a whole number from 1 on, or None for all weights.")
-    if Capability.EMBEDDINGS not in model.capabilities:
-        raise UnsupportedError(
-            f"cannot train an explainer for {model.name}", ["it takes no embeddings: texts cannot be masked in part"]
-        )
-    if settings.without is not None and settings.without not in LOSSES[:2]:
-        raise UnknownNameError("loss to leave out", settings.without, LOSSES[:2])
-    counts = ("texts", "validation", "epochs", "batch_size", "checks", "trials", "search_texts", "search_epochs")
-    for name in counts:
-        if getattr(settings, name) < 1:
-            raise InputError(f"{name} cannot be {getattr(settings, name)}: give a whole number from 1 on.")
 
 
 def _check_classes(validation: Prepared) -> None:

@@ -94,11 +94,12 @@ class MaskedTexts(nn.Module):
         """
         explanations = explanations_of(self._texts, Aml(), self.shares())
         values = np.array(measure(self._texts, explanations, metrics), dtype=float)
-        means = np.nanmean(values, axis=0)
-        return {
-            label_of(metric): float(mean if metric.higher_is_better else -mean)
-            for metric, mean in zip(metrics, means, strict=True)
-        }
+        found = {}
+        for metric, column in zip(metrics, values.T, strict=True):
+            defined = column[~np.isnan(column)]
+            mean = float(defined.mean()) if len(defined) else math.nan
+            found[label_of(metric)] = mean if metric.higher_is_better else -mean
+        return found
 
     def _shares(self, rows: list[int]) -> Float[Tensor, "batch units"]:
         width = max(len(self._texts.encoding.units[row]) for row in rows)

@@ -1,0 +1,101 @@
+"""Explainers that nobody trained, for any model: attribution models with random weights, saved as trained ones are."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raison.attribution import Settings, prepare
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Ledger, Problem
+from raison.core.unit import Granularity
+from raison.masking.substitutes import masking_name
+from raison.methods.aml import Aml
+from raison.models import explainers
+from raison.models.attributor import FIXED
+from raison.models.classifier import Classifier
+from raison.models.explainers import Card, Goal, new_attributor
+from tests.tiny import TINY
+from tests.toys import generators
+
+WEIGHTS = {"prediction": 1.0, "inverse": 0.7, "size": 0.4}
+RATE = 0.01
+STATE = "state.safetensors"
+
+
+def saved_encoder(folder: Path, name: str = "bert") -> str:
+    """The encoder of a tiny model and its tokenizer in a folder; its path."""
+    model, tokenizer = TINY[name]()
+    model.base_model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def untrained(
+    model: LanguageModel,
+    folder: Path,
+    *,
+    rank: int | None = 2,
+    backbone: str | None = None,
+    metrics: Sequence[str] = ("comprehensiveness",),
+    **settings: Any,
+) -> Card:
+    """Write an explainer of `model` whose weights are drawn, always the same, and return what it says of itself.
+
+    `backbone` None is the model's own encoder, or a tiny BERT for a model that reads from left to right. `settings` are
+    fields of the card (masking, filler, size, merge, ...).
+    """
+    if backbone is None:
+        causal = Capability.STEP_LOGITS in model.capabilities
+        backbone = saved_encoder(folder / "backbone") if causal else explainers.OWN
+    masking = masking_name(model, settings.pop("masking", None))
+    attributor = new_attributor(model, backbone, rank, learned=masking == "learned")
+    generator = torch.Generator().manual_seed(11)
+    trained = {name: parameter for name, parameter in attributor.named_parameters() if parameter.requires_grad}
+    state = {
+        # The prediction's embedding is as large as a tiny model's words: maps then depend on it.
+        name: parameter.detach() + (1.0 if name in FIXED else 0.3) * torch.randn(parameter.shape, generator=generator)
+        for name, parameter in trained.items()
+    }
+    usual: dict[str, Any] = {
+        "model": model.name,
+        "classes": model.classes,
+        "vocabulary": explainers.vocabulary_of(model),
+        "said": explainers.said_by(model),
+        "filler": None,
+        "size": "cross_entropy",
+        "merge": "max",
+        "unit": "token",
+        "goals": {metric: Goal(STATE, WEIGHTS, RATE, 0.5, 1) for metric in metrics},
+    }
+    card = Card(**usual | {"backbone": backbone, "rank": rank, "masking": masking} | settings)
+    explainers.write(folder, card, {STATE: state})
+    return card
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what an explainer's card says."""
+    path = folder / explainers.FILE
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def problem_of(
+    adapter: Classifier, texts: Sequence[str], unit: Granularity = "token", target: str | None = None
+) -> Problem:
+    batch = prepare(adapter, texts, Settings(unit=unit, target=target))
+    return Problem(adapter, batch.encoding, batch.target, batch.removal, Ledger.empty(len(texts)), batch.evaluations)
+
+
+def maps_of(problem: Problem, method: Aml) -> list[Tensor]:
+    """Every text's own maps, (maps, units), without padding."""
+    found = method.candidates(problem, generators(len(problem.encoding)))
+    assert len(found) == method.maps
+    counts = problem.encoding.unit_counts
+    for text, count in enumerate(counts):
+        assert not found[:, text, count:].any()
+    return [found[:, text, :count] for text, count in enumerate(counts)]

@@ -1,0 +1,201 @@
+"""Training an explainer when it is killed, when it diverges, and on input that cannot be used."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import raison
+from raison.core.errors import InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
+from raison.models import explainers
+from raison.numerics.attributive_masking import LossWeights
+from raison.training.aml import train_aml
+from raison.training.aml_settings import AmlSettings
+from raison.training.objectives.attributive_masking import AttributiveMasking
+from tests.planted import DATA, GIVEN, Killed, Planted, dies_at, killed_at, names_in, no_search, quick_settings, texts
+from tests.tiny import TINY
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> AmlSettings:
+    return quick_settings(tmp_path_factory.mktemp("backbone"))
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    return no_search(monkeypatch)
+
+
+def dies(*_: object, metadata: object = None) -> None:
+    raise Killed
+
+
+def content(folder: Path) -> dict[str, object]:
+    """All that an explainer is, without what every run notes of itself."""
+    card = json.loads((folder / "explainer.json").read_text())
+    for noted in ("seconds", "peak_bytes"):
+        del card["provenance"][noted]
+    return {"card": card} | {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+
+
+# Steps 1 to 6 are the search's, two in each trial; 7 to 12 the training's.
+@pytest.mark.parametrize(("kills", "steps"), [((1,), 12), ((4,), 10), ((7,), 6), ((9,), 4), ((12,), 1), ((4, 6, 3), 3)])
+def test_a_killed_run_gives_the_same_explainer(
+    quick: AmlSettings, tmp_path: Path, kills: tuple[int, ...], steps: int
+) -> None:
+    for call in kills:
+        killed_at(call, tmp_path / "cut", quick)
+        assert "search.jsonl" in names_in(tmp_path / "cut")
+        assert "explainer.json" not in names_in(tmp_path / "cut")
+    resumed = Planted()
+    train_aml(resumed, DATA, tmp_path / "cut", quick)
+    train_aml(Planted(), DATA, tmp_path / "whole", quick)
+    assert content(tmp_path / "cut") == content(tmp_path / "whole")
+    assert names_in(tmp_path / "cut") == ["comprehensiveness.safetensors", "explainer.json"]
+    # No step of the training is made again, and at most one trial.
+    assert len(resumed.rows) == steps
+
+
+def test_a_kill_in_a_second_training_or_while_saving(
+    quick: AmlSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searches: list[Sequence[str]]
+) -> None:
+    both = replace(quick, metrics=("comprehensiveness", "sufficiency"))
+    train_aml(Planted(), DATA, tmp_path / "whole", both)
+    killed_at(10, tmp_path / "cut", both)
+    assert names_in(tmp_path / "cut") == ["training-0.checkpoint", "training-1.checkpoint"]
+    with monkeypatch.context() as patched:
+        patched.setattr(explainers, "save_file", dies)
+        with pytest.raises(Killed):
+            train_aml(Planted(), DATA, tmp_path / "cut", both)
+    # All steps were made by now.
+    dies_at(monkeypatch, 1)
+    train_aml(Planted(), DATA, tmp_path / "cut", both)
+    assert content(tmp_path / "cut") == content(tmp_path / "whole")
+    expected = ["comprehensiveness.safetensors", "explainer.json", "sufficiency.safetensors"]
+    assert names_in(tmp_path / "cut") == expected
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        ({"texts": 33}, InputError, "planted has 40 texts and 41 are asked for.*--texts, --validation"),
+        ({"metrics": ("comprehensivness",)}, UnknownNameError, "Did you mean 'comprehensiveness'"),
+        ({"metrics": ("consistency",)}, UnsupportedError, "judges many texts together"),
+        ({"metrics": ("gini",)}, UnsupportedError, "neither better nor worse"),
+        ({"metrics": ("max_sensitivity",)}, UnsupportedError, "explains the text again"),
+        ({"metrics": ("comprehensiveness", "auroc")}, UnsupportedError, "auroc needs rationales"),
+        ({"metrics": ()}, InputError, "at least one metric"),
+        ({"metrics": ("sufficiency", "sufficiency()")}, InputError, "each once"),
+        ({"masking": "msk"}, UnknownNameError, "unknown masking 'msk'. Did you mean 'mask'"),
+        ({"masking": "ellipsis"}, UnsupportedError, "no ellipsis token. Use 'mask', 'random', 'learned', 'pad'"),
+        ({"masking": "predicted"}, InputError, "--filler NAME"),
+        ({"merge": "men"}, UnknownNameError, "Did you mean 'mean'"),
+        ({"size": "l2"}, UnknownNameError, "Did you mean 'l1'"),
+        ({"unit": "words"}, UnknownNameError, "Did you mean 'word'"),
+        ({"without": "size"}, UnknownNameError, "inverse, prediction"),
+        ({"without": "prediction", "weights": LossWeights(1.0, 0.0, 1.0)}, InputError, "nothing would be explained"),
+        ({"learning_rate": 0.0}, InputError, "learning rate cannot be 0.0"),
+        ({"learning_rate": math.nan}, InputError, "learning rate cannot be nan"),
+        ({"rank": 0}, InputError, "rank cannot be 0"),
+        ({"epochs": 0}, InputError, "epochs cannot be 0"),
+        ({"backbone": "own"}, InputError, "no encoder of its own"),
+        ({"backbone": str(Path(__file__).parent)}, RaisonError, "cannot load the backbone"),
+    ],
+)
+def test_settings_that_cannot_be(
+    quick: AmlSettings, tmp_path: Path, changed: Mapping[str, object], error: type[RaisonError], said: str
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(error, match=said) as found:
+        train_aml(Planted(), DATA, out, replace(quick, **changed))
+    assert "\n" not in str(found.value)
+    assert not out.exists()
+
+
+def test_texts_of_one_predicted_class_cannot_judge(quick: AmlSettings, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="predicts 'positive' on all 8 validation texts.*--dev.*--validation"):
+        train_aml(Planted(), DATA, tmp_path / "out", quick, texts(20, 0, ("good", "fine")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_models_that_read_from_left_to_right_are_no_backbone(quick: AmlSettings, tmp_path: Path) -> None:
+    model, tokenizer = TINY["gpt2"]()
+    model.base_model.save_pretrained(tmp_path / "gpt2")
+    tokenizer.save_pretrained(tmp_path / "gpt2")
+    for backbone in (str(tmp_path / "gpt2"), "own"):
+        with pytest.raises(UnsupportedError, match="reads from left to right.*--backbone minilm"):
+            train_aml(raison.load(model, tokenizer), DATA, tmp_path / "out", replace(quick, backbone=backbone))
+    assert not (tmp_path / "out").exists()
+    # It can be explained by an encoder.
+    card = train_aml(raison.load(model, tokenizer), DATA, tmp_path / "out", replace(quick, weights=GIVEN))
+    assert card.masking == "unk"
+
+
+class Bare(Planted):
+    """No mask token and no other that could stand for one."""
+
+    removals = ("delete",)
+
+
+def test_nothing_to_mask_with(quick: AmlSettings, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="no mask token.*no unknown token. .*--masking random or learned"):
+        train_aml(Bare(), DATA, tmp_path / "out", quick)
+    assert not (tmp_path / "out").exists()
+    for masking in ("random", "learned"):
+        card = train_aml(Bare(), DATA, tmp_path / masking, replace(quick, masking=masking, weights=GIVEN))
+        assert card.masking == masking
+        assert ("substitute" in load_file(tmp_path / masking / "comprehensiveness.safetensors")) == (
+            masking == "learned"
+        )
+
+
+@pytest.mark.parametrize("way", ["rate", "objective"])
+def test_every_trial_diverges(quick: AmlSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    out, settings = tmp_path / "out", replace(quick, learning_rate=1e30 if way == "rate" else 0.01)
+    with monkeypatch.context() as patched:
+        if way == "objective":
+            patched.setattr(AttributiveMasking, "loss", lambda *given: torch.tensor(math.nan))
+        with pytest.raises(InputError, match="every one of the 3 trials diverged.*lower the learning rate") as found:
+            train_aml(Planted(), DATA, out, settings)
+        assert "\n" not in str(found.value)
+        assert not out.exists()
+    # The advice can be followed at once.
+    train_aml(Planted(), DATA, out, quick)
+    with pytest.raises(NonFiniteError, match="lower the learning rate|NaN"):
+        train_aml(Planted(), DATA, tmp_path / "given", replace(quick, weights=GIVEN, learning_rate=1e30))
+    assert not (tmp_path / "given" / "explainer.json").exists()
+
+
+def test_what_another_run_left(quick: AmlSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    killed_at(4, out, quick)
+    journal = (out / "search.jsonl").read_bytes()
+    for data, settings in (
+        (DATA, replace(quick, seed=1)),
+        (DATA, replace(quick, without="inverse")),
+        # Other texts of the same file.
+        (texts(40, 1), quick),
+    ):
+        with pytest.raises(InputError, match="belongs to another search.*delete the file"):
+            train_aml(Planted(), data, out, settings)
+        assert (out / "search.jsonl").read_bytes() == journal
+    # But a search may be made longer.
+    assert len(train_aml(Planted(), DATA, out, replace(quick, trials=4)).provenance["trials"]) == 4
+    given = replace(quick, weights=GIVEN)
+    killed_at(4, out, given)
+    with pytest.raises(InputError, match="checkpoint .* belongs to a run with other settings or data"):
+        train_aml(Planted(), DATA, out, replace(given, weights=LossWeights()))
+    (out / "training-0.checkpoint").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="cannot read the checkpoint"):
+        train_aml(Planted(), DATA, out, given)
+    (out / "search.jsonl").write_text("nonsense\n")
+    with pytest.raises(InputError, match="not the journal of a search"):
+        train_aml(Planted(), DATA, out, quick)
