@@ -1,7 +1,9 @@
 """raison train aml: an explainer by attributive masking."""
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +15,7 @@ from raison.data.lengths import at_most, first_words
 
 if TYPE_CHECKING:
     from raison.numerics.attributive_masking import LossWeights
+    from raison.training.aml_settings import AmlSettings
 
 
 def aml(
@@ -66,36 +69,28 @@ def aml(
     # Only now: the help page must not wait for torch.
     from raison.models.explainers import own_folder
     from raison.training.aml import train_aml
-    from raison.training.aml_settings import AmlSettings
 
-    settings = AmlSettings(
-        metrics=tuple(split_calls(metrics)),
-        backbone=backbone,
-        rank=rank or None,
-        learning_rate=lr,
-        masking=masking,
-        filler=filler,
-        size=size,  # type: ignore[arg-type]
-        merge=merge,  # type: ignore[arg-type]
-        unit=unit,  # type: ignore[arg-type]
-        texts=texts,
-        validation=validation,
-        epochs=epochs,
-        batch_size=batch_size,
-        weights=_weights(weights),
-        without=without,
-        trials=trials,
-        search_texts=search_texts,
-        search_epochs=search_epochs,
-        seed=seed,
-        half=half,
-    )
+    settings = _settings(context.params)
     splits = [_shortened(read_split(source, Wanted(), skip_bad), longest, words) for source in (data, dev) if source]
     explained = load_classifier(model, (prompt, False, False), device, dtype)
     folder = out or own_folder(explained.name, "aml")
     card = train_aml(explained, splits[0], folder, settings, splits[1] if dev else None, command_line(context, "aml"))
     found = ", ".join(f"{metric} {goal.validation:.4f}" for metric, goal in card.goals.items())
     typer.echo(f"{folder}: on {validation} held-out texts {found}")
+
+
+def _settings(options: Mapping[str, Any]) -> "AmlSettings":
+    """The options that say how to train: those that are called as the settings are, and a few that read otherwise."""
+    from raison.training.aml_settings import AmlSettings
+
+    read = {
+        "metrics": tuple(split_calls(options["metrics"])),
+        "rank": options["rank"] or None,
+        "learning_rate": options["lr"],
+        "weights": _weights(options["weights"]),
+    }
+    known = {field.name for field in fields(AmlSettings)}
+    return AmlSettings(**{name: value for name, value in options.items() if name in known} | read)
 
 
 def _shortened(data: Dataset, longest: int | None, words: int | None) -> Dataset:
