@@ -10,6 +10,7 @@ import pytest
 
 import raison
 from raison.models import zoo
+from raison.models.explainers import read_card
 
 pytestmark = pytest.mark.demo
 
@@ -31,8 +32,14 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
     demo = zoo.resolve(name)
     assert sum(path.stat().st_size for path in demo.adapter_folder.iterdir()) < 3_000_000
     assert demo.card["command"].startswith("raison train classifier")
-    # The reviews are cut after 128 tokens and tested on 300; Rotten Tomatoes has single sentences, 8,530 to learn from.
-    lowest = {"demo/smollm2-imdb": 0.84, "demo/rotten_tomatoes": 0.81}.get(name, 0.87)
+    # Reviews are cut (after 128 or 256 tokens) and few; Rotten Tomatoes has single sentences, 8,530 to learn from; the
+    # decoder saw 6,000 of 16,000 emotions.
+    lowest = {
+        "demo/smollm2-imdb": 0.84,
+        "demo/imdb": 0.865,
+        "demo/smollm2-emotion": 0.86,
+        "demo/rotten_tomatoes": 0.81,
+    }.get(name, 0.87)
     assert demo.card["accuracy"]["test"] > lowest
     assert not any(part.startswith("/") for part in demo.card["command"].split())
 
@@ -51,6 +58,9 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
         ("demo/smollm2-sst2", REVIEWS[3], "negative"),
         ("demo/smollm2-imdb", REVIEWS[4] + " I loved it.", "positive"),
         ("demo/smollm2-imdb", REVIEWS[5] + " Do not watch it.", "negative"),
+        ("demo/imdb", REVIEWS[4] + " I loved it.", "positive"),
+        ("demo/imdb", REVIEWS[5] + " Do not watch it.", "negative"),
+        ("demo/smollm2-emotion", "i am so happy and grateful to be with my friends today", "joy"),
         ("demo/smollm2-ag_news", "The team won the championship after a late goal in the final match", "Sports"),
         ("demo/ag_news", "The team won the championship after a late goal in the final match", "Sports"),
     ],
@@ -58,6 +68,35 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
 def test_predictions(name: str, text: str, label: str) -> None:
     explanation = raison.explain(raison.load(name), text, "random")
     assert explanation.prediction == label
+
+
+@pytest.mark.parametrize("name", ["demo/sst2", "demo/emotion"])
+def test_shipped_explainers_fit_their_models_and_say_where_they_come_from(name: str) -> None:
+    folder = zoo.folder_of(name) / "aml"
+    card = read_card(folder, name)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
+    assert set(card.goals) == {
+        "comprehensiveness",
+        "sufficiency",
+        "log_odds",
+        "aopc_comprehensiveness",
+        "aopc_sufficiency",
+    }
+    assert card.provenance["command"].startswith("raison train aml")
+    model = raison.load(name)
+    for metric in card.goals:
+        found = raison.explain(model, "i feel so happy and grateful today", f"aml(metric='{metric}')")
+        top = {found.units[unit].text for unit in found.order()[:2]}
+        assert top & {"happy", "grateful"}
+        assert found.notes["trained_for"] == metric
+        assert found.evaluations == 1
+
+
+def test_a_shipped_explainer_beats_random_in_one_pass() -> None:
+    metrics = ["comprehensiveness", "log_odds"]
+    table = raison.compare(raison.load("demo/sst2"), REVIEWS, ["aml"], metrics, unit="token", progress=False)
+    assert table["aml"]["comprehensiveness"].summary.low > table["random"]["comprehensiveness"].summary.high
+    assert table["aml"]["log_odds"].summary.high < table["random"]["log_odds"].summary.low
 
 
 def test_methods_beat_random_on_real_weights() -> None:
