@@ -13,7 +13,6 @@ from torch import Tensor
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.masking.attribution import Reading, Tuning, tuned_maps
-from raison.masking.soft import SoftMasks
 from raison.masking.substitutes import Substitutes
 from raison.models import explainers
 from raison.models.attributor import Attributor
@@ -67,7 +66,8 @@ class Explainer:
                         maps = [reading.shares(wanted[rows])]
                 else:
                     own = [rngs[row] for row in rows]
-                    masks = self._masks(model, part, (wanted[rows], index[rows]), own)
+                    chosen = (wanted[rows], index[rows])
+                    masks = self.substitutes.masks(model, part, chosen, own, self.attributor.substitute)
                     maps = list(tuned_maps(reading, masks, settings))
                 found[:, rows, : maps[0].shape[1]] = torch.stack(maps).double().cpu()
         return found
@@ -80,20 +80,6 @@ class Explainer:
         if steps and not self.attributor.stacks:
             return [[row] for row in range(len(encoding))]
         return model.batches(encoding)
-
-    def _masks(
-        self,
-        model: LanguageModel,
-        encoding: Encoding,
-        prediction: tuple[Tensor, Tensor],
-        rngs: Sequence[np.random.Generator],
-    ) -> SoftMasks:
-        learned = self.attributor.substitute
-        if learned is None:
-            substitutes = self.substitutes.embeddings(model, encoding, rngs)
-        else:
-            substitutes = learned.detach()[None, None]
-        return SoftMasks(model, encoding, model.embed(encoding).detach(), substitutes, *prediction)
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()

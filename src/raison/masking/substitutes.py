@@ -6,11 +6,14 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.model import LanguageModel
+from raison.masking.soft import SoftMasks
 from raison.models.classifier import Classifier
 from raison.models.fill_in import FillIn
 
@@ -38,6 +41,21 @@ class Substitutes:
                 "masking 'predicted' needs a masked language model with the explained model's tokenizer: --filler NAME."
             )
         return cls(name, FillIn(filler, model.tokenizer))
+
+    def masks(
+        self,
+        model: LanguageModel,
+        encoding: Encoding,
+        prediction: tuple[Float[Tensor, "batch classes"], Int[Tensor, " batch"]],
+        rngs: Sequence[np.random.Generator],
+        learned: Float[Tensor, " hidden"] | None,
+    ) -> SoftMasks:
+        """Texts ready to be masked; `prediction` are the probabilities to keep and the class to lose.
+
+        `learned` is the attribution model's own embedding, where it has one: gradients lead into it.
+        """
+        substitutes = self.embeddings(model, encoding, rngs) if learned is None else learned[None, None]
+        return SoftMasks(model, encoding, model.embed(encoding).detach(), substitutes, *prediction)
 
     def embeddings(self, model: LanguageModel, encoding: Encoding, rngs: Sequence[np.random.Generator]) -> Embeddings:
         """One embedding for each token, without gradients; of designated, random or predicted tokens.

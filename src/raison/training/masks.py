@@ -106,14 +106,9 @@ class MaskedTexts(nn.Module):
         return self._reading.select(rows, width).shares(self._wanted[rows])
 
     def _masks(self, rows: list[int]) -> SoftMasks:
-        model, part = self._texts.model, self._texts.encoding.select(rows)
+        part, prediction = self._texts.encoding.select(rows), (self._wanted[rows], self._texts.target.index[rows])
         learned = self.attributor.substitute
-        if learned is None:
-            substitutes = self._substitutes.embeddings(model, part, _generators(len(rows)))
-        else:
-            substitutes = learned[None, None]
-        embeds = model.embed(part).detach()
-        return SoftMasks(model, part, embeds, substitutes, self._wanted[rows], self._texts.target.index[rows])
+        return self._substitutes.masks(self._texts.model, part, prediction, _generators(len(rows)), learned)
 
 
 def _generators(count: int) -> list[np.random.Generator]:
