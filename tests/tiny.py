@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     BertConfig,
     DistilBertConfig,
@@ -127,6 +128,27 @@ def build_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenize
     _randomize(model)
     return model.eval(), tokenizer
 
+
+def build_answering(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new question answering model of the family, in evaluation mode, and its tokenizer."""
+    tokenizer = _tokenizer(name)
+    config = _config(name, tokenizer)
+    config.num_labels = 2
+    with torch.random.fork_rng(devices=[]):
+        model = AutoModelForQuestionAnswering.from_config(config)
+    _randomize(model)
+    return model.eval(), tokenizer
+
+
+ANSWERING = ("bert", "distilbert", "electra", "roberta")
+"""Families that question answering is tested on."""
+
+QUESTIONS = [
+    ("who told a story ?", "the old sailor told a modest story about the sea , and it was a quiet pleasure"),
+    ("what ?", "a dull plot"),
+    ("did they love it ?", "I love this so much, and nobody believed him at all, did they?"),
+]
+"""Pairs (question, context) of different lengths."""
 
 LANGUAGE_MODELS = ("gpt2", "llama", "mistral", "qwen3")
 """Families that have a causal language model."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from raison._version import __version__
+from raison.core.answer import ExplainedAnswer
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
@@ -20,6 +21,7 @@ from raison.core.registry import label_of, name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
 from raison.core.unit import Granularity, Text, check_unit
 from raison.methods import CATALOGUE
+from raison.models import spans
 
 BATCH = 32
 """Texts explained together: enough to fill batches, few enough that an interruption loses little."""
@@ -65,16 +67,38 @@ class Batch:
     evaluations: Evaluations = field(default_factory=Evaluations)
     maps: dict[tuple[str, int], Maps] = field(default_factory=dict)
     """The candidates that were computed, by the label of a method's part and the seed. Only for this target."""
+    answers: tuple[ExplainedAnswer, ...] = ()
+    """What is explained where the model answers questions, one per text."""
 
 
 def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
-    """Tokenize, predict once and settle the target."""
+    """Tokenize, predict once and settle the target. A model that answers questions is asked twice more.
+
+    Raises InputError for a target that is a part of the context but not the model's own answer: what measures
+    explanations knows of the latter alone.
+    """
+    batch = prepare_stated(model, texts, settings)
+    for answer in batch.answers:
+        if not answer.is_predicted:
+            raise InputError(
+                f"the target {answer.text!r:.60} is not the answer of {model.name}, {answer.predicted.text!r:.60}: "
+                "only a model's own answers are measured and compared. Leave target out, or explain without select."
+            )
+    return batch
+
+
+def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
+    """The same, also for answers that are not the model's own."""
     if not isinstance(model, LanguageModel):
         raise InputError(
             f"the model is a {type(model).__name__}: make it ready first with raison.load(name) or "
             "raison.load(model, tokenizer)."
         )
-    encoding = model.encode(texts, settings.unit, settings.truncate)
+    encoding, spec = model.encode(texts, settings.unit, settings.truncate), settings.target
+    predicted, answers = encoding.spans, ()
+    if predicted is not None:
+        encoding, spec = spans.settled(encoding, spec)
+        answers = spans.explained(model, encoding, predicted)
     removal = settings.removal if settings.removal is not None else model.removals[0]
     evaluations = Evaluations()
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
@@ -82,8 +106,8 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
     for text, row in enumerate(logits):
         evaluations.logits[evaluations.key(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
-    target = resolve_target(settings.target, settings.of, full, model.classes, model.multi_label)
-    return Batch(model, settings, encoding, removal, target, full, evaluations)
+    target = resolve_target(spec, settings.of, full, model.classes, model.multi_label)
+    return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers)
 
 
 def run(batch: Batch, method: Method) -> list[Explanation]:
@@ -237,9 +261,9 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             unit=encoding.unit,
             units=encoding.units[i],
             scores=(),
-            classes=classes,
+            classes=classes if answer is None else (answer.text, *classes[1:]),
             probabilities=tuple(shares[i].tolist()),
-            target=classes[int(batch.target.index[i])],
+            target=_target_name(classes, int(batch.target.index[i]), answer),
             against=None if against is None else classes[int(against[i])],
             of=batch.target.of,
             value_full=ends[i][0].item(),
@@ -255,6 +279,12 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             truncated=encoding.truncated[i],
             notes=dict(ledger.notes[i]),
             version=__version__,
+            answer=answer,
         )
-        for i in range(len(encoding))
+        for i, answer in enumerate(batch.answers or (None,) * len(encoding))
     ]
+
+
+def _target_name(classes: tuple[str, ...], index: int, answer: ExplainedAnswer | None) -> str:
+    """The class; an answer that is not the model's own goes by its text, for it is no class of the model."""
+    return answer.text if answer is not None and index == 0 and not answer.is_predicted else classes[index]

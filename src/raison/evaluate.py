@@ -1,12 +1,12 @@
 """The only caller of metrics: all that they ask for in one go, then one number per text, then means."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from raison.attribution import BATCH, Batch, Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import Capability, LanguageModel
 from raison.core.rationale import Rationale
 from raison.core.registry import label_of
@@ -91,6 +91,11 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.SEVERAL_TEXTS: texts > 1,
     }
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there))
+    for metric in metrics:
+        removal = asdict(metric).get("removal", IN_PLACE)
+        if removal not in (*model.removals, IN_PLACE):
+            way_out = f"give removal='{model.removals[0]}'"
+            reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")
     if reasons:
         raise UnsupportedError(f"cannot measure this on {model.name}", reasons)
 

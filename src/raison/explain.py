@@ -1,8 +1,9 @@
 """Explain texts, or what a language model writes: the front door over attribution, selection and generation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from raison.attribution import BATCH, Batch, Settings, prepare, run, run_candidates
+from raison.attribution import BATCH, Batch, Settings, prepare, prepare_stated, run, run_candidates
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
@@ -46,11 +47,12 @@ def explain(
 
     Args:
         model: from `raison.load`.
-        text: a string, a pair (premise, hypothesis), or a list of these. A list gives a list. For a language model, a
-            prompt, a list of prompts, or one chat: a list of dicts with "role" and "content".
+        text: a string, a pair (premise, hypothesis) or (question, context), or a list of these. A list gives a list.
+            For a language model, a prompt, a list of prompts, or one chat: a list of dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
-        target: None for the predicted class, a label's name or index, or a pair (this, not that).
+        target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
+            each text. Where the model answers questions: None for its answer, or a part of the context.
         of: "probability", "logit", "log_odds", "margin" or "log_probability" (sums to that of the whole output).
         removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the model's default, the first
             of these that its tokenizer allows.
@@ -77,7 +79,7 @@ def explain(
         return _explain_writing(model, text, chosen, (settings, writing), progress)
     _check_unwritten(writing)
     if not isinstance(text, list):
-        return _explained(prepare(model, [text], settings), chosen, chooser)[0]
+        return _explained(_prepared(model, [text], settings, chooser), chosen, chooser)[0]
     return _explain_all(model, text, (chosen, chooser), settings, progress)
 
 
@@ -119,6 +121,22 @@ def _explained(batch: Batch, method: Method, chooser: Metric | None) -> list[Exp
     return best_maps(batch, [run_candidates(batch, method)], [chooser])[0][0]
 
 
+def _prepared(model: LanguageModel, texts: Sequence[Text], settings: Settings, chooser: Metric | None) -> Batch:
+    """A metric that chooses measures, and only what the model says itself is measured."""
+    return prepare(model, texts, settings) if chooser is not None else prepare_stated(model, texts, settings)
+
+
+def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Settings:
+    """The settings for some of `count` texts: a list of targets follows its texts. Raises InputError."""
+    target = settings.target
+    if not isinstance(target, list):
+        return settings
+    if len(target) != count:
+        raise InputError(f"{len(target)} targets for {count} texts: a list names one per text.")
+    # A list of numbers or of strings stays one.
+    return replace(settings, target=[target[row] for row in rows])  # type: ignore[arg-type]
+
+
 def _explain_all(
     model: LanguageModel,
     texts: Sequence[Text],
@@ -132,7 +150,7 @@ def _explain_all(
     with progress_bar(name_of(chosen[0]), len(texts), progress) as advance:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
-            batch = prepare(model, [texts[i] for i in rows], settings)
+            batch = _prepared(model, [texts[i] for i in rows], _settings_of(settings, rows, len(texts)), chosen[1])
             found.update(zip(rows, _explained(batch, *chosen), strict=True))
             advance(len(rows))
     return [found[i] for i in range(len(texts))]

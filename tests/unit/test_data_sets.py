@@ -36,7 +36,8 @@ def test_every_set_states_what_a_user_needs() -> None:
         assert known.folder
         assert known.splits
         assert known.citation
-        assert len(set(known.labels)) == len(known.labels) >= 2
+        # Questions have answers and no classes.
+        assert len(set(known.labels)) == len(known.labels) >= (0 if name == "squad" else 2)
         for other in known.never_with:
             assert name in named()[other].never_with, "sharing texts goes both ways"
         for split in known.splits.values():

@@ -34,10 +34,17 @@ def test_the_first_words(words: int, expected: tuple[str, ...]) -> None:
     assert [(row.label, row.number) for row in cut.rows] == [(row.label, row.number) for row in DATA.rows]
 
 
-@pytest.mark.parametrize("row", [replace(DATA.rows[2], rationales=((Span(0, 3),),)), PAIR])
-def test_texts_with_marks_and_pairs_are_not_cut(row: Row) -> None:
-    with pytest.raises(DataError, match="single texts without rationales"):
-        first_words(replace(DATA, rows=(*DATA.rows, row)), 3)
+def test_pairs_are_not_cut() -> None:
+    with pytest.raises(DataError, match="single texts"):
+        first_words(replace(DATA, rows=(*DATA.rows, PAIR)), 3)
+
+
+def test_marks_are_cut_with_their_text() -> None:
+    marks = ((Span(0, 3), Span(4, 9), Span(12, 15)), ())
+    marked = replace(DATA.rows[2], rationales=marks)
+    (row,) = first_words(replace(DATA, rows=(marked,)), 2).rows
+    assert row.text == "not bad"
+    assert row.rationales == ((Span(0, 3), Span(4, 7)), ())
 
 
 @pytest.mark.parametrize(("words", "kept"), [(6, [1, 2, 3, 4, 5]), (5, [1, 2, 4, 5]), (4, [1, 2, 4]), (1, [2, 4])])

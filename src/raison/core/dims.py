@@ -7,9 +7,12 @@ masks    keeps of one text
 classes  outputs of the model
 hidden   features of an embedding
 heads, query, key   axes of an attention map
+features the part of the hidden features that one head sees
 read     rows of an attention map that the prediction is made from
 points   points of a path through embedding space, or through attention maps
 texts, parts, samples   numbers per text that a pooled value is made from, and resamples of their means
+layers, groups, coefficients  numbers per layer; what is normalised together; trained weights
+rows, entries  anything, and the axis that is normalised
 methods, metrics, maps  rows and columns of a table; maps of one text that a metric may choose from
 
 An axis whose size differs between the tensors of one list is written with an underscore before it: "_masks _units".
@@ -31,6 +34,7 @@ Classes = Int[Tensor, " batch"]
 TokenScores = Float[Tensor, "batch tokens"]
 Scores = Float[Tensor, "batch scored"]
 Attention = Float[Tensor, "batch heads query key"]
+HeadStates = Float[Tensor, "batch heads tokens features"]
 PathEmbeddings = Float[Tensor, "points tokens hidden"]
 TokenGradients = Float[Tensor, "tokens hidden"]
 Points = Float[Tensor, " points"]

@@ -16,6 +16,8 @@ class Encoding:
 
     `unit_ids` maps each token to its unit in `units`; -1 marks what is never scored and never removed
     (special tokens, a prompt, padding). `truncated` holds, per text, the number of tokens that were cut off.
+    `spans` are the first and the last token of the answer that is explained, where the model answers with a part of
+    the text; None elsewhere.
     """
 
     texts: tuple[Text, ...]
@@ -28,6 +30,7 @@ class Encoding:
     unit_ids: Int[Tensor, "batch tokens"]
     truncated: tuple[int, ...]
     prefix_length: int = 0
+    spans: Int[Tensor, "batch 2"] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -47,6 +50,15 @@ class Encoding:
         """Which tokens belong to a unit."""
         return self.unit_ids >= 0
 
+    @property
+    def context(self) -> Bool[Tensor, "batch tokens"]:
+        """Which tokens belong to a unit of a pair's second text: where an answer may be found."""
+        of_units = torch.zeros(len(self), max(self.unit_counts, default=0) + 1, dtype=torch.bool)
+        for row, units in enumerate(self.units):
+            of_units[row, : len(units)] = torch.tensor([unit.segment == 1 for unit in units], dtype=torch.bool)
+        # The last column answers for tokens of no unit (index -1).
+        return of_units.gather(1, self.unit_ids % of_units.shape[1])
+
     def select(self, rows: Sequence[int]) -> "Encoding":
         """The same encoding for some of its texts, without the padding that they do not need."""
         index = torch.as_tensor(list(rows), dtype=torch.long)
@@ -61,6 +73,7 @@ class Encoding:
             type_ids=self.type_ids[index, :width],
             offsets=self.offsets[index, :width],
             unit_ids=self.unit_ids[index, :width],
+            spans=None if self.spans is None else self.spans[index],
         )
 
     def sum_to_units(self, token_scores: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch units"]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
 from raison.core.unit import Text, Unit
 
@@ -24,7 +25,8 @@ class Explanation:
     `value_full` and `value_empty` are the target's value on the whole text and with every unit removed.
     `evaluations` and `gradients` count the forward and backward passes of single sequences that the method asked for
     (the two values above not included); `seconds` is the text's share of its batch's time. `truncated` is the number
-    of tokens that were cut off. `notes` holds what the method has to say beside its scores.
+    of tokens that were cut off. `notes` holds what the method has to say beside its scores. `answer` is the part of the
+    context that is explained, where the model answers questions; `classes` are then that answer and all others.
     """
 
     text: Text
@@ -50,10 +52,13 @@ class Explanation:
     notes: dict[str, Any] = field(default_factory=dict)
     version: str = ""
     schema: int = SCHEMA
+    answer: ExplainedAnswer | None = None
 
     @property
     def prediction(self) -> str:
-        """The class with the highest probability."""
+        """The class with the highest probability, or the text of the model's own answer."""
+        if self.answer is not None:
+            return self.answer.predicted.text
         return self.classes[max(range(len(self.classes)), key=self.probabilities.__getitem__)]
 
     @property
@@ -66,8 +71,11 @@ class Explanation:
         return tuple(sorted(range(len(self.scores)), key=lambda unit: (-self.scores[unit], unit)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
+        """Plain JSON values; `answer` only where there is one."""
+        values = asdict(self)
+        if self.answer is None:
+            del values["answer"]
+        return values
 
     def to_json(self, indent: int | None = None) -> str:
         """JSON text that `from_json` reads back to an equal explanation."""
@@ -82,7 +90,8 @@ class Explanation:
             )
         names = {f.name for f in fields(cls)}
         missing = sorted(
-            {f.name for f in fields(cls) if f.name not in ("truncated", "notes", "version", "schema")} - set(data)
+            {f.name for f in fields(cls) if f.name not in ("truncated", "notes", "version", "schema", "answer")}
+            - set(data)
         )
         if missing:
             raise DataError(f"not an explanation: the fields {', '.join(missing)} are missing.")
@@ -91,6 +100,8 @@ class Explanation:
             values[name] = tuple(values[name])
         values["text"] = data["text"] if isinstance(data["text"], str) else tuple(data["text"])
         values["units"] = tuple(Unit(**unit) for unit in data["units"])
+        if data.get("answer") is not None:
+            values["answer"] = _answer(data["answer"])
         return cls(**values)
 
     @classmethod
@@ -130,3 +141,10 @@ class Explanation:
     def __repr__(self) -> str:
         top = ", ".join(f"{self.units[i].text!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
+
+
+def _answer(data: Any) -> ExplainedAnswer:
+    try:
+        return ExplainedAnswer.from_dict(data)
+    except (KeyError, TypeError) as error:
+        raise DataError(f"not an explanation: its answer cannot be read ({error}).") from None

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.attention import AttentionSite
-from raison.core.dims import Attention, Embeddings, Logits, PathEmbeddings, Points
+from raison.core.dims import Attention, Embeddings, HeadStates, Logits, PathEmbeddings, Points
 from raison.core.encoding import Encoding
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
@@ -32,8 +33,11 @@ class Capability(StrEnum):
 
 @runtime_checkable
 class TapRecord(Protocol):
-    """What an attention tap has seen, by layer, after a forward pass inside its context."""
+    """What an attention tap has seen, by layer, after a forward pass inside its context; only what was asked for."""
 
+    query: dict[int, HeadStates]
+    key: dict[int, HeadStates]
+    scores: dict[int, Attention]
     probabilities: dict[int, Attention]
 
 
@@ -84,6 +88,27 @@ class LanguageModel(ABC):
         """
         return self.logits(encoding, embeds)
 
+    def decisions(self, encoding: Encoding, embeds: Embeddings | None = None) -> Float[Tensor, "batch parts choices"]:
+        """Logits of each choice that a prediction consists of, in one differentiable pass.
+
+        In at least single precision. A classifier makes one choice, among its classes. An adapter that answers with a
+        part of the text overrides this: two choices, of the answer's first and of its last token, with -inf where no
+        answer may be.
+        """
+        return self.logits(encoding, embeds)[:, None]
+
+    def predicted(self, encoding: Encoding) -> Int[Tensor, "batch parts"]:
+        """The choices that make up the prediction of each text: its class, or its answer's first and last token.
+
+        On the CPU. One forward pass per text, without gradients, in batches of bounded size.
+        """
+        found: dict[int, Tensor] = {}
+        for rows in self.batches(encoding):
+            with torch.no_grad():
+                chosen = self.decisions(encoding.select(rows)).argmax(-1).cpu()
+            found.update(zip(rows, chosen, strict=True))
+        return torch.stack([found[row] for row in range(len(encoding))])
+
     @abstractmethod
     def removed(self, encoding: Encoding, removal: str) -> Encoding:
         """The encoding with every unit removed in place ("mask", "unk" or "pad": the length stays the same)."""
@@ -128,8 +153,13 @@ class LanguageModel(ABC):
         """
 
     @abstractmethod
-    def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[TapRecord]:
-        """Record attention probabilities of the given layers (all by default) in the passes made inside."""
+    def tap(
+        self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
+    ) -> AbstractContextManager[TapRecord]:
+        """Record steps of the attention of the given layers (all by default) in the passes made inside.
+
+        Steps are query, key, scores (before the softmax) and probabilities; records stay in the graph.
+        """
 
     @abstractmethod
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:

@@ -10,8 +10,11 @@ from torch import Tensor
 from raison.core.errors import InputError, UnknownNameError
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-TargetSpec = None | str | int | tuple[str | int, str | int] | list[int]
-"""None for the predicted class, a label's name or index, a pair (this, not that), or a list of each text's class."""
+TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str]
+"""None for the predicted class, a label's name or index, a pair (this, not that), or a list of each text's class.
+
+Where a model answers questions, a string is a part of the context, and a list of strings names one for each text.
+"""
 
 
 @dataclass(frozen=True, slots=True)

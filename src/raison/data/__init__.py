@@ -9,6 +9,7 @@ from raison.data.files import KINDS, load_file
 from raison.data.known_features import known_features
 from raison.data.named import NamedSet, load_named, name_of_folder, named
 from raison.data.records import RecordStore, Stored
+from raison.data.windows import around_answers
 
 __all__ = [
     "BrokenLine",
@@ -19,6 +20,7 @@ __all__ = [
     "Row",
     "Stored",
     "Wanted",
+    "around_answers",
     "known_features",
     "load",
     "load_file",

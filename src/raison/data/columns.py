@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from raison.core.errors import DataError, UnknownNameError
+from raison.data.answers import looks_like_answers
 from raison.data.lines import Record, is_label_like, usual_width
 
 Column = str | int
@@ -27,7 +28,9 @@ PAIR_NAMES = (
     ("sentence1", "sentence2"),
     ("question1", "question2"),
     ("question", "sentence"),
+    ("question", "context"),
 )
+ANSWER_NAMES = ("answers",)
 OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "sentence2", "question1", "question2")
 
 
@@ -43,7 +46,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a file keeps its texts, labels and rationales.
+    """Where a file keeps its texts, labels, rationales and answers (of a pair's first text in its second).
 
     `texts` holds one group of columns per text of a pair; a group's cells are joined with a space.
     `header` tells that the first record is no row. `width` is the number of cells of a row, None for mappings.
@@ -54,6 +57,7 @@ class Layout:
     header: bool = False
     width: int | None = None
     rationale: Column | None = None
+    answers: Column | None = None
 
 
 def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> Layout:
@@ -61,7 +65,8 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
     first = head[0].cells
     if isinstance(first, dict):
         names = list(dict.fromkeys(name for record in head for name in record.cells))
-        return replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
+        found = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
+        return replace(found, answers=_answer_column(head, names) if len(found.texts) == 2 else None)
     if wanted.rationale is not None:
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
     lines = [record for record in head if isinstance(record.cells, list)]
@@ -85,6 +90,13 @@ def _rationale_column(head: Sequence[Record], names: list[str], wanted: Wanted) 
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
     spans = any(isinstance(value, list) for value in values)
     return column if spans and all(value is None or isinstance(value, list) for value in values) else None
+
+
+def _answer_column(head: Sequence[Record], names: list[str]) -> Column | None:
+    column = _first_of(ANSWER_NAMES, names)
+    # Other data sets keep a list of plain texts under this name.
+    values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
+    return column if any(looks_like_answers(value) for value in values) else None
 
 
 def _is_header(names: list[str], wanted: Wanted) -> bool:

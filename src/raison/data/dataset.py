@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from raison.core.answer import Answer
 from raison.core.errors import DataError, InputError
 from raison.core.rationale import Rationale
 from raison.core.unit import Text
@@ -14,13 +15,15 @@ class Row:
     """One text and its label (None where there is none).
 
     `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has
-    one entry per annotator, empty for one who marked nothing; () where nobody was asked.
+    one entry per annotator, empty for one who marked nothing; () where nobody was asked. `answers` are those of a pair
+    (question, context), of which the first is learned; () where there is none.
     """
 
     text: Text
     label: Label
     number: int
     rationales: tuple[Rationale, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,17 @@ class Dataset:
     def rationales(self) -> tuple[tuple[Rationale, ...], ...]:
         """Each row's rationales, one per annotator."""
         return tuple(row.rationales for row in self.rows)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """Each row's first answer. Raises DataError naming the first row that has none."""
+        for row in self.rows:
+            if not row.answers:
+                raise DataError(
+                    f"{self.name}, row {row.number}: no answer, and every row needs one here. Use a data set of "
+                    "questions with answers (squad), or a file with the columns question, context and answers."
+                )
+        return tuple(row.answers[0] for row in self.rows)
 
     @property
     def has_rationales(self) -> bool:

@@ -36,11 +36,14 @@ def known_features(
     the seed and on the row's number alone, so that a limit does not change it. Texts that hold one of the words already
     are kept as they are, as in the thesis: choose words that are rare in the data.
 
-    Raises InputError for fewer than two words, a word that is blank, repeated or not one word, a correlation outside
-    (0, 1] or a negative position; UnknownNameError for another position.
+    Raises InputError for rows with answers (the word's label would take their place), for fewer than two words, a word
+    that is blank, repeated or not one word, a correlation outside (0, 1] or a negative position; UnknownNameError for
+    another position.
     Source: the thesis of the project's papers, sections 2.2.3.1 and 3.1; it appends the word and has correlation 1.
     """
     _check(words, position, correlation)
+    if any(row.answers for row in dataset.rows):
+        raise InputError(f"{dataset.name} holds questions with answers, which have no label that a word could tell.")
     rows = tuple(_changed(row, words, (position, correlation, seed)) for row in dataset.rows)
     told = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
     name = f"{dataset.name}+known_features({told}{position}, {float(correlation)}, seed {seed})"

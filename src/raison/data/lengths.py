@@ -5,12 +5,13 @@ from dataclasses import replace
 from itertools import islice
 
 from raison.core.errors import DataError
+from raison.core.rationale import Span
 from raison.core.unit import Text, segments
 from raison.data.dataset import Dataset, Row
 
 
 def first_words(data: Dataset, words: int) -> Dataset:
-    """Every text cut after so many words. Raises DataError where that would cut what people marked."""
+    """Every text cut after so many words, and what people marked with it. Raises DataError for pairs."""
     return replace(
         data, name=f"{data.name}, the first {words} words", rows=tuple(_cut(row, words) for row in data.rows)
     )
@@ -28,7 +29,13 @@ def words_in(text: Text) -> int:
 
 
 def _cut(row: Row, words: int) -> Row:
-    if row.rationales or not isinstance(row.text, str):
-        raise DataError("first_words is for single texts without rationales: use longest, or truncate.")
+    if not isinstance(row.text, str):
+        raise DataError("first_words is for single texts: use longest, truncate or (for questions) answer_window.")
     last = next(islice(re.finditer(r"\S+", row.text), words - 1, words), None)
-    return row if last is None else replace(row, text=row.text[: last.end()])
+    if last is None:
+        return row
+    end = last.end()
+    marked = tuple(
+        tuple(Span(span.start, min(span.end, end)) for span in marks if span.start < end) for marks in row.rationales
+    )
+    return replace(row, text=row.text[:end], rationales=marked)

@@ -9,6 +9,7 @@ from typing import Any
 from raison.core.errors import DataError
 from raison.core.rationale import Rationale
 from raison.core.unit import Text
+from raison.data.answers import parse_answers
 from raison.data.columns import Column, Layout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Label, Row
 from raison.data.lines import SAMPLE, Record
@@ -106,7 +107,8 @@ def _row(record: Record, layout: Layout) -> Row:
         value = _cell(record.cells, layout.label)
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         label = int(value) if whole else str(value).strip()
-    return Row(text, label, record.number, _rationales(record, layout, texts))
+    answers = () if layout.answers is None else parse_answers(_cell(record.cells, layout.answers), texts[1])
+    return Row(text, label, record.number, _rationales(record, layout, texts), answers)
 
 
 def _rationales(record: Record, layout: Layout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:

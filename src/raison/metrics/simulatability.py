@@ -26,6 +26,8 @@ class Simulatability(GroupMetric):
     student's own attention explanation as in SMaT: attention scores averaged over query rows, heads of all layers mixed
     by coefficients that it learns, softmax over tokens. Held-out texts are seen alone, without explanations. The split,
     the student's start and the order of its lessons depend on `seed`, not on the method. In 0..1, higher is better.
+    Where a model answers questions, the student is a fresh question answering model that learns the first and the last
+    token of the model's answers (the mean of two cross-entropies); 1 where it says both, counted in its own tokens.
 
     The student is constrained by what it gets to see: only these texts, of which the model has ideally not been trained
     on any (the paper gives 20 % of a test set, 2,000 to 5,000 texts). A single number means little: compare with
@@ -73,6 +75,8 @@ class Simulatability(GroupMetric):
                 f"simulatability needs at least {FEWEST} texts to teach a student and ask it, and this is "
                 f"{len(explanations)}: explain more texts (some hundred give a steady value), or leave the metric out."
             )
+        if explanations[0].answer is not None:
+            return self._of_answers(explanations)
         shown, held = self.split(len(explanations))
         classes = explanations[0].classes
         lessons = [
@@ -83,6 +87,21 @@ class Simulatability(GroupMetric):
         teach(student, lessons, Course(self.weight, self.epochs, self.batch, self.learning_rate, self.seed))
         said = predict(student, [explanations[i].text for i in held])
         return [float(classes[label] == explanations[i].prediction) for i, label in zip(held, said, strict=True)]
+
+    def _of_answers(self, explanations: Sequence[Explanation]) -> Sequence[float]:
+        """The same where the model answers questions."""
+        from raison.models.student import Course, Lesson, answers_alike, new_answering_student, teach
+
+        shown, held = self.split(len(explanations))
+        lessons = [
+            Lesson(e.text, e.answer.predicted, e.units, self._matters(e.scores))
+            for e in explanations
+            if e.answer is not None
+        ]
+        student = new_answering_student(self.student, self.max_tokens, self.seed)
+        course = Course(self.weight, self.epochs, self.batch, self.learning_rate, self.seed)
+        teach(student, [lessons[i] for i in shown], course)
+        return [float(alike) for alike in answers_alike(student, [lessons[i] for i in held])]
 
     def split(self, texts: int) -> tuple[list[int], list[int]]:
         """Numbers of the texts that the student learns from, and of those that it is asked about, each in order."""

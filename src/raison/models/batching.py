@@ -3,7 +3,7 @@
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -40,12 +40,23 @@ class TokenBatch:
     """Sequences to run together. `mask` is None where nothing is padded, which spares attention the mask.
 
     The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
+    `context` (see Encoding.context) and `spans` are for models that answer with a part of the text; None for others.
     """
 
     ids: Int[Tensor, "rows tokens"]
     type_ids: Int[Tensor, "rows tokens"]
     lengths: Int[Tensor, " rows"]
     prefix: int = 0
+    context: Bool[Tensor, "rows tokens"] | None = None
+    spans: Int[Tensor, "rows 2"] | None = None
+
+    def select(self, rows: Sequence[int]) -> "TokenBatch":
+        """Some of the sequences, without the padding that they do not need."""
+        own = self.lengths[rows]
+        width = int(own.max())
+        context = None if self.context is None else self.context[rows, :width]
+        spans = None if self.spans is None else self.spans[rows]
+        return TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], own, self.prefix, context, spans)
 
     @property
     def mask(self) -> Bool[Tensor, "rows tokens"] | None:
@@ -94,12 +105,20 @@ def masked_logits(
     budget: TokenBudget,
     forward: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
 ) -> list[Float[Tensor, "_masks classes"]]:
-    """Logits of every text under every keep; `forward` runs one batch."""
+    """Logits of every text under every keep; `forward` runs one batch.
+
+    A text's rows have its context and its span: where there are any, tokens are replaced in place and never deleted.
+    """
     results: list[list[Tensor]] = [[] for _ in keeps]
+    context = None if encoding.spans is None else encoding.context
     for pieces in _pieces(encoding, keeps):
         rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
-        lengths = torch.cat([row[2] for row in rows])
-        logits = _run(_pad(rows), lengths, budget, forward)
+        table = _pad(rows)
+        if encoding.spans is not None and context is not None:
+            texts = torch.cat([torch.full((len(own[2]),), text) for (text, _), own in zip(pieces, rows, strict=True)])
+            width = table.ids.shape[1]
+            table = replace(table, context=context[texts, :width], spans=encoding.spans[texts])
+        logits = _run(table, budget, forward)
         for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
             results[text].append(part)
     return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
@@ -143,23 +162,19 @@ def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[
         yield portion
 
 
-def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
     width = max(ids.shape[1] for ids, _, _ in rows)
     pads = [(0, width - ids.shape[1]) for ids, _, _ in rows]
     ids = torch.cat([torch.nn.functional.pad(row[0], pad) for row, pad in zip(rows, pads, strict=True)])
     types = torch.cat([torch.nn.functional.pad(row[1], pad) for row, pad in zip(rows, pads, strict=True)])
-    return ids, types
+    return TokenBatch(ids, types, torch.cat([row[2] for row in rows]))
 
 
-def _run(
-    table: tuple[Tensor, Tensor], lengths: Tensor, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]
-) -> Tensor:
-    ids, types = table
+def _run(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
+    lengths = table.lengths
 
     def run(rows: list[int]) -> Tensor:
-        own = lengths[rows]
-        width = int(own.max())
-        return forward(TokenBatch(ids[rows, :width], types[rows, :width], own))
+        return forward(table.select(rows))
 
     logits: Tensor | None = None
     pending = groups(lengths.tolist(), budget.tokens)

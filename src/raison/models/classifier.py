@@ -4,19 +4,19 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import NonFiniteError, UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path, Shift
+from raison.core.model import LanguageModel, Path, Shift
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models import batching
@@ -26,7 +26,9 @@ from raison.models.embeddings import causal_embeddings, given_embeddings
 from raison.models.encoder import TextEncoder
 from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
+from raison.models.heads import ClassHead, Head, Outputs, SpanHead
 from raison.models.hidden import Layers, hidden_states
+from raison.models.inner import capabilities_of, decoder_head, inner_model
 from raison.models.limits import max_tokens
 from raison.models.packing import PackedReader
 from raison.models.pooling import find_pooling, prediction_rows
@@ -35,7 +37,7 @@ from raison.models.readout import HeadReadout, Readout
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
 from raison.models.rerun import Reruns
 from raison.models.shift import shifted_tables
-from raison.models.tap import Tap, attention_modules, tap
+from raison.models.tap import Tap, tap
 
 
 @runtime_checkable
@@ -55,6 +57,14 @@ class Completion:
     readout: Readout
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Answering:
+    """How a model that answers questions is used: which texts it takes, and how its answer becomes two classes."""
+
+    encoder: Encoder
+    head: SpanHead
+
+
 class Classifier(LanguageModel):
     """A classifier and its tokenizer, both the caller's own objects and left as they are.
 
@@ -68,31 +78,34 @@ class Classifier(LanguageModel):
         model: nn.Module,
         tokenizer: PreTrainedTokenizerBase,
         name: str,
-        completion: Completion | None = None,
+        completion: Completion | Answering | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.core = inner_model(model)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
+        self.readout: Readout | None = None
+        self._encoder: Encoder = TextEncoder(tokenizer, self.max_tokens)
+        self.head: Head
         if completion is None:
-            self.multi_label = self.core.config.problem_type == "multi_label_classification"
-            self._single = self.core.config.num_labels == 1
-            self.classes = _class_names(self.core)
-            self._encoder: Encoder = TextEncoder(tokenizer, self.max_tokens)
+            self.head = ClassHead.of(self.core.config)
             head = decoder_head(self.core)
-            self.readout: Readout | None = None if head is None else HeadReadout(((),), head)
+            self.readout = None if head is None else HeadReadout(((),), head)
+        elif isinstance(completion, Answering):
+            self.head, self._encoder = completion.head, completion.encoder
         else:
-            self.multi_label = self._single = False
-            self.classes, self._encoder, self.readout = completion.classes, completion.encoder, completion.readout
+            self.head = ClassHead(completion.classes, multi_label=False)
+            self._encoder, self.readout = completion.encoder, completion.readout
+        self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self._replacements = replacement_ids(tokenizer)
-        self.removals = (*self._replacements, "delete")
+        self.removals = tuple(self._replacements) if self.head.in_place else (*self._replacements, "delete")
         self._pooling: Pooling | None = None if self.readout is None else "last"
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
         self.budget = batching.TokenBudget(batching.default_budget(self.device))
-        self.capabilities = _capabilities(self.core, self.readout)
+        self.capabilities = capabilities_of(self.core, self.readout, self.head)
         self._packed = None if self.readout is None else PackedReader(self.core.base_model, self.budget)
         self._reruns = Reruns(self.core, self._predict, self.budget)
 
@@ -108,29 +121,52 @@ class Classifier(LanguageModel):
         return reader.get_input_embeddings()
 
     def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
-        return self._encoder.encode(texts, unit, truncate)
+        """See LanguageModel.encode. A model that answers with a part of the text is asked: one pass per text."""
+        encoding = self._encoder.encode(texts, unit, truncate)
+        return replace(encoding, spans=self.predicted(encoding)) if self.head.in_place else encoding
 
     def embed(self, encoding: Encoding) -> Embeddings:
         with torch.no_grad(), self.quiet():
             return self.embedding_table(encoding.input_ids.to(self.device))
 
     def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
-        lengths = encoding.attention_mask.sum(1)
-        batch = batching.TokenBatch(encoding.input_ids, encoding.type_ids, lengths)
-        return self.forward(batch, embeds)
+        return self.forward(self._batch(encoding, 0), embeds)
 
     def logits_at(self, encoding: Encoding, embeds: Embeddings) -> Logits:
-        lengths = encoding.attention_mask.sum(1)
-        batch = batching.TokenBatch(encoding.input_ids, encoding.type_ids, lengths, encoding.prefix_length)
-        return self.forward(batch, embeds)
+        return self.forward(self._batch(encoding, encoding.prefix_length), embeds)
 
     def forward(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass over one batch, in at least single precision out. Raises NonFiniteError."""
+        return self._checked(batch, self._predict(batch, embeds))
+
+    def decisions(self, encoding: Encoding, embeds: Embeddings | None = None) -> Float[Tensor, "batch parts choices"]:
+        batch = self._batch(encoding, 0)
         with self.quiet():
-            logits = self._predict(batch, embeds)
-            finite = torch.isfinite(logits.detach()).all(-1)
-            if not finite.all():
-                self._raise_nonfinite(batch, finite.logical_not().nonzero()[0, 0].item())
+            parts = self._parts(batch, embeds)
+        if batch.context is None:
+            return self._checked(batch, parts[:, 0])[:, None]
+        # Positions that are excluded are infinite on purpose.
+        open_ = batch.context.to(parts.device)[:, None]
+        self._checked(batch, torch.where(open_, parts, 0).flatten(1))
+        return parts
+
+    def predicted(self, encoding: Encoding) -> Int[Tensor, "batch parts"]:
+        found: dict[int, Tensor] = {}
+        for rows in self.batches(encoding):
+            with torch.no_grad():
+                chosen = self.head.predicted(self.decisions(encoding.select(rows))).cpu()
+            found.update(zip(rows, chosen, strict=True))
+        return torch.stack([found[row] for row in range(len(encoding))])
+
+    def _batch(self, encoding: Encoding, prefix: int) -> batching.TokenBatch:
+        context = encoding.context if self.head.in_place else None
+        lengths = encoding.attention_mask.sum(1)
+        return batching.TokenBatch(encoding.input_ids, encoding.type_ids, lengths, prefix, context, encoding.spans)
+
+    def _checked(self, batch: batching.TokenBatch, logits: Logits) -> Logits:
+        finite = torch.isfinite(logits.detach()).all(-1)
+        if not finite.all():
+            self._raise_nonfinite(batch.select([finite.logical_not().nonzero()[0, 0].item()]))
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def removed(self, encoding: Encoding, removal: str) -> Encoding:
@@ -171,8 +207,10 @@ class Classifier(LanguageModel):
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         return path_gradients(self.forward, self.budget, encoding, path, (positions, weights), target)
 
-    def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[Tap]:
-        return tap(self.core, layers=layers)
+    def tap(
+        self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
+    ) -> AbstractContextManager[Tap]:
+        return tap(self.core, record, layers)
 
     def _reader(self) -> CausalReader:
         if self._packed is None or self.readout is None:
@@ -185,6 +223,12 @@ class Classifier(LanguageModel):
 
     def _remover(self, removal: str) -> Remover:
         check_removal(removal, self._replacements)
+        if removal not in self.removals:
+            raise UnsupportedError(
+                f"removal '{removal}' is not possible on {self.name}",
+                ["it answers with a position of the text, and a deleted token has none"],
+                f"Use removal='{self.removals[0]}'.",
+            )
         token = None if removal == "delete" else self._replacements[removal]
         return Remover(token, placeholder_id(self.tokenizer))
 
@@ -192,16 +236,13 @@ class Classifier(LanguageModel):
         """The logits of each text, of two classes where the model has one output. Raises NonFiniteError."""
         for text, found in enumerate(logits):
             if not torch.isfinite(found).all():
-                row = encoding.select([text])
-                batch = batching.TokenBatch(row.input_ids, row.type_ids, row.attention_mask.sum(1))
-                self._raise_nonfinite(batch, 0)
-        return [self._two_classes(found) for found in logits]
-
-    def _two_classes(self, logits: Tensor) -> Tensor:
-        """One output is a logistic model: the second class is "not", with logit zero."""
-        return torch.cat([torch.zeros_like(logits), logits], dim=-1) if self._single else logits
+                self._raise_nonfinite(self._batch(encoding.select([text]), 0))
+        # Only causal models are read so, and these choose among classes.
+        return [self.head.two_classes(found) for found in logits] if isinstance(self.head, ClassHead) else logits
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        if encoding.spans is not None:
+            return torch.nn.functional.one_hot(encoding.spans, encoding.input_ids.shape[1]).float().mean(1)
         if self._pooling is None:
             # Also where the caller wants no gradients of its own.
             with torch.inference_mode(False), torch.enable_grad():
@@ -243,15 +284,23 @@ class Classifier(LanguageModel):
     def _predict(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass, whatever comes out."""
         with self.quiet():
-            return self._two_classes(self._run(batch, embeds))
+            return self.head.logits(self._parts(batch, embeds), batch)
 
-    def _run(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Tensor:
+    def _parts(
+        self, batch: batching.TokenBatch, embeds: Embeddings | None = None
+    ) -> Float[Tensor, "rows parts choices"]:
+        """Logits of each choice, see LanguageModel.decisions, whatever comes out."""
+        return self.head.parts(self._run(batch, embeds), batch)
+
+    def _run(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Outputs:
+        """What the model returns; the readout's class logits where it has one."""
         if self.readout is not None:
-            return self.readout.logits([self._states(batch, branch, embeds) for branch in self.readout.branches])
+            states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
+            return (self.readout.logits(states),)
         decoder = self.core.get_decoder() if self.core.config.is_encoder_decoder else None
         tables = [self.embedding_table, *([] if decoder is None else [decoder.get_input_embeddings()])]
         with contextlib.nullcontext() if embeds is None else given_embeddings(tables, embeds):
-            return self.core(**self._inputs(batch))[0]
+            return self.core(**self._inputs(batch))
 
     def _states(
         self, batch: batching.TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None
@@ -291,60 +340,12 @@ class Classifier(LanguageModel):
         mask = batch.mask
         return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
 
-    def _raise_nonfinite(self, batch: batching.TokenBatch, row: int) -> None:
-        only = slice(row, row + 1)
-        single = batching.TokenBatch(batch.ids[only], batch.type_ids[only], batch.lengths[only])
-        with torch.no_grad():
+    def _raise_nonfinite(self, single: batching.TokenBatch) -> None:
+        with torch.no_grad(), self.quiet():
             module = first_nonfinite(self.core, lambda: self._run(single))
-        text = self.tokenizer.decode(batch.ids[row, : int(batch.lengths[row])])
+        text = self.tokenizer.decode(single.ids[0])
         where = f" They arise first in {module}." if module else ""
         raise NonFiniteError(
             f"{self.name} returned NaN or infinite logits for {text!r:.100}.{where} "
             "Check the weights, or load the model in float32 (dtype='float32')."
         )
-
-
-def inner_model(model: nn.Module) -> PreTrainedModel:
-    """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise."""
-    if isinstance(model, PreTrainedModel):
-        return model
-    from peft import PeftModel
-
-    if not isinstance(model, PeftModel):
-        raise UnsupportedError(
-            f"cannot explain a {type(model).__name__}",
-            ["it is not a transformers model"],
-            "Pass an AutoModelForSequenceClassification, or a PEFT model of one.",
-        )
-    if model.active_peft_config.is_prompt_learning:
-        raise UnsupportedError(
-            f"cannot explain a model with {model.active_peft_config.peft_type}",
-            ["its virtual tokens stand for no text"],
-            "LoRA and other adapters of weights work.",
-        )
-    return model.get_base_model()
-
-
-def decoder_head(model: PreTrainedModel) -> nn.Module | None:
-    """The linear head of a decoder that classifies from its last token; None for encoders."""
-    head = dict(model.named_children()).get("score")
-    return head if model.base_model is not model else None
-
-
-def _capabilities(model: PreTrainedModel, readout: Readout | None) -> frozenset[Capability]:
-    """What the architecture allows; `raison doctor` checks that it holds."""
-    found = {Capability.EMBEDDINGS} if readout is None else {Capability.EMBEDDINGS, Capability.STEP_LOGITS}
-    # The head of an encoder-decoder reads the decoder: the encoder's attention has no row that predicts.
-    if not model.config.is_encoder_decoder:
-        with contextlib.suppress(UnsupportedError):
-            attention_modules(model)
-            found.add(Capability.ATTENTION)
-            # Label words of several tokens are read in several passes: there is no one attention to replace.
-            if readout is None or readout.branches == ((),):
-                found.add(Capability.ATTENTION_PATHS)
-    return frozenset(found)
-
-
-def _class_names(model: PreTrainedModel) -> tuple[str, ...]:
-    names = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
-    return (f"not {names[0]}", names[0]) if len(names) == 1 else names

@@ -14,9 +14,13 @@ from raison.text.units import find_units
 class TextEncoder:
     """Tokenizes texts and finds their units. Works on a copy of the tokenizer, without its truncation and padding."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, truncation: str = "longest_first"
+    ) -> None:
+        """`truncation` says which of two strings is cut: "longest_first" or "only_second", as in transformers."""
         self._tokenizer = own_tokenizer(tokenizer)
         self.max_tokens = max_tokens
+        self._truncation = truncation
         self.pad_id = padding_id(tokenizer)
 
     def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
@@ -53,7 +57,7 @@ class TextEncoder:
                 return_offsets_mapping=True,
                 verbose=False,
                 padding=False,
-                truncation="longest_first",
+                truncation=self._truncation,
                 max_length=self.max_tokens,
             )
             removed = length - len(encoded["input_ids"])

@@ -1,6 +1,7 @@
 """Gradients with respect to word embeddings, over many texts and points, in batches of bounded size."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -70,6 +71,8 @@ def _gradients(
     embeds = embeds.detach().requires_grad_()
     ids, types = encoding.input_ids[texts, :width], encoding.type_ids[texts, :width]
     batch = TokenBatch(ids, types, lengths, encoding.prefix_length)
+    if encoding.spans is not None:
+        batch = replace(batch, context=encoding.context[texts, :width], spans=encoding.spans[texts])
     with torch.enable_grad():
         scalars = target.rows(texts).scalar(forward(batch, embeds))
         (gradients,) = torch.autograd.grad(scalars.sum(), embeds)

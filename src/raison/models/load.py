@@ -9,6 +9,7 @@ from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedConfig,
@@ -23,10 +24,13 @@ from raison.models.classifier import Classifier, inner_model
 from raison.models.completion import completed
 from raison.models.generator import Generator
 from raison.models.quiet import quiet
+from raison.models.spans import answering, is_answering
 from raison.text.prompts import Prompt, find
 
 HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
 """Last layers of classification heads, by which an adapter's number of classes is told."""
+ANSWER_WEIGHTS = "qa_outputs.weight"
+"""The head of question answering models, by which an adapter of one is told."""
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
 
@@ -54,7 +58,7 @@ def load(
     dtype: str | torch.dtype | None = None,
     device_map: str | dict[str, object] | None = None,
 ) -> LanguageModel | Generator:
-    """Make a model ready to be explained: a classifier, or a language model with or without a prompt.
+    """Make a model ready to be explained: a classifier, a model that answers questions, or a language model.
 
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), or a transformers or PEFT
@@ -72,7 +76,7 @@ def load(
         The adapter; its `model` and `tokenizer` are the objects given.
 
     Raises:
-        LoadError: not found, no classification head, no fast tokenizer, label words that do not follow the prompt.
+        LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
         InputError: settings that do not fit.
     """
     use = _use(prompt, explained, calibrate)
@@ -130,6 +134,8 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
         raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
     if kind.endswith("ForSequenceClassification"):
         return Classifier(model, tokenizer, name)
+    if is_answering(core):
+        return answering(model, tokenizer, name)
     if _is_causal(core):
         return Generator(model, tokenizer, name)
     raise LoadError(_no_head(name, f"it is a {kind}"))
@@ -164,9 +170,7 @@ def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]
 def _pretrained(name: str, placing: dict[str, object], use: _Use) -> PreTrainedModel:
     """A whole checkpoint; one whose head would have to be made up is refused."""
     config = _config(name)
-    architectures = config.architectures or [""]
-    causal = use.prompt is not None or architectures[0].endswith(("ForCausalLM", "LMHeadModel"))
-    kind = AutoModelForCausalLM if causal else AutoModelForSequenceClassification
+    kind = _kind(config, use)
     try:
         # A head that is missing from the checkpoint is drawn at random before it is refused.
         with torch.random.fork_rng(), quiet():
@@ -181,8 +185,18 @@ def _pretrained(name: str, placing: dict[str, object], use: _Use) -> PreTrainedM
         raise LoadError(f"cannot load '{name}': {_first_line(error)}") from None
     missing = sorted(info["missing_keys"])
     if missing:
-        raise LoadError(_no_head(name, f"the checkpoint lacks {', '.join(missing[:4])}"))
+        told = _no_answers if kind is AutoModelForQuestionAnswering else _no_head
+        raise LoadError(told(name, f"the checkpoint lacks {', '.join(missing[:4])}"))
     return model
+
+
+def _kind(config: PreTrainedConfig, use: _Use) -> type:
+    architecture = (config.architectures or [""])[0]
+    if use.prompt is not None or architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return AutoModelForCausalLM
+    return (
+        AutoModelForQuestionAnswering if "ForQuestionAnswering" in architecture else AutoModelForSequenceClassification
+    )
 
 
 def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrainedModel, Tokenizer]:
@@ -190,16 +204,15 @@ def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrain
     from peft import PeftConfig, PeftModel, load_peft_weights
 
     base = PeftConfig.from_pretrained(folder).base_model_name_or_path
-    heads = [
-        tensor for key, tensor in load_peft_weights(str(folder), device="cpu").items() if key.endswith(HEAD_WEIGHTS)
-    ]
+    saved = load_peft_weights(str(folder), device="cpu")
+    answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
+    heads = [tensor for key, tensor in saved.items() if key.endswith((ANSWER_WEIGHTS, *HEAD_WEIGHTS))]
+    kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
     if not base or not heads:
         raise LoadError(_no_head(str(folder), "the adapter names no base model or saves no head"))
     with torch.random.fork_rng(), quiet():
         try:
-            model = AutoModelForSequenceClassification.from_pretrained(
-                base, num_labels=len(heads[-1]), use_safetensors=True, **placing
-            )
+            model = kind.from_pretrained(base, num_labels=len(heads[-1]), use_safetensors=True, **placing)
         except (OSError, ValueError) as error:
             raise LoadError(f"cannot load '{base}', the base of the adapter {folder}: {_first_line(error)}") from None
         model = PeftModel.from_pretrained(model, folder).merge_and_unload()
@@ -231,6 +244,13 @@ def _no_head(name: str, why: str) -> str:
     return (
         f"'{name}' has no trained classification head{reason}: give a model that was fine-tuned for sequence "
         "classification, or train one with `raison train classifier`."
+    )
+
+
+def _no_answers(name: str, why: str) -> str:
+    return (
+        f"'{name}' has no trained question answering head ({why}): give a model that was fine-tuned for extractive "
+        "question answering (SQuAD)."
     )
 
 

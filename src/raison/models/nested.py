@@ -152,8 +152,10 @@ class NestedReader(LanguageModel):
     def start_logits(self, encoding: Encoding) -> Logits:
         return self._inner.start_logits(encoding)
 
-    def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[TapRecord]:
-        return self._inner.tap(layers)
+    def tap(
+        self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
+    ) -> AbstractContextManager[TapRecord]:
+        return self._inner.tap(layers, record)
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         return self._inner.prediction_rows(encoding)

@@ -13,6 +13,8 @@ from raison.models.classifier import Classifier
 from raison.models.readout import WordReadout
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
+QUESTION = "What is a quiet pleasure?"
+"""Asked about the text where the model answers questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Finding:
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     """Check on one text whatever the adapter claims: about ten forward and three backward passes of it."""
-    encoding = model.encode([text], "token")
+    encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
     checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
         ("the adapter's prediction equals the plain model's", None, _plain),
         ("padding changes nothing", None, _padding),
@@ -90,7 +92,12 @@ def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     with torch.no_grad(), model.quiet():
         if isinstance(model.readout, WordReadout):
             return _difference(model, own, _answers(model, model.readout, arguments["input_ids"]))
-        plain = model.model(**arguments).logits.cpu()
+        outputs = model.model(**arguments)
+        if encoding.spans is not None:
+            (start, end) = encoding.spans[0].tolist()
+            plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()
+            return _difference(model, own[:, :1], plain)
+        plain = outputs.logits.cpu()
     return _difference(model, own[:, -plain.shape[1] :], plain)
 
 
@@ -108,7 +115,9 @@ def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torc
 
 
 def _padding(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
-    longer = model.encode([encoding.texts[0], f"{encoding.texts[0]} {encoding.texts[0]}"], encoding.unit)
+    text = encoding.texts[0]
+    twice = f"{text} {text}" if isinstance(text, str) else (text[0], f"{text[1]} {text[1]}")
+    longer = model.encode([text, twice], encoding.unit)
     return _difference(model, _logits(model, longer)[:1], _logits(model, encoding))
 
 

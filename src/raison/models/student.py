@@ -1,4 +1,4 @@
-"""A student: a small classifier that learns to copy another model, with explanations as hints while it learns.
+"""A student: a small model that learns to copy another model, with explanations as hints while it learns.
 
 The hint is given as in SMaT (Fernandes et al. 2022): the student has an attention explanation of its own, which is
 drawn towards the explanation it is shown. When it is asked later, it sees texts alone.
@@ -11,10 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    PreTrainedTokenizerBase,
+)
 
+from raison.core.answer import Answer
 from raison.core.dims import Attention
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
@@ -22,6 +29,7 @@ from raison.core.unit import Text, Unit
 from raison.models import weights, zoo
 from raison.models.alignment import shared_characters
 from raison.models.classifier import Classifier
+from raison.models.spans import answer_tokens, answering, inside_window
 from raison.models.tap import attention_modules, tap
 
 CONFIG = "config.json"
@@ -35,13 +43,14 @@ CLIP = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A text, the class that the explained model predicts on it, and how much each of its units matters (>= 0).
+    """A text, what the explained model predicts on it, and how much each of its units matters (>= 0).
 
-    Matters of zero throughout are no explanation: the text is then learned without a hint.
+    A prediction is a class, or the answer to a question. Matters of zero throughout are no explanation: the text is
+    then learned without a hint.
     """
 
     text: Text
-    label: int
+    label: int | Answer
     units: tuple[Unit, ...]
     matters: tuple[float, ...]
 
@@ -61,16 +70,36 @@ def new_student(name: str, classes: tuple[str, ...], max_tokens: int, seed: int)
     """A classifier that has learned none of the classes: a folder, a base known to raison.models.weights, or "tiny".
 
     `seed` decides what is random in it. It reads the first `max_tokens` tokens of a text. It is put where a GPU is.
-    Raises UnknownNameError, LoadError, InputError for a folder with a classifier that was trained.
+    Raises UnknownNameError, LoadError, InputError for a folder with a model that was trained for a task.
     """
     if name == TINY:
-        model, tokenizer = _tiny(classes, seed)
+        model, tokenizer = _tiny(AutoModelForSequenceClassification, len(classes), seed)
     else:
-        folder = Path(name) if Path(name).is_dir() else weights.fetch(name)
-        _check_base(folder)
-        model, tokenizer = zoo.fresh_classifier(folder, classes, seed)
+        model, tokenizer = zoo.fresh_classifier(_base(name), classes, seed)
+    model, tokenizer = _placed(model, tokenizer, max_tokens)
+    return Classifier(model, tokenizer, f"student/{name}")
+
+
+def new_answering_student(name: str, max_tokens: int, seed: int) -> Classifier:
+    """The same for questions: it has learned no answer. What is too long is cut off the context."""
+    if name == TINY:
+        model, tokenizer = _tiny(AutoModelForQuestionAnswering, 2, seed)
+    else:
+        model, tokenizer = zoo.fresh_span_model(_base(name), seed)
+    return answering(*_placed(model, tokenizer, max_tokens), f"student/{name}")
+
+
+def _base(name: str) -> Path:
+    folder = Path(name) if Path(name).is_dir() else weights.fetch(name)
+    _check_base(folder)
+    return folder
+
+
+def _placed(
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, max_tokens: int
+) -> tuple[nn.Module, PreTrainedTokenizerBase]:
     tokenizer.model_max_length = min(tokenizer.model_max_length, max_tokens)
-    return Classifier(model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer, f"student/{name}")
+    return model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer
 
 
 def _check_base(folder: Path) -> None:
@@ -78,13 +107,16 @@ def _check_base(folder: Path) -> None:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot read {folder / CONFIG}, so {folder} cannot be a student: {error}.") from error
-    if any(name.endswith("ForSequenceClassification") for name in config.get("architectures") or ()):
-        raise InputError(
-            f"the student {folder} is a trained classifier: a student must not know the task; give a base model."
-        )
+    trained = {"ForSequenceClassification": "classifier", "ForQuestionAnswering": "question answering model"}
+    for name in config.get("architectures") or ():
+        for ending, kind in trained.items():
+            if name.endswith(ending):
+                raise InputError(
+                    f"the student {folder} is a trained {kind}: a student must not know the task; give a base model."
+                )
 
 
-def _tiny(classes: tuple[str, ...], seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
+def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
     tokenizer = AutoTokenizer.from_pretrained(weights.fetch("minilm"))
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -94,22 +126,22 @@ def _tiny(classes: tuple[str, ...], seed: int) -> tuple[nn.Module, PreTrainedTok
         intermediate_size=INNER,
         max_position_embeddings=POSITIONS,
         pad_token_id=tokenizer.pad_token_id,
-        num_labels=len(classes),
+        num_labels=outputs,
     )
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(config)
+        model = kind.from_config(config)
     return model.eval(), tokenizer
 
 
 def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> None:
     """Train every weight of the student on the lessons, in an order that the seed decides.
 
-    Loss of a batch: cross-entropy of the labels + weight x mean KL(hint || the student's attention explanation). AdamW
-    without dropout, at a constant rate: no random number is drawn from torch.
+    Loss of a batch: cross-entropy of the labels + weight x mean KL(hint || the student's attention explanation). An
+    answer counts half for its first and half for its last token; one outside what the student reads of its context is
+    no lesson. AdamW without dropout, at a constant rate: no random number is drawn from torch.
     """
-    encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
-    labels = torch.tensor([lesson.label for lesson in lessons])
+    lessons, encoding, labels = _readable(student, lessons)
     hints = token_shares(encoding, lessons)
     mix = nn.Parameter(torch.zeros(_heads(student), device=student.device)) if course.weight else None
     groups = [{"params": list(student.model.parameters())}]
@@ -128,6 +160,38 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
                 loss.backward()
                 nn.utils.clip_grad_norm_(student.model.parameters(), CLIP)
                 optimizer.step()
+
+
+def _readable(student: Classifier, lessons: Sequence[Lesson]) -> tuple[Sequence[Lesson], Encoding, Tensor]:
+    """The lessons that the student can learn, with their choices, (lessons, parts): see LanguageModel.decisions."""
+    encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
+    answers = [lesson.label for lesson in lessons if isinstance(lesson.label, Answer)]
+    if not answers:
+        return lessons, encoding, torch.tensor([lesson.label for lesson in lessons])[:, None]
+    rows = [row for row, inside in enumerate(inside_window(encoding, answers)) if inside]
+    if not rows:
+        raise InputError(
+            "no answer lies in what the student reads of its context: give it more tokens (max_tokens), or shorten the "
+            "contexts."
+        )
+    part = encoding.select(rows)
+    return [lessons[row] for row in rows], part, answer_tokens(part, [answers[row] for row in rows])
+
+
+def answers_alike(student: Classifier, lessons: Sequence[Lesson]) -> list[bool]:
+    """Whether the student says the answer of each lesson: its first and its last token. It sees the texts alone.
+
+    An answer outside what it reads of the context it cannot say.
+    """
+    encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
+    assert encoding.spans is not None, "a student that answers no questions"
+    answers = [lesson.label for lesson in lessons if isinstance(lesson.label, Answer)]
+    found = [False] * len(lessons)
+    inside = [row for row, there in enumerate(inside_window(encoding, answers)) if there]
+    for row in inside:
+        wanted = answer_tokens(encoding.select([row]), [answers[row]])[0]
+        found[row] = bool((encoding.spans[row] == wanted).all())
+    return found
 
 
 def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
@@ -196,11 +260,15 @@ def _loss(
     mix, weight = explaining
     labels, hints = labels.to(student.device), hints.to(student.device)
     if mix is None:
-        return nn.functional.cross_entropy(student.logits(part), labels)
+        return _task_loss(student.decisions(part), labels)
     with tap(student.core, record=("scores",)) as attention:
-        logits = student.logits(part)
+        decisions = student.decisions(part)
     explained = attention_explanation([attention.scores[layer] for layer in sorted(attention.scores)], part, mix)
-    return nn.functional.cross_entropy(logits, labels) + weight * divergence(hints, explained).mean()
+    return _task_loss(decisions, labels) + weight * divergence(hints, explained).mean()
+
+
+def _task_loss(decisions: Float[Tensor, "batch parts choices"], labels: Int[Tensor, "batch parts"]) -> Tensor:
+    return nn.functional.cross_entropy(decisions.flatten(0, 1), labels.flatten())
 
 
 def _heads(student: Classifier) -> int:

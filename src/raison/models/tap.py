@@ -15,19 +15,17 @@ from threading import Lock
 from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.masking_utils import eager_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from raison.core.dims import Attention
+from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 
 Step = Literal["query", "key", "value", "scores", "probabilities", "output"]
 STEPS: tuple[Step, ...] = get_args(Step)
-HeadStates = Float[Tensor, "batch heads tokens features"]
 Edit = Callable[[Step, int, Tensor], Tensor]
 """(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
 

@@ -11,6 +11,7 @@ import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedModel,
@@ -141,6 +142,22 @@ def fresh_classifier(
         tokenizer = AutoTokenizer.from_pretrained(base_folder)
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot load a classifier from {base_folder}: {error}") from error
+    return model.eval(), tokenizer
+
+
+def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
+    try:
+        with quiet(), _unchanged_random_state():
+            # Two outputs, whatever the base was last used for.
+            config = AutoConfig.from_pretrained(base_folder, num_labels=2)
+            torch.default_generator.manual_seed(seed)
+            model = AutoModelForQuestionAnswering.from_pretrained(
+                base_folder, config=config, use_safetensors=True, dtype=torch.float32
+            )
+        tokenizer = AutoTokenizer.from_pretrained(base_folder)
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot load a question answering model from {base_folder}: {error}") from error
     return model.eval(), tokenizer
 
 

@@ -7,13 +7,16 @@ from typing import Any
 
 from raison.core.explanation import Explanation
 from raison.report import phrases
-from raison.report.layout import Piece, pieces
+from raison.report.layout import Part, Piece, parts, pieces
 from raison.report.shown import Shown
 from raison.report.tables import escape_markdown
 from raison.runs.run import Run
 
 _CONTROL = "random"
 """The method that is left out where a study names no rows."""
+
+OPEN, CLOSE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
+"""What stands around the explained answer in Markdown."""
 
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "[]~$"})
 """What means something in a line of Markdown beside that which tables escape."""
@@ -43,10 +46,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Some characters of a text; `rank` is 1 for the highest score, 0 where nothing is marked."""
+    """Some characters of a text; `rank` is 1 for the highest score, 0 where nothing is marked.
+
+    `part` tells whether they are in the explained answer.
+    """
 
     text: str
     rank: int = 0
+    part: Part | None = None
 
 
 def asked_in(file: Mapping[str, Any]) -> Asked | None:
@@ -81,18 +88,24 @@ def marks(e: Explanation, top: int) -> tuple[tuple[Mark, ...], ...]:
     White space around a unit, which some tokens have, is not marked.
     """
     ranks = {unit: rank for rank, unit in enumerate(highest(e, top), start=1)}
-    return tuple(tuple(mark for piece in text for mark in _cut(piece, ranks)) for text in pieces(e))
+    texts = [[mark for piece in text for mark in _cut(piece, ranks)] for text in pieces(e)]
+    if e.answer is None:
+        return tuple(map(tuple, texts))
+    return tuple(tuple(_boxed(e, number, text)) for number, text in enumerate(texts))
 
 
 def reading(e: Explanation, top: int) -> str:
     """How the marks are to be read."""
     several = f"the {top} {e.unit}s with the highest scores; the highest one is underlined as well" if top > 1 else ""
-    return f"In bold: {several or f'the {e.unit} with the highest score'}. Of equal scores the earlier {e.unit} counts."
+    boxed = "" if e.answer is None else f" In a box ({OPEN} {CLOSE} in Markdown): the explained answer."
+    one = several or f"the {e.unit} with the highest score"
+    return f"In bold: {one}. Of equal scores the earlier {e.unit} counts.{boxed}"
 
 
 def beside(e: Explanation) -> str:
     """What a reader must know where another class than the predicted one was explained; "" else."""
-    return "" if e.against is None and e.target == e.prediction else f"explained: {phrases.goal(e)}"
+    own = e.target == e.prediction if e.answer is None else e.answer.is_predicted and e.target != e.classes[1]
+    return "" if e.against is None and own else f"explained: {phrases.goal(e)}"
 
 
 def markdown(examples: Sequence[Sequence[Example]], data: str, top: int) -> str:
@@ -122,9 +135,15 @@ def _cut(piece: Piece, ranks: Mapping[int, int]) -> Iterator[Mark]:
     yield from (mark for mark in around if mark.text)
 
 
+def _boxed(e: Explanation, number: int, text: Sequence[Mark]) -> Iterator[Mark]:
+    """The marks cut where the answer begins and ends."""
+    for mark, own in zip(text, parts(e, number, [mark.text for mark in text]), strict=True):
+        yield from (Mark(part.text, mark.rank, part) for part in own)
+
+
 def _prediction(e: Explanation) -> str:
     aside = beside(e)
-    return " ".join(phrases.verdict(e)) + (f" ({aside})" if aside else "")
+    return " ".join(phrases.verdict(e)).strip() + (f" ({aside})" if aside else "")
 
 
 def _line(*cells: str) -> str:
@@ -135,6 +154,8 @@ def _in_markdown(marked: Sequence[Mark]) -> Iterator[str]:
     blank = Mark("")
     for before, mark, after in zip((blank, *marked[:-1]), marked, (*marked[1:], blank), strict=True):
         text = _flat(mark.text)
+        if mark.part is not None and mark.part.opens:
+            yield OPEN
         if mark.rank == 0:
             yield text
         elif mark.rank == 1:
@@ -143,6 +164,8 @@ def _in_markdown(marked: Sequence[Mark]) -> Iterator[str]:
             yield f"**{text}**"
         else:
             yield f"<strong>{text}</strong>"
+        if mark.part is not None and mark.part.closes:
+            yield CLOSE
 
 
 def _takes_stars(before: Mark, mark: Mark, after: Mark) -> bool:

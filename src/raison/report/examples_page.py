@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from raison.report import phrases
 from raison.report.examples import Example, Mark, beside, markdown, marks, reading
+from raison.report.html import box
 from raison.report.html_tables import breakable
 from raison.report.markup import document, escape
 from raison.report.study_section import Section
@@ -89,7 +90,7 @@ def _row(one: Example, top: int) -> str:
 
 
 def _marked(one: Example, text: Sequence[Mark]) -> str:
-    spans = "".join(_span(one, mark) for mark in text)
+    spans = "".join(_span(one, mark) if mark.part is None else box(mark.part, _span(one, mark)) for mark in text)
     return f'<div dir="auto" lang="" translate="no">{spans}</div>'
 
 

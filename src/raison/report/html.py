@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from raison.core.explanation import Explanation
 from raison.report import phrases
 from raison.report.colours import DARK, WHITE, gradient, ink, level, shade
-from raison.report.layout import Piece, largest, piece_score, pieces, strongest
+from raison.report.layout import Part, Piece, largest, parts, piece_score, pieces, strongest, text_labels
 from raison.report.markup import asset, document, escape
 
 TOP = 8
@@ -66,7 +66,7 @@ def _contents(shown: list[Explanation]) -> str:
         return ""
     items = "".join(
         f'<li><a href="#explanation-{number}"><bdi>{escape(excerpt(e))}</bdi></a> '
-        f"{escape(' '.join(phrases.verdict(e)))}, {escape(e.method)}</li>\n"
+        f"{escape(' '.join(phrases.verdict(e)).strip())}, {escape(e.method)}</li>\n"
         for number, e in enumerate(shown, 1)
     )
     return f'<nav aria-label="Explanations"><ol>\n{items}</ol></nav>\n'
@@ -90,19 +90,31 @@ def _article(e: Explanation, anchor: str) -> str:
 
 
 def _texts(e: Explanation, scale: float) -> str:
-    labels = ("",) if isinstance(e.text, str) else ("First text", "Second text")
     ranks = {unit: rank for rank, unit in enumerate(strongest(e, len(e.scores)), 1)}
     blocks = []
-    for label, text in zip(labels, pieces(e), strict=True):
-        spans = "".join(_span(e, piece, scale, ranks) for piece in text)
+    for number, (label, text) in enumerate(zip(text_labels(e), pieces(e), strict=True)):
+        shown = zip(text, parts(e, number, [piece.text for piece in text]), strict=True)
+        spans = "".join(_span(e, piece, _boxed(own), scale, ranks) for piece, own in shown)
         heading = f'<p class="label">{label}</p>\n' if label else ""
         blocks.append(f'{heading}<div class="text {e.unit}" dir="auto" lang="" translate="no">{spans}</div>')
     return "\n".join(blocks)
 
 
-def _span(e: Explanation, piece: Piece, scale: float, ranks: dict[int, int]) -> str:
+def _boxed(own: Sequence[Part]) -> str:
+    """A piece with a box around what of the answer is in it."""
+    return "".join(box(part, escape(part.text)) for part in own)
+
+
+def box(part: Part, content: str) -> str:
+    """Content in a box if it is inside the answer, open towards the rest of the answer."""
+    if not part.inside:
+        return content
+    return f'<span class="answer{" opens" * part.opens}{" closes" * part.closes}">{content}</span>'
+
+
+def _span(e: Explanation, piece: Piece, content: str, scale: float, ranks: dict[int, int]) -> str:
     if not piece.units:
-        return escape(piece.text)
+        return content
     score = piece_score(e, piece)
     value = _signed(score, phrases.decimals(scale))
     rank = min(ranks[unit] for unit in piece.units)
@@ -112,7 +124,7 @@ def _span(e: Explanation, piece: Piece, scale: float, ranks: dict[int, int]) -> 
     numbers = " ".join(map(str, piece.units))
     return (
         f'<span class="unit{"" if style else " none"}"{style} data-units="{numbers}" tabindex="0" role="group" '
-        f'title="{tip}" aria-label="{escape(piece.text.strip())}: {tip}">{escape(piece.text)}</span>'
+        f'title="{tip}" aria-label="{escape(piece.text.strip())}: {tip}">{content}</span>'
     )
 
 
@@ -129,6 +141,17 @@ def _legend(e: Explanation, scale: float) -> str:
         f'<div class="legend"><span class="soft">{escape(against)}</span><span>{_signed(-scale, places)}</span>'
         f'<span class="strip" style="background:{gradient()}"></span>'
         f'<span>{_signed(scale, places)}</span><span class="soft">{escape(towards)}</span></div>'
+        f"{_box_legend(e)}"
+    )
+
+
+def _box_legend(e: Explanation) -> str:
+    told = phrases.certainty(e)
+    if told is None:
+        return ""
+    return (
+        '\n<p class="goal boxed"><span class="answer opens closes">boxed</span> the answer that is explained, '
+        f'<bdi translate="no">{escape(told)}</bdi></p>'
     )
 
 

@@ -1,6 +1,7 @@
 """The text cut into what has a score and what lies between, so that every character is shown exactly once."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
@@ -16,9 +17,40 @@ class Piece:
     units: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some characters, inside the explained answer or outside it, and whether the answer begins or ends with them."""
+
+    text: str
+    inside: bool = False
+    opens: bool = False
+    closes: bool = False
+
+
 def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
     """The pieces of each of the one or two texts; joined, they are the text."""
     return tuple(_cut(text, _spans(e, number, len(text))) for number, text in enumerate(segments(e.text)))
+
+
+def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[Part, ...], ...]:
+    """Consecutive strings that make up a text, each cut where the explained answer begins and ends."""
+    start, end = (e.answer.start, e.answer.end) if e.answer is not None and segment == 1 else (0, 0)
+    found = []
+    cursor = 0
+    for text in texts:
+        first, last = (min(max(place - cursor, 0), len(text)) for place in (start, end))
+        inside = Part(text[first:last], True, cursor + first == start, cursor + last == end)
+        own = (Part(text[:first]), inside, Part(text[last:]))
+        found.append(tuple(part for part in own if part.text))
+        cursor += len(text)
+    return tuple(found)
+
+
+def text_labels(e: Explanation) -> tuple[str, ...]:
+    """What stands over each of the one or two texts."""
+    if isinstance(e.text, str):
+        return ("",)
+    return ("First text", "Second text") if e.answer is None else ("Question", "Context")
 
 
 def piece_score(e: Explanation, piece: Piece) -> float:

@@ -46,18 +46,36 @@ def goal(e: Explanation) -> str:
     """What was explained, such as "probability of positive"."""
     quantity = _QUANTITIES.get(e.of, e.of)
     if e.against is None:
-        return f"{quantity} of {e.target}"
-    return f"{quantity} of {e.target} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
+        return f"{quantity} of {target(e)}"
+    return f"{quantity} of {target(e)} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
+
+
+def target(e: Explanation) -> str:
+    """What is explained: a class, or an answer by its text."""
+    if e.answer is None or e.target == e.classes[1]:
+        return e.target
+    return f"the answer \N{LEFT DOUBLE QUOTATION MARK}{shorten(e.answer.text, 60)}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
 def verdict(e: Explanation) -> tuple[str, str]:
-    """The predicted class and its probability."""
+    """The predicted class and its probability, which is not known of an answer that is not the explained one."""
+    if e.answer is not None:
+        return e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else ""
     return e.prediction, percent(max(e.probabilities))
+
+
+def certainty(e: Explanation) -> str | None:
+    """How sure the model was of the two ends of the explained answer; None where no answer is explained."""
+    if e.answer is None:
+        return None
+    start, end = (percent(share) for share in (e.answer.start_probability, e.answer.end_probability))
+    return f"{shorten(e.answer.text, 60)}: begins there {start}, ends there {end}, both {percent(e.probabilities[0])}"
 
 
 def ends(e: Explanation) -> tuple[str, str]:
     """What a negative score speaks for, and what a positive one does."""
-    return (f"against {e.target}" if e.against is None else f"for {e.against}"), f"for {e.target}"
+    name = e.target if e.answer is None or e.target == e.classes[1] else "the answer"
+    return (f"against {name}" if e.against is None else f"for {e.against}"), f"for {name}"
 
 
 def value_change(e: Explanation) -> str:

@@ -17,7 +17,7 @@ from rich.text import Text
 from raison.core.explanation import Explanation
 from raison.report import phrases
 from raison.report.colours import level, shade, terminal_style
-from raison.report.layout import Piece, largest, piece_score, pieces, strongest
+from raison.report.layout import Piece, largest, parts, piece_score, pieces, strongest, text_labels
 from raison.report.tables import Cell, Column, Results, caption, columns, rows_of
 
 TOP = 8
@@ -50,14 +50,13 @@ class Bar:
 def explanation_text(e: Explanation) -> RenderableType:
     """One explanation: what was predicted, the coloured text, its strongest units, what it cost."""
     scale = largest(e)
-    parts: list[RenderableType] = [_header(e), Text("")]
-    labels = ("",) if isinstance(e.text, str) else ("first text", "second text")
-    for label, text in zip(labels, pieces(e), strict=True):
+    shown: list[RenderableType] = [_header(e), Text("")]
+    for number, (label, text) in enumerate(zip(text_labels(e), pieces(e), strict=True)):
         if label:
-            parts.append(Text(label, "dim"))
-        parts += [Padding(_coloured(e, text, scale), (0, 2)), Text("")]
-    parts += [_legend(e, scale), Text(""), *_ranking(e, scale), Text(""), *_footer(e)]
-    return Group(*parts)
+            shown.append(Text(label.lower(), "dim"))
+        shown += [Padding(_coloured(e, number, text, scale), (0, 2)), Text("")]
+    shown += [_legend(e, scale), *_answer_legend(e), Text(""), *_ranking(e, scale), Text(""), *_footer(e)]
+    return Group(*shown)
 
 
 def explanations_text(explanations: tuple[Explanation, ...]) -> RenderableType:
@@ -86,13 +85,21 @@ def _header(e: Explanation) -> RenderableType:
     return _facts(facts)
 
 
-def _coloured(e: Explanation, text: tuple[Piece, ...], scale: float) -> Text:
+def _coloured(e: Explanation, number: int, text: tuple[Piece, ...], scale: float) -> Text:
     shown = Text(overflow="fold")
-    for piece in text:
+    for piece, own in zip(text, parts(e, number, [piece.text for piece in text]), strict=True):
         score = piece_score(e, piece) if piece.units else 0.0
         style = terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
-        shown.append(safe(piece.text), style)
+        for part in own:
+            shown.append(safe(part.text), f"{style} underline".strip() if part.inside else style)
     return shown
+
+
+def _answer_legend(e: Explanation) -> list[Text]:
+    told = phrases.certainty(e)
+    if told is None:
+        return []
+    return [Text.assemble(("underlined", "underline"), (f" the answer that is explained, {safe(told)}", "dim"))]
 
 
 def _legend(e: Explanation, scale: float) -> Text:

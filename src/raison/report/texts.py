@@ -106,10 +106,11 @@ def _list(title: str, texts: Mapping[int, Sequence[Shown]]) -> str:
 
 def _item(number: int, e: Explanation) -> str:
     name, share = phrases.verdict(e)
-    target = e.target if e.against is None else f"{e.target} over {e.against}"
+    target = phrases.target(e) if e.against is None else f"{phrases.target(e)} over {e.against}"
+    sure = max(e.probabilities) if e.answer is None else e.probabilities[0]
     return (
         f'<tr><th scope="row"><a href="{file_of(number)}">{number + 1}</a></th><td>{escape(name)}</td>'
-        f'<td data-value="{max(e.probabilities)}">{escape(share)}</td><td>{escape(target)}</td>'
+        f'<td data-value="{sure}">{escape(share)}</td><td>{escape(target)}</td>'
         f'<td>{len(e.units):,}</td><td class="begin"><bdi>{escape(excerpt(e, 100))}</bdi></td></tr>\n'
     )
 

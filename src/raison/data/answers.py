@@ -1,0 +1,45 @@
+"""Answers as files write them: parts of a context, by their text and the character where they start."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from raison.core.answer import Answer
+
+
+def parse_answers(value: Any, context: str) -> tuple[Answer, ...]:
+    """{"text": [...], "answer_start": [...]}, or a list of {"text": ..., "answer_start": ...}, as answers.
+
+    Characters are counted from 0. No answer at all is (). Raises ValueError with the reason where an answer's text is
+    not found where it should start.
+    """
+    if value is None:
+        return ()
+    return tuple(_answer(text, start, context) for text, start in _pairs(value))
+
+
+def looks_like_answers(value: Any) -> bool:
+    """Whether a cell has the form of answers."""
+    items = [value] if isinstance(value, Mapping) else value if isinstance(value, list) else []
+    return bool(items) and all(isinstance(item, Mapping) and {"text", "answer_start"} <= set(item) for item in items)
+
+
+def _pairs(value: Any) -> list[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        texts, starts = value.get("text"), value.get("answer_start")
+        if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+            raise ValueError("the answers are not as many texts as starts ('text' and 'answer_start')")
+        return list(zip(texts, starts, strict=True))
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        raise ValueError(f"the answers {value!r:.40} are no list of 'text' and 'answer_start'")
+    return [(item.get("text"), item.get("answer_start")) for item in value]
+
+
+def _answer(text: Any, start: Any, context: str) -> Answer:
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"the answer {text!r:.40} is no text")
+    # In Python a bool is an int, but true is no place.
+    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+        raise ValueError(f"the answer {text!r:.40} starts at {start!r:.20}, which is no place in the context")
+    if not context.startswith(text, start):
+        raise ValueError(f"the context does not say {text!r:.40} at character {start}")
+    return Answer(start, start + len(text), text)

@@ -1,0 +1,53 @@
+"""SQuAD 1.1: questions whose answers are parts of Wikipedia paragraphs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from raison.core.errors import DataError
+from raison.data.answers import parse_answers
+from raison.data.dataset import BrokenLine, Row
+from raison.data.named import NamedSet, Split
+from raison.data.rows import Entry
+
+_HUB = "rajpurkar/squad"
+
+
+def _questions(paths: tuple[Path, ...]) -> Iterator[Entry]:
+    """The questions in the order of the file, counted from 1."""
+    try:
+        articles = json.loads(paths[0].read_text(encoding="utf-8"))["data"]
+        asked = [(paragraph["context"], item) for part in articles for paragraph in part["paragraphs"]
+                 for item in paragraph["qas"]]  # fmt: skip
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{paths[0]} is not in SQuAD's form ({type(error).__name__}: {error}).") from None
+    for number, (context, item) in enumerate(asked, start=1):
+        yield _entry(number, context, item)
+
+
+def _entry(number: int, context: Any, item: Any) -> Entry:
+    try:
+        question = item["question"]
+        if not (isinstance(question, str) and isinstance(context, str) and question.strip() and context.strip()):
+            return BrokenLine(number, "the question or its context is blank")
+        answers = parse_answers(item["answers"], context)
+    except (KeyError, TypeError, ValueError) as error:
+        return BrokenLine(number, f"not a question with answers ({error})")
+    # Several people answered; most of them alike.
+    return Row((question, context), None, number, answers=tuple(dict.fromkeys(answers)))
+
+
+SET = NamedSet(
+    folder="squad",
+    labels=(),
+    splits={
+        "train": Split(("squad_v1.1_trainpart_dev.json",), _questions, (_HUB, "train")),
+        "test": Split(("xquad.en.json",), _questions, (_HUB, "validation")),
+    },
+    citation="Rajpurkar et al., EMNLP 2016: SQuAD: 100,000+ questions for machine comprehension of text",
+    note=(
+        "The folder has a part of SQuAD's training set (20 articles) and, as test, the part of its dev set that XQuAD "
+        "took (240 paragraphs); the Hub's splits are the whole ones."
+    ),
+)

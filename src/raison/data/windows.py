@@ -1,0 +1,66 @@
+"""Questions whose contexts are cut to a window around the answer, for studies with short inputs."""
+
+import hashlib
+import re
+from dataclasses import replace
+
+from raison.core.answer import Answer
+from raison.core.errors import DataError
+from raison.data.dataset import BrokenLine, Dataset, Row
+
+_WORD = re.compile(r"\S+")
+
+
+def around_answers(data: Dataset, words: int) -> Dataset:
+    """Every context cut to a window of at most so many whole words that contains the row's first answer.
+
+    Where in the window the answer lies is decided by a hash of question and context, so that its place tells nothing
+    and is the same in every run. Answers move with the window; further answers outside it are dropped. A row whose
+    answer has more words than the window is left out: `broken` and the name say so. Raises DataError for a window
+    without words, for rows that are no question with an answer, and where no row is left.
+    """
+    if words < 1:
+        raise DataError(f"a window of {words} words holds no answer: give a whole number from 1 on.")
+    rows: list[Row] = []
+    left_out: list[BrokenLine] = []
+    for row in data.rows:
+        cut = _cut(row, words, data.name)
+        if isinstance(cut, Row):
+            rows.append(cut)
+        else:
+            left_out.append(cut)
+    if not rows:
+        raise DataError(f"{data.name}: no answer fits a window of {words} words; give a longer one.")
+    lost = f" ({len(left_out)} rows with longer answers left out)" if left_out else ""
+    name = f"{data.name}, windows of {words} words around the answers{lost}"
+    return replace(data, name=name, rows=tuple(rows), broken=(*data.broken, *left_out))
+
+
+def _cut(row: Row, words: int, name: str) -> Row | BrokenLine:
+    if isinstance(row.text, str) or not row.answers or row.rationales:
+        raise DataError(
+            f"{name}, row {row.number}: windows are for pairs (question, context) with an answer and without "
+            "rationales; leave such rows out, or the window."
+        )
+    question, context = row.text
+    spans = [match.span() for match in _WORD.finditer(context)]
+    answer = row.answers[0]
+    own = [number for number, (start, end) in enumerate(spans) if start < answer.end and end > answer.start]
+    if len(own) > words:
+        return BrokenLine(row.number, f"the answer has {len(own)} words, more than the window of {words}")
+    if len(spans) <= words:
+        return row
+    # The window may start anywhere from where it ends with the answer to where it starts with it.
+    earliest, latest = max(0, own[-1] - words + 1), min(own[0], len(spans) - words)
+    first = earliest + _draw(question, context) % (latest - earliest + 1)
+    start, end = spans[first][0], spans[first + words - 1][1]
+    inside = tuple(
+        Answer(found.start - start, found.end - start, found.text)
+        for found in row.answers
+        if start <= found.start and found.end <= end
+    )
+    return replace(row, text=(question, context[start:end]), answers=inside)
+
+
+def _draw(question: str, context: str) -> int:
+    return int.from_bytes(hashlib.blake2b(repr((question, context)).encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,54 @@
+"""What is inside the model that a caller gives: the transformers model, its head, and what it can do."""
+
+import contextlib
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from raison.core.errors import UnsupportedError
+from raison.core.model import Capability
+from raison.models.heads import Head
+from raison.models.readout import Readout
+from raison.models.tap import attention_modules
+
+
+def inner_model(model: nn.Module) -> PreTrainedModel:
+    """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise."""
+    if isinstance(model, PreTrainedModel):
+        return model
+    from peft import PeftModel
+
+    if not isinstance(model, PeftModel):
+        raise UnsupportedError(
+            f"cannot explain a {type(model).__name__}",
+            ["it is not a transformers model"],
+            "Pass an AutoModelForSequenceClassification or another transformers model, or a PEFT model of one.",
+        )
+    if model.active_peft_config.is_prompt_learning:
+        raise UnsupportedError(
+            f"cannot explain a model with {model.active_peft_config.peft_type}",
+            ["its virtual tokens stand for no text"],
+            "LoRA and other adapters of weights work.",
+        )
+    return model.get_base_model()
+
+
+def decoder_head(model: PreTrainedModel) -> nn.Module | None:
+    """The linear head of a decoder that classifies from its last token; None for encoders."""
+    head = dict(model.named_children()).get("score")
+    return head if model.base_model is not model else None
+
+
+def capabilities_of(model: PreTrainedModel, readout: Readout | None, head: Head) -> frozenset[Capability]:
+    """What the architecture allows; `raison doctor` checks that it holds."""
+    found = {Capability.EMBEDDINGS} if readout is None else {Capability.EMBEDDINGS, Capability.STEP_LOGITS}
+    # The head of an encoder-decoder reads the decoder: the encoder's attention has no row that predicts.
+    if not model.config.is_encoder_decoder:
+        with contextlib.suppress(UnsupportedError):
+            attention_modules(model)
+            found.add(Capability.ATTENTION)
+            # Label words of several tokens are read in several passes: there is no one attention to replace. An answer
+            # is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
+            if not head.in_place and (readout is None or readout.branches == ((),)):
+                found.add(Capability.ATTENTION_PATHS)
+    return frozenset(found)

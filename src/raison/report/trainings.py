@@ -1,0 +1,117 @@
+"""The report of a study of trainings: a page, and its tables as Markdown and LaTeX."""
+
+from pathlib import Path
+
+from raison.data.records import write_whole
+from raison.report import plots
+from raison.report.study import LATEX, MARKDOWN, PAGE
+from raison.report.tables import Cell, escape_latex, escape_markdown
+from raison.report.trainings_page import page, sections, warnings
+from raison.report.trainings_tables import Grid
+from raison.runs.claims import Verdict
+from raison.runs.trainings import Trainings, read_trainings
+from raison.runs.trainings_claims import training_verdicts
+
+_MARKDOWN = ("{}", "**{}**", "<u>{}</u>")
+_LATEX = ("{}", r"\textbf{{{}}}", r"\underline{{{}}}")
+
+
+def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
+    """Write the report of what a folder holds so far, by default into its folder `report`; the page's path.
+
+    Raises DataError where the folder holds no study of trainings, or matplotlib is missing for plots.
+    """
+    study = read_trainings(folder)
+    if draw:
+        plots.require()
+    target = folder / "report" if out is None else out
+    write_whole(target / MARKDOWN, _markdown(study))
+    write_whole(target / LATEX, _latex(study))
+    write_whole(target / PAGE, page(study, draw))
+    return target / PAGE
+
+
+def text_tables(study: Trainings) -> str:
+    """The tables of the metrics and of accuracy, for a terminal."""
+    shown = [grid for title, grids in sections(study) if title in ("Criteria", "Accuracy", "Gains") for grid in grids]
+    return "\n\n".join(_plain_table(grid) for grid in shown) + "\n"
+
+
+def _plain_table(grid: Grid) -> str:
+    lines = [list(grid.head), *([name, *(_line(cell) for cell in cells)] for name, cells in grid.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(grid.head))]
+    rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([grid.title, *(f"  {row}" for row in rows)])
+
+
+def _line(cell: Cell) -> str:
+    return " ".join(part for part in (cell.mean, cell.interval) if part)
+
+
+def _markdown(study: Trainings) -> str:
+    parts = [f"# {escape_markdown(study.title)}"]
+    about = study.file.get("about")
+    parts += [escape_markdown(str(about))] if about else []
+    parts += [f"**{escape_markdown(warning)}**" for warning in warnings(study)]
+    verdicts = training_verdicts(study)
+    if verdicts:
+        parts += ["## Claims", "\n".join(_claim(verdict) for verdict in verdicts)]
+    for title, grids in sections(study):
+        parts.append(f"## {escape_markdown(title)}")
+        for grid in grids:
+            parts += [f"### {escape_markdown(grid.title)}", _markdown_table(grid), escape_markdown(grid.caption)]
+    parts.append(escape_markdown(f"{study.title}, digest {study.header['digest']}."))
+    return "\n\n".join(parts) + "\n"
+
+
+def _claim(verdict: Verdict) -> str:
+    gap = verdict.difference
+    seen = f", difference {gap.mean:.4f} [{gap.low:.4f}, {gap.high:.4f}], n = {gap.count}" if gap.count else ""
+    return f"- **{verdict.finding}**: {escape_markdown(f'{verdict.says} ({verdict.run}{seen})')}"
+
+
+def _markdown_table(grid: Grid) -> str:
+    lines = [
+        [escape_markdown(name) for name in grid.head],
+        ["---", *("---:" for _ in grid.head[1:])],
+        *([escape_markdown(name), *(_marked(cell, _MARKDOWN) for cell in cells)] for name, cells in grid.rows),
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _marked(cell: Cell, marks: tuple[str, str, str]) -> str:
+    return " ".join(part for part in (marks[cell.rank].format(cell.mean), cell.interval, cell.seeds) if part)
+
+
+def _latex(study: Trainings) -> str:
+    lines = [study.title, *warnings(study), f"digest {study.header['digest']}", "The tables need the package booktabs."]
+    comments = "".join(f"% {' '.join(line.split())}\n" for line in lines)
+    return comments + "\n" + "\n".join(_latex_table(grid) for _, grids in sections(study) for grid in grids)
+
+
+def _latex_table(grid: Grid) -> str:
+    head = [_arrows(escape_latex(name)) for name in grid.head]
+    body = [
+        " & ".join([escape_latex(name), *(_marked(cell, _LATEX).replace("-", "$-$") for cell in cells)])
+        for name, cells in grid.rows
+    ]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+            r"\toprule",
+            " & ".join(head) + r" \\",
+            r"\midrule",
+            *(f"{line} \\\\" for line in body),
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{_arrows(escape_latex(f'{grid.title}. {grid.caption}'))}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _arrows(text: str) -> str:
+    return text.replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")
