@@ -18,8 +18,10 @@ def report(
     from json import dumps
 
     from raison.report.study import LATEX, MARKDOWN, write
+    from raison.report.trainings import write as write_trainings
+    from raison.runs.trainings import is_trainings
 
-    page = write(folder, out, plots)
+    page = write_trainings(folder, out, plots) if is_trainings(folder) else write(folder, out, plots)
     tables = [page.with_name(name) for name in (MARKDOWN, LATEX)]
     if json:
         typer.echo(dumps({"page": str(page), "tables": [str(path) for path in tables]}, ensure_ascii=False))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raison.cli import options
+from raison.cli import options, study_trainings
 
 if TYPE_CHECKING:
     from raison.estimate import Estimate
@@ -31,9 +31,20 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The folder for the records; by default runs/NAME.")] = None,
     limit: Rows = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a study that was interrupted.")] = False,
+    shard: Annotated[
+        str | None, typer.Option(help="For trainings: 1/2 does one half of a study, and a process with 2/2 the other.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Check the whole study, say what it will cost, and run it. A kill loses at most a few texts' work."""
+    from raison.core.errors import InputError
+    from raison.studies.trainings import names_trainings
+
+    if names_trainings(file):
+        study_trainings.run(file, study_trainings.Asked(out, limit, resume, shard, json))
+        return
+    if shard is not None:
+        raise InputError(f'--shard is for studies of trainings (kind = "trainings"), and {file} is none: leave it out.')
     from raison.studies.run import check_folder, examine, execute_study, folder_of
     from raison.studies.study import read
 
@@ -49,6 +60,11 @@ def run(
 @app.command()
 def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     """Check a study file with its models and data, and say what it will cost; nothing is run or written."""
+    from raison.studies.trainings import names_trainings
+
+    if names_trainings(file):
+        study_trainings.check(file, limit, json)
+        return
     from raison.studies.run import examine
     from raison.studies.study import read
 
@@ -115,11 +131,12 @@ def _report(folder: Path, json: bool) -> None:
         return
     for table in tables.values():
         show(table)
-    _show_verdicts(stated)
+    show_verdicts(stated)
     typer.echo(f"{folder}: raison report {folder} makes a page of it.")
 
 
-def _show_verdicts(stated: "list[Verdict]") -> None:
+def show_verdicts(stated: "list[Verdict]") -> None:
+    """One line for each claim and run."""
     from rich.console import Console
     from rich.text import Text
 

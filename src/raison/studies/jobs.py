@@ -11,7 +11,7 @@ from raison.core.metric import Need
 from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
-from raison.data import Dataset, known_features
+from raison.data import Dataset, around_answers, known_features
 from raison.data import load as load_data
 from raison.data.lengths import at_most, first_words
 from raison.evaluate import check_metrics, create_metrics
@@ -26,13 +26,16 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     """A study's data, at most `limit` rows of what the study asks for. Raises RaisonError."""
     first = min((count for count in (entry.limit, limit) if count is not None), default=None)
     drawn = entry.sample is not None
-    whole = drawn or entry.longest is not None
+    whole = drawn or entry.longest is not None or entry.answer_window is not None
     found = load_data(entry.source, entry.wanted, split=entry.split, limit=None if whole else first)
+    if entry.answer_window is not None:
+        found = around_answers(found, entry.answer_window)
     if entry.first_words is not None:
         found = first_words(found, entry.first_words)
     if entry.longest is not None:
         found = at_most(found, entry.longest)
-        found = found if drawn else replace(found, rows=found.rows[:first])
+    if whole and not drawn:
+        found = replace(found, rows=found.rows[:first])
     if drawn:
         # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
         count = min(entry.limit or len(found), len(found))

@@ -114,6 +114,7 @@ DATA: Keys = {
     "sample": Key(WHOLE),
     "longest": Key(COUNT),
     "first_words": Key(COUNT),
+    "answer_window": Key(COUNT),
     "unit": Key(TEXT),
 }
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}

@@ -70,7 +70,8 @@ class StudyData:
     """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
 
     `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
-    words, before a limit or a draw. `known_features` holds the settings of raison.data.known_features, None where that
+    words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
+    before all of these. `known_features` holds the settings of raison.data.known_features, None where that
     is not wanted.
     """
 
@@ -83,6 +84,7 @@ class StudyData:
     longest: int | None = None
     first_words: int | None = None
     unit: Granularity | None = None
+    answer_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ def _data(entry: Mapping[str, Any], folder: Path) -> StudyData:
         entry.get("longest"),
         entry.get("first_words"),
         entry.get("unit"),
+        entry.get("answer_window"),
     )
 
 

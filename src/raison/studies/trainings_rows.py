@@ -1,0 +1,106 @@
+"""The rows of a study of trainings: [[trainings]] with their grids spread out, and the post-hoc methods."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.registry import label_of
+from raison.methods import CATALOGUE
+
+KEYS = ("name", "tasks", "grid")
+"""Keys of [[trainings]] that are not settings."""
+CONTROL = "random"
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A training on these tasks; `settings` are its own over those that all share.
+
+    `controls` are methods that explain the trained model beside its own: what of a row is not the explanation's doing.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    tasks: tuple[str, ...]
+    controls: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """The name as part of a path."""
+        return slug(self.name)
+
+    def named(self, control: str) -> str:
+        """The name of the row of one of its controls."""
+        return f"{self.name}: {control}"
+
+
+@dataclass(frozen=True, slots=True)
+class PosthocRow:
+    """A method that explains the plain models of these tasks; its label is the row's name."""
+
+    name: str
+    tasks: tuple[str, ...]
+
+
+def slug(name: str) -> str:
+    """Small letters, digits and single hyphens."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")
+
+
+def training_rows(
+    entries: Sequence[Mapping[str, Any]], common: Mapping[str, Any], tasks: Sequence[str], controls: Sequence[str] = ()
+) -> list[TrainingRow]:
+    """One row for each entry, or for each combination of an entry's grid. Raises InputError for a grid or a name.
+
+    InputError, too, for a control that is no method.
+    """
+    found = []
+    beside = tuple(label_of(CATALOGUE.create(spec)) for spec in controls)
+    for entry in entries:
+        own = {key: value for key, value in entry.items() if key not in KEYS}
+        for choice in _choices(entry.get("grid", {})):
+            settings = {**common, **own, **choice}
+            where = tuple(task for task in tasks if task in entry.get("tasks", tasks))
+            found.append(TrainingRow(_name(entry.get("name", ""), choice), settings, where, beside))
+    return found
+
+
+def posthoc_rows(entries: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> list[PosthocRow]:
+    """One row for each method, random scores always among them. Raises InputError for an unknown method."""
+    found = [
+        PosthocRow(label_of(CATALOGUE.create(spec)), tuple(task for task in tasks if task in entry.get("tasks", tasks)))
+        for entry in entries
+        for spec in entry.get("methods", ())
+    ]
+    names = [row.name for row in found]
+    return found if CONTROL in names else [*found, PosthocRow(CONTROL, tuple(tasks))]
+
+
+def _choices(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def _name(template: str, choice: Mapping[str, Any]) -> str:
+    """The name with the grid's values at their places; those without a place follow behind."""
+    places = _PLACEHOLDER.findall(template)
+    for place in places:
+        if place not in choice:
+            raise InputError(f"in the name '{template}': {UnknownNameError('key of the grid', place, choice)}")
+    parts = [template] if template else []
+    parts += [f"{key} {said(value)}" for key, value in choice.items() if key not in places]
+    if not parts:
+        raise InputError("name is missing; give the row's name in the tables.")
+    return _PLACEHOLDER.sub(lambda found: said(choice[found.group(1)]), ", ".join(parts))
+
+
+def said(value: Any) -> str:
+    """A setting's value in a name."""
+    if isinstance(value, list | tuple):
+        return "+".join(said(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,341 @@
+"""Studies of trainings with stand-ins for the trainings: whole, interrupted, shared, broken; the numbers are right."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+import torch
+
+import raison
+from raison.core.errors import DataError, InputError
+from raison.data.dataset import Dataset
+from raison.report.trainings import write
+from raison.runs.trainings import TrainingRecord, read_trainings
+from raison.runs.trainings_claims import training_verdicts
+from raison.studies.study import StudyError
+from raison.studies.trainings import read
+from raison.studies.trainings_recipes import Recipes
+from raison.studies.trainings_run import (
+    ExaminedTrainings,
+    Shard,
+    check_trainings_folder,
+    examine_trainings,
+    execute_trainings,
+    shard_of,
+)
+from tests.tiny import LABELS, TINY
+
+WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
+TEXTS = [" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(30)]
+FAITHFUL = "comprehensiveness(share=0.5)"
+
+STUDY = f"""
+schema = 1
+kind = "trainings"
+title = "Two tiny tasks"
+seeds = [3]
+metrics = ["{FAITHFUL}", "consistency(batch=5)"]
+
+[tasks.one]
+base = "tiny"
+labels = ["negative", "neutral", "positive"]
+train = {{ source = "words.tsv", limit = 20 }}
+test = {{ source = "words.tsv", limit = 10, sample = 1 }}
+also = ["two"]
+
+[tasks.two]
+base = "tiny"
+labels = ["negative", "neutral", "positive"]
+train = {{ source = "words.tsv" }}
+dev = {{ source = "words.tsv", limit = 4 }}
+test = {{ source = "words.tsv", limit = 8, sample = 2 }}
+
+[plain]
+epochs = 2
+
+[training]
+learning_rate = 0.5
+
+[[trainings]]
+name = "{{criteria}}, {{norm}}"
+norm = "sparsemax"
+grid = {{ criteria = [["comp"], ["comp", "cons"]], norm = ["softmax"] }}
+
+[[trainings]]
+name = "few texts"
+criteria = ["comp"]
+texts = 5
+tasks = ["two"]
+
+[[posthoc]]
+methods = ["occlusion", "lime(samples=8)"]
+
+[[claims]]
+says = "trained is better than random"
+metric = "{FAITHFUL}"
+above = "comp, softmax"
+than = "random"
+
+[[claims]]
+says = "right more often than by chance"
+metric = "accuracy"
+above = "plain"
+than = 0.33
+task = "two"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Settings of the stand-in for fine-tuning."""
+
+    epochs: int = 1
+    seed: int = 0
+    progress: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Settings of the stand-in for training."""
+
+    criteria: tuple[str, ...] = ()
+    norm: Literal["softmax", "sparsemax"] = "softmax"
+    learning_rate: float = 0.1
+    decay: float = 1.0
+    texts: int | None = None
+    seed: int = 0
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.criteria:
+            raise InputError("no criterion: give criteria.")
+
+
+class Works:
+    """Stand-ins that move weights by their settings, note what they were called with, and stop when told to."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.calls: list[tuple[str, ...]] = []
+        self.stop = stop
+
+    def recipes(self) -> Recipes:
+        return Recipes(self.fine_tune, self.train, Plain, Trained, lambda _settings: "attention_average")
+
+    def fine_tune(self, base: str, data: Dataset, out: Path, settings: Plain, dev: Dataset | None) -> dict[str, Any]:
+        model, tokenizer = TINY["bert"]()
+        assert data.labels == LABELS
+        assert all(row.label in (0, 1, 2) for row in data.rows)
+        self._save(model, tokenizer, out, (base, len(data), settings.epochs, settings.seed, dev is None))
+        return {"history": {"losses": {"task": [0.7, 0.5]}, "seconds": 2.0}}
+
+    def train(self, model: Any, data: Dataset, out: Path, settings: Trained, dev: Dataset | None, command: str) -> Any:
+        assert command.startswith("raison study run")
+        about = (len(data), *settings.criteria, settings.norm, settings.texts, settings.seed, dev is None)
+        self._save(model.model, model.tokenizer, out, about)
+        losses = {name: [1.0, 0.5 + settings.seed / 10] for name in (*settings.criteria, "task")}
+        return SimpleNamespace(history={"losses": losses, "scores": {}, "seconds": 10.0 + (settings.texts or 20)})
+
+    def _save(self, model: Any, tokenizer: Any, out: Path, about: tuple[Any, ...]) -> None:
+        told = tuple(map(str, about))
+        self.calls.append(told)
+        if self.stop is not None and len(self.calls) == self.stop:
+            raise KeyboardInterrupt
+        generator = torch.Generator().manual_seed(int.from_bytes("".join(told).encode()) % 2**31)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.03 * torch.randn(parameter.shape, generator=generator)
+        model.save_pretrained(out)
+        tokenizer.save_pretrained(out)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trainings")
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(folder / "tiny")
+    tokenizer.save_pretrained(folder / "tiny")
+    (folder / "words.tsv").write_text("".join(f"{text}\t{LABELS[i % 3]}\n" for i, text in enumerate(TEXTS)))
+    (folder / "mini.toml").write_text(STUDY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def examined(place: Path) -> ExaminedTrainings:
+    recipes = Works().recipes()
+    return examine_trainings(read(place / "mini.toml", recipes), recipes=recipes)
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path, examined: ExaminedTrainings) -> tuple[Path, Works]:
+    works = Works()
+    return run(examined, works, place / "whole"), works
+
+
+def run(examined: ExaminedTrainings, works: Works, folder: Path, shard: Shard | None = None) -> Path:
+    return execute_trainings(replace(examined, recipes=works.recipes()), folder, shard, progress=False)
+
+
+def content(folder: Path) -> dict[Any, Any]:
+    """All records without what depends on the clock."""
+    return {key: timeless(record) for key, record in read_trainings(folder).records.items()}
+
+
+def timeless(record: TrainingRecord) -> dict[str, Any]:
+    plain = record.to_dict()
+    del plain["explaining"]["seconds"]
+    return plain
+
+
+def test_every_row_task_and_seed_has_its_record(whole: tuple[Path, Works]) -> None:
+    folder, works = whole
+    study = read_trainings(folder)
+    # Task one: plain, three post-hoc and two trainings, on two tests; task two has one training more, and one test.
+    assert len(study.records) == (1 + 3 + 2) * 2 + 1 + 3 + 3
+    assert set(study.records) == set(study.wanted)
+    assert len(works.calls) == 2 + 2 + 3
+    assert {call[1:3] for call in works.calls if call[0].endswith("tiny")} == {("20", "2"), ("30", "2")}
+
+
+def test_numbers_are_those_of_evaluating_by_hand(place: Path, tmp_path: Path) -> None:
+    text = STUDY.replace("seeds = [3]", "seeds = [3]\nkeep = true").replace('also = ["two"]', "")
+    (place / "kept.toml").write_text(text)
+    recipes = Works().recipes()
+    examined = examine_trainings(read(place / "kept.toml", recipes), recipes=recipes)
+    folder = execute_trainings(examined, tmp_path / "kept", progress=False)
+    record = read_trainings(folder).records["two", "two", "comp+cons, softmax", 3]
+    model = raison.load(folder / "trainings/two/comp-cons-softmax-3")
+    rows = examined.data["two"].test.rows
+    found = raison.explain(model, [row.text for row in rows], method="attention_average", seed=3)
+    scores = raison.evaluate(model, found, [FAITHFUL, "consistency(batch=5)"], progress=False)
+    assert record.scores[FAITHFUL] == pytest.approx(scores[FAITHFUL].values, abs=1e-6)
+    flat = [value for group in record.groups["consistency(batch=5)"] for value in group]
+    assert flat == pytest.approx(scores["consistency(batch=5)"].values, abs=1e-6)
+    right = [int(e.prediction == LABELS[row.label]) for e, row in zip(found, rows, strict=True)]
+    assert list(record.correct) == right
+    assert record.accuracy == sum(right) / len(rows)
+    assert record.plain_accuracy == read_trainings(folder).records["two", "two", "plain", 3].accuracy
+    assert (record.method, record.texts, record.training_seconds) == ("attention_average", 30, 30.0)
+    assert record.settings["criteria"] == ["comp", "cons"]
+    assert record.settings["learning_rate"] == 0.5
+    assert len(record.explaining.evaluations) == len(rows)
+
+
+def test_a_few_texts_are_a_setting(whole: tuple[Path, Works]) -> None:
+    records = read_trainings(whole[0]).records
+    assert records["two", "two", "few texts", 3].texts == 5
+    assert records["two", "two", "comp, softmax", 3].texts == 30
+
+
+def test_models_are_deleted_and_judgements_stay(whole: tuple[Path, Works]) -> None:
+    assert not list(whole[0].rglob("*.safetensors"))
+    assert len(list(whole[0].glob("trainings/two/*/judged/two/records.jsonl"))) == 1 + 3
+
+
+@pytest.mark.parametrize("stop", [1, 2, 6])
+def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
+    examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path, stop: int
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(examined, Works(stop), tmp_path)
+    assert len(read_trainings(tmp_path).records) < len(read_trainings(whole[0]).records)
+    works = Works()
+    run(examined, works, tmp_path)
+    # Nothing that was through is done again, but for the model that was being made.
+    assert len(works.calls) == len(whole[1].calls) - (stop - 1)
+    assert content(tmp_path) == content(whole[0])
+
+
+def test_two_processes_share_the_work(examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path) -> None:
+    first, second = Works(), Works()
+    run(examined, second, tmp_path, Shard(2, 2))
+    assert 0 < len(read_trainings(tmp_path).records) < len(read_trainings(whole[0]).records)
+    run(examined, first, tmp_path, Shard(1, 2))
+    assert len(first.calls) + len(second.calls) == len(whole[1].calls)
+    assert content(tmp_path) == content(whole[0])
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["trainings-1.jsonl", "trainings-2.jsonl"]
+
+
+def test_broken_lines_are_left_out_and_done_again(
+    examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path
+) -> None:
+    run(examined, Works(), tmp_path)
+    path = tmp_path / "trainings.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:5]) + b'{"task": "one"}\n' + b"".join(lines[5:-1]) + lines[-1][:40])
+    study = read_trainings(tmp_path)
+    assert study.dropped == 2
+    assert len(study.records) == len(lines) - 1
+    works = Works()
+    run(examined, works, tmp_path)
+    assert len(works.calls) == 2
+    assert content(tmp_path) == content(whole[0])
+
+
+def test_another_study_or_one_without_resume_is_refused(examined: ExaminedTrainings, whole: tuple[Path, Works]) -> None:
+    folder, study = whole[0], examined.study
+    with pytest.raises(DataError, match="--resume goes on"):
+        check_trainings_folder(folder, study, None, False)
+    check_trainings_folder(folder, study, None, True)
+    with pytest.raises(DataError, match="all rows"):
+        check_trainings_folder(folder, study, 5, True)
+    with pytest.raises(DataError, match="another study"):
+        check_trainings_folder(folder, replace(study, text=study.text + "#"), None, True)
+    other = dict(examined.header) | {"seeds": [9]}
+    with pytest.raises(DataError, match="differs in seeds"):
+        run(replace(examined, header=other), Works(), folder)
+
+
+def test_limit_takes_the_first_rows(examined: ExaminedTrainings, tmp_path: Path) -> None:
+    recipes = Works().recipes()
+    few = examine_trainings(examined.study, 6, recipes)
+    assert [len(few.data["one"].train), len(few.data["one"].test), len(few.data["two"].dev or ())] == [6, 6, 4]
+    assert few.header["limit"] == 6
+
+
+def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Works], tmp_path: Path) -> None:
+    study = read_trainings(whole[0])
+    stated = training_verdicts(study)
+    assert [(verdict.run, verdict.finding != "missing") for verdict in stated] == [
+        ("one", True),
+        ("two", True),
+        ("two", True),
+    ]
+    page = write(whole[0], tmp_path, draw=False).read_text()
+    for words in ("comp, softmax", "one on two", "Average relative gain (%), texts all", "few texts", "lime(<wbr>"):
+        assert words in page
+    assert "Unfinished" not in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ('labels = ["negative", "neutral", "positive"]\ntrain = { source = "words.tsv" }',
+         'labels = ["bad", "neutral", "positive"]\ntrain = { source = "words.tsv" }', "'negative' is none of"),
+        ('base = "tiny"\nlabels = ["negative", "neutral", "positive"]\ntrain = { source = "words.tsv" }',
+         'base = "minilmm"\nlabels = ["negative", "neutral", "positive"]\ntrain = { source = "words.tsv" }',
+         "Did you mean 'minilm'"),
+        ('metrics = ["', 'metrics = ["auroc", "', "auroc needs rationales"),
+        ('source = "words.tsv", limit = 20', 'source = "nowhere.tsv"', "nowhere.tsv"),
+        ('methods = ["occlusion"', 'methods = ["mp_pi"', "one"),
+    ],
+)  # fmt: skip
+def test_what_only_data_and_models_tell_is_told_before_anything_runs(
+    place: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, mistake: str
+) -> None:
+    assert old in STUDY
+    monkeypatch.chdir(place)
+    (place / "wrong.toml").write_text(STUDY.replace('also = ["two"]', "").replace(old, new, 1))
+    recipes = Works().recipes()
+    with pytest.raises(StudyError, match=mistake.replace("(", r"\(")) as found:
+        examine_trainings(read(place / "wrong.toml", recipes), recipes=recipes)
+    assert all("Traceback" not in line for line in found.value.mistakes)
+
+
+def test_shards_are_read_from_the_command_line() -> None:
+    assert shard_of("2/3") == Shard(2, 3)
+    assert shard_of(None) == Shard(1, 1)
+    for wrong in ("0/2", "3/2", "half", "1/2/3"):
+        with pytest.raises(InputError, match="1/2"):
+            shard_of(wrong)
