@@ -14,11 +14,11 @@ from raison.core.errors import UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.registry import name_of
-from raison.masking.explainer import find
 from raison.methods import CATALOGUE
-from raison.methods.aml import Aml
+from raison.models.attention_explainer import FORMS, Design
 from raison.models.classifier import Classifier
 from raison.models.explainers import usual_folder
+from tests.attention_explainers import untrained_attention
 from tests.contracts.conftest import TEXTS
 from tests.explainers import untrained
 from tests.toys import Ignored, Linear, ToyModel
@@ -54,7 +54,11 @@ def able(tiny: Classifier, method: Method, tmp_path: Path, monkeypatch: pytest.M
         pytest.skip(f"{tiny.core.config.model_type} lacks {method.needs - tiny.capabilities}")
     if Property.TRAINED in method.properties:
         monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
-        untrained(tiny, usual_folder(tiny.name, name_of(method)))
+        folder = usual_folder(tiny.name, name_of(method))
+        if name_of(method) in FORMS:
+            untrained_attention(tiny, folder, Design(name_of(method)))
+        else:
+            untrained(tiny, folder)
     return tiny
 
 
@@ -128,9 +132,8 @@ def test_passes_are_really_those_that_the_model_made(able: Classifier, method: M
     """Count sequences at the embedding table, where no adapter can miscount."""
     # A causal model is tried once, whether it can run many sequences as one.
     raison.explain(able, TEXTS[1], "occlusion")
-    if isinstance(method, Aml):
-        # An explainer is loaded, and checked against the model, once.
-        find(able, method.checkpoint, method.metric)
+    # An explainer is loaded, and checked against the model, once.
+    method.check(able)
     rows: list[int] = []
     handle = able.embedding_table.register_forward_hook(lambda _m, args, _o: rows.append(args[0].shape[0]))
     try:

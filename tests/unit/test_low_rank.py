@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from raison.models.low_rank import LowRank, RowLinear, add_low_rank, rowwise
+from raison.models.low_rank import LowRank, RowLinear, add_low_rank, merge_low_rank, rowwise
 
 EXACT = {"rtol": 1e-6, "atol": 1e-6}
 
@@ -95,3 +95,23 @@ def test_a_row_layer_is_a_linear_layer() -> None:
     layer = RowLinear(5, 6)
     torch.testing.assert_close(layer(features()), nn.functional.linear(features(), layer.weight, layer.bias), **EXACT)
     assert max(layer.weight.abs().max(), layer.bias.abs().max()) <= 5**-0.5
+
+
+def test_merging_leaves_plain_layers_that_compute_the_same() -> None:
+    module = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Sequential(nn.Linear(6, 6, bias=False)), nn.Linear(6, 2))
+    layers = [module[0], module[2][0]]
+    add_low_rank(module, 2, skipped=("3",))
+    keys = ["0.weight", "0.bias", "2.0.weight", "3.weight", "3.bias"]
+    generator = torch.Generator().manual_seed(4)
+    with torch.no_grad():
+        for part in module.modules():
+            if isinstance(part, LowRank):
+                part.up.copy_(torch.randn(part.up.shape, generator=generator))
+    before = module(features())
+    merge_low_rank(module)
+    assert [module[0], module[2][0]] == layers
+    assert list(module.state_dict()) == keys
+    torch.testing.assert_close(module(features()), before, rtol=1e-5, atol=1e-5)
+    again = {name: value.clone() for name, value in module.state_dict().items()}
+    merge_low_rank(module)
+    assert all(torch.equal(value, again[name]) for name, value in module.state_dict().items())

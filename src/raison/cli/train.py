@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli.train_aml import aml
+from raison.cli.train_ivra import ivra
 from raison.cli.training import columns_of, command_line, names_in, read_split
 from raison.data import Wanted
 from raison.data import known_features as add_known_features
@@ -14,6 +15,7 @@ app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is
 
 
 app.command()(aml)
+app.command()(ivra)
 
 
 @app.command()

@@ -16,7 +16,6 @@ from raison.masking.attribution import Reading, Tuning, tuned_maps
 from raison.masking.substitutes import Substitutes
 from raison.models import explainers
 from raison.models.attributor import Attributor
-from raison.models.classifier import Classifier
 from raison.models.explainers import Card, Goal
 from raison.numerics.attributive_masking import LossWeights
 
@@ -98,7 +97,7 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     state = folder / card.goals[name].file
     # A file that is missing is refused, like a broken one, where it is read.
     written = state.stat().st_mtime_ns if state.exists() else 0
-    key = (folder, name, written, _version(model))
+    key = (folder, name, written, explainers.version_of(model))
     known = _KNOWN.setdefault(model, {})
     if key not in known:
         explainers.check_fits(card, model, folder)
@@ -107,10 +106,3 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
             attributor = explainers.load_attributor(folder, card, name, model)
         known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
     return known[key]
-
-
-def _version(model: LanguageModel) -> int:
-    """Grows when the model is trained: an explainer belongs to the weights that it was checked with."""
-    if not isinstance(model, Classifier):
-        return 0
-    return sum(0 if p.is_inference() else p._version for p in model.core.parameters())

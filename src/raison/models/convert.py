@@ -1,5 +1,7 @@
-"""A quantised GGUF file to a folder that transformers loads in a second."""
+"""Weights in another form: a quantised GGUF file as a folder that loads in a second, a BERT as an ELECTRA."""
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -28,4 +30,32 @@ def convert_gguf(file: Path, out: Path) -> Path:
         model.config.name_or_path = ""
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
+    return out
+
+
+def bert_to_electra(source: Path, out: Path, files: Sequence[str]) -> Path:
+    """Write an ELECTRA with a BERT's embeddings and layers to the folder `out`: the hidden states are the same.
+
+    The two differ in their heads alone, and in a pooler, which ELECTRA has not. `files` are copied where they are not
+    the model's own.
+    """
+    # Only now: a conversion is made once per machine.
+    import torch
+    from transformers import AutoConfig, AutoModel, ElectraConfig, ElectraModel
+
+    from raison.models.quiet import quiet
+
+    known = AutoConfig.from_pretrained(source).to_dict()
+    shared = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    shared += ("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id", "hidden_act")
+    config = ElectraConfig(**{name: known[name] for name in shared}, embedding_size=known["hidden_size"])
+    with quiet(), torch.random.fork_rng(devices=[]):
+        bert = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32)
+        model = ElectraModel(config)
+        state = {name: value for name, value in bert.state_dict().items() if not name.startswith("pooler.")}
+        model.load_state_dict(state)
+        model.save_pretrained(out)
+    for name in files:
+        if not (out / name).exists():
+            shutil.copyfile(source / name, out / name)
     return out

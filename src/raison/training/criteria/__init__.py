@@ -1,0 +1,1 @@
+"""Criteria of interpretability, one file each; see raison.training.criterion."""

@@ -1,0 +1,33 @@
+"""Sufficiency by the absolute difference of cross-entropies."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.numerics.interpretability_losses import SHARES, absolute_sufficiency_loss, cross_entropy
+from raison.training.criterion import Criterion, Step
+from raison.training.sufficient import sufficiency_score, top_alone
+
+
+@dataclass(frozen=True)
+class AbsoluteSufficiency(Criterion):
+    """|CE(t) - CE(x)| of the predicted class (Xie et al. 2024, equation 16), averaged.
+
+    It takes for granted that the model is never surer of its class with a part of the text than with all of it. t, the
+    shares and `detached` are as in Comprehensiveness, the score as in Sufficiency. Reference: xie2024ivra.
+    """
+
+    shares: tuple[float, ...] = SHARES
+    detached: bool = False
+
+    def loss(self, step: Step) -> Float[Tensor, ""]:
+        whole = cross_entropy(step.decisions, step.predicted)
+        kept = [top_alone(step, share, self.detached) for share in step.portions(self.shares)]
+        return torch.stack(
+            [absolute_sufficiency_loss(whole, cross_entropy(one, step.predicted)) for one in kept]
+        ).mean()
+
+    def score(self, step: Step) -> list[float]:
+        return sufficiency_score(step, self.shares)

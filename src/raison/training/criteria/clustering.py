@@ -1,0 +1,36 @@
+"""Consistency as clustering: texts of one class should have explanations near one another."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.errors import InputError
+from raison.numerics.interpretability_losses import clustering_loss
+from raison.training.consistent import FEWEST, consistency_score
+from raison.training.criterion import Criterion, Step
+
+
+@dataclass(frozen=True)
+class Clustering(Criterion):
+    """The mean of ||r_i - r_j||^2 within the classes of a batch minus that between them (Xie et al. 2024, equation 20).
+
+    The paper prints a plus, "min" and "max" in front of the norms, and says that the second distances are maximised.
+    Spans have no classes. Score: as Consistency. Reference: xie2024ivra.
+    """
+
+    @property
+    def reads_states(self) -> bool:
+        return True
+
+    @property
+    def fewest(self) -> int:
+        return FEWEST
+
+    def loss(self, step: Step) -> Float[Tensor, ""]:
+        if step.labels.shape[1] != 1:
+            raise InputError("clustering needs classes, and answers in a text have none: take the criterion cons.")
+        return clustering_loss(step.shares, step.labels[:, 0])
+
+    def score(self, step: Step) -> list[float]:
+        return consistency_score(step)

@@ -1,0 +1,44 @@
+"""Consistency: texts that the model sees as similar should have similar explanations."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.numerics.interpretability_losses import consistency_loss
+from raison.training.consistent import FEWEST, consistency_score
+from raison.training.criterion import Criterion, Step
+
+
+@dataclass(frozen=True)
+class Consistency(Criterion):
+    """KL(r_i || r_j) / (||H_i - H_j|| + floor), over all pairs of the batch (Xie et al. 2024, equations 13 and 19).
+
+    H are the layers' hidden states, averaged over the layers and compared position by position, the norm being L2 over
+    all of them; r and H of different lengths are filled up on the right. `smoothing` mixes r with the uniform
+    distribution, without which sparsemax's zeros make the divergence infinite; `floor` is the paper's epsilon_0. The
+    paper leaves all of these open, and the direction of the divergence, of which both count here.
+
+    As printed, the loss also falls where hidden states move apart: `fixed_states` passes no gradient to them.
+
+    Score: Spearman's rho between both distances (equation 12), as the metric consistency. Reference: xie2024ivra.
+    """
+
+    smoothing: float = 0.01
+    floor: float = 1e-6
+    fixed_states: bool = False
+
+    @property
+    def reads_states(self) -> bool:
+        return True
+
+    @property
+    def fewest(self) -> int:
+        return FEWEST
+
+    def loss(self, step: Step) -> Float[Tensor, ""]:
+        states = step.states.detach() if self.fixed_states else step.states
+        return consistency_loss(step.shares, states, self.smoothing, self.floor)
+
+    def score(self, step: Step) -> list[float]:
+        return consistency_score(step)

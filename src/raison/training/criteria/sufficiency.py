@@ -1,0 +1,33 @@
+"""Sufficiency: with its highest-scored tokens alone, the model should say what it says."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.numerics.interpretability_losses import SHARES, cross_entropy, sufficiency_loss
+from raison.training.criterion import Criterion, Step
+from raison.training.sufficient import sufficiency_score, top_alone
+
+
+@dataclass(frozen=True)
+class Sufficiency(Criterion):
+    """mu + max(-mu, CE(t) - CE(x)) of the predicted class (Xie et al. 2024, equation 11), averaged.
+
+    t, the shares and `detached` are as in Comprehensiveness. Score: p(t) - p(x), averaged over all shares.
+    Reference: xie2024ivra.
+    """
+
+    margin: float = 0.1
+    shares: tuple[float, ...] = SHARES
+    detached: bool = False
+
+    def loss(self, step: Step) -> Float[Tensor, ""]:
+        whole = cross_entropy(step.decisions, step.predicted)
+        kept = [top_alone(step, share, self.detached) for share in step.portions(self.shares)]
+        losses = [sufficiency_loss(whole, cross_entropy(one, step.predicted), self.margin) for one in kept]
+        return torch.stack(losses).mean()
+
+    def score(self, step: Step) -> list[float]:
+        return sufficiency_score(step, self.shares)

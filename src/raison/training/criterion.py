@@ -1,0 +1,119 @@
+"""What a criterion of interpretability is, and what it sees of a batch."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.registry import Catalogue, name_of
+
+ALIASES = {
+    "sim": "simulatability",
+    "comp": "comprehensiveness",
+    "suff": "sufficiency",
+    "suff_mae": "absolute_sufficiency",
+    "suff_kl": "divergence_sufficiency",
+    "cons": "consistency",
+    "clust": "clustering",
+}
+"""The paper's short names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """How well the student of a run did on a batch: the loss of equation 7, and for each text whether it agreed."""
+
+    loss: Float[Tensor, ""]
+    agreed: Bool[Tensor, " batch"]
+
+
+class Step(Protocol):
+    """A batch as the model sees it in one pass. `shares` are the explanations, of sum 1 over `explained`."""
+
+    encoding: Encoding
+    labels: Int[Tensor, "batch parts"]
+    decisions: Float[Tensor, "batch parts choices"]
+    shares: Float[Tensor, "batch tokens"]
+    explained: Bool[Tensor, "batch tokens"]
+    scored: Bool[Tensor, "batch tokens"]
+    """Tokens that can be removed."""
+    training: bool
+
+    @property
+    def predicted(self) -> Int[Tensor, "batch parts"]:
+        """What the model says: its strongest class, or a span's strongest start and end. No gradient."""
+
+    @property
+    def states(self) -> Float[Tensor, "batch tokens hidden"]:
+        """The mean of the layers' hidden states, zero on padding. Asked for in `Criterion.reads_states`."""
+
+    def kept(self, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
+        """Decisions where each token's embedding is mixed: keep x its own + (1 - keep) x that of a removed token.
+
+        One pass. Tokens that cannot be removed are kept whatever `keep` says.
+        """
+
+    def portions(self, shares: Sequence[float]) -> list[Float[Tensor, " batch"]]:
+        """Shares to take the top tokens by: in training one drawn for each text, otherwise all, one after another."""
+
+    def simulate(self, weight: float, smoothing: float) -> Simulated:
+        """Let the student learn from explanations by equation 7 (`weight` is that of its second term).
+
+        In training one step of equations 14 and 15, on texts of the student's own share: the loss is that of the
+        updated student, and its gradient that of the model through the update. Otherwise nothing is learned.
+        """
+
+
+@dataclass(frozen=True)
+class Criterion(ABC):
+    """A loss on explanations: a frozen record of its settings, a loss and a score. Its name is its file's name."""
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether hidden states are needed."""
+        return False
+
+    @property
+    def fewest(self) -> int:
+        """Texts that a batch must have."""
+        return 1
+
+    @property
+    def trains_student(self) -> bool:
+        """Whether there must be a student."""
+        return False
+
+    @abstractmethod
+    def loss(self, step: Step) -> Float[Tensor, ""]:
+        """The number to make small, differentiable in the model's weights and the explainer's coefficients."""
+
+    @abstractmethod
+    def score(self, step: Step) -> list[float]:
+        """What the criterion measures, higher is better: a number per text, or one for the batch. No gradients."""
+
+
+CRITERIA: Catalogue[Criterion] = Catalogue("raison.training.criteria", "criterion")
+
+
+def create_criteria(specs: Sequence[str]) -> tuple[Criterion, ...]:
+    """Criteria from names, short names or calls. Raises UnknownNameError, InputError for none or one named twice."""
+    if not specs:
+        raise InputError(f"no criterion: give at least one of {', '.join(ALIASES)}.")
+    found = tuple(_created(spec.strip()) for spec in specs)
+    names = [name_of(criterion) for criterion in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"the criterion {twice[0]} is there twice: name each once.")
+    return found
+
+
+def _created(spec: str) -> Criterion:
+    name, bracket, settings = spec.partition("(")
+    if name not in ALIASES and name not in CRITERIA.names:
+        raise UnknownNameError("criterion", name, (*ALIASES, *CRITERIA.names))
+    return CRITERIA.create(ALIASES.get(name, name) + bracket + settings)

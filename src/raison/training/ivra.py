@@ -1,0 +1,272 @@
+"""Fine-tuning of a model on its task, and training of a model to explain itself (IvRA)."""
+
+import copy
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.model import Capability, LanguageModel
+from raison.core.registry import label_of
+from raison.data.dataset import Dataset
+from raison.models import explainers, weights, zoo
+from raison.models.attention_explainer import HeadShape, new_explainer
+from raison.models.classifier import Classifier
+from raison.models.load import load
+from raison.models.low_rank import add_low_rank, merge_low_rank
+from raison.models.quiet import quiet
+from raison.models.spans import answer_tokens
+from raison.models.student import new_answering_student, new_student
+from raison.models.trained_attention import AttentionCard, write
+from raison.training.card import run_notes
+from raison.training.criterion import Criterion
+from raison.training.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
+from raison.training.masks import RowBatches
+from raison.training.objectives.task_and_criteria import TaskAndCriteria
+from raison.training.reading import SelfExplaining
+from raison.training.samples import digest, split
+from raison.training.self_explaining import ACCURACY, TOGETHER, Labelled, TaughtTexts, accuracy, curves
+from raison.training.simulation import Lessons, Plan, Simulation, chosen_rows
+from raison.training.trainer import Evaluation, History, TrainSettings, fit
+
+CHECKPOINT = "training.checkpoint"
+CARD = "fine_tuned.json"
+HEADS = ("classifier", "score", "qa_outputs", "lm_head", "pooler")
+"""Layers that stay whole where the others get low-rank matrices."""
+EXPLAINER = "network.explainer."
+STUDENT_TOKENS = 256
+DEVELOPMENT = 0.1
+"""Share of the data that is held out where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    settings: FineTuneSettings | IvraSettings
+    network: SelfExplaining
+    train: Labelled
+    judged: Labelled
+    out: Path
+    identity: str
+
+
+def fine_tune(
+    base: str, data: Dataset, out: Path, settings: FineTuneSettings, dev: Dataset | None = None
+) -> dict[str, Any]:
+    """Fine-tune a base model (a name, or a folder without a head) on a task; save it as a Hugging Face checkpoint.
+
+    `data.labels` are the classes; data with answers in their texts make a model that finds such answers. Returns what
+    was measured on the held-out texts. A killed run goes on from its checkpoint in `out`.
+    Raises InputError, LoadError.
+    """
+    started = time.monotonic()
+    folder = weights.located(base, settings.progress)
+    model = _fresh(folder, data, settings.seed)
+    job = _job(model, data, dev, out, settings, None)
+    history = _fit(job, TaughtTexts(job.network, job.train, job.judged), ())
+    card = {
+        "base": base,
+        "accuracy": round(accuracy(job.network, job.judged), 4),
+        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+        "history": curves(history.scores, history.steps, started),
+    }
+    _save_model(model, out)
+    (out / CHECKPOINT).unlink(missing_ok=True)
+    return card
+
+
+def train_ivra(
+    model: LanguageModel,
+    data: Dataset,
+    out: Path,
+    settings: IvraSettings,
+    dev: Dataset | None = None,
+    command: str = "",
+) -> AttentionCard:
+    """Train a copy of a fine-tuned model to explain itself, and save it to `out` as a Hugging Face checkpoint.
+
+    The explainer is put beside it (out/ivra or out/smat). The held-out texts are of `dev` or else of `data`. The model
+    itself and the random state are as before afterwards. A killed run goes on from its checkpoint in `out`.
+    Raises InputError, UnsupportedError or LoadError before anything is trained.
+    """
+    started = time.monotonic()
+    criteria = settings.created()
+    own = _copied(model)
+    job = _job(own, data, dev, out, settings, settings)
+    before = accuracy(job.network, job.judged)
+    student = _simulation(job, settings) if any(c.trains_student for c in criteria) else None
+    texts = TaughtTexts(job.network, job.train, job.judged, student)
+    texts.states = any(criterion.reads_states for criterion in criteria)
+    history = _fit(job, texts, settings.weighted())
+    after = accuracy(job.network, job.judged)
+    _save_model(own, out)
+    card = AttentionCard(
+        design=settings.design,
+        shape=HeadShape.of(own, job.judged.encoding),
+        model=str(out),
+        classes=own.classes,
+        vocabulary=explainers.vocabulary_of(own),
+        said=explainers.said_by(own),
+        criteria=tuple(label_of(criterion) for criterion in criteria),
+        history=curves(history.scores, history.steps, started),
+        provenance={
+            "from": model.name,
+            "accuracy": {"before": round(before, 4), "after": round(after, 4)},
+            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in (data, dev) if d is not None],
+            "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+            **run_notes(command, time.monotonic() - started),
+        },
+    )
+    write(out / settings.form, card, job.network.explainer)
+    (out / CHECKPOINT).unlink(missing_ok=True)
+    return card
+
+
+def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
+    if any(row.answers for row in data.rows):
+        model, tokenizer = zoo.fresh_span_model(folder, seed)
+    elif data.labels:
+        model, tokenizer = zoo.fresh_classifier(folder, data.labels, seed)
+    else:
+        raise InputError(f"{data.name} names no labels: give their names in order (--labels first,second).")
+    return _as_trainable(load(model, tokenizer))
+
+
+def _copied(model: LanguageModel) -> Classifier:
+    """A copy to train, in single precision. Raises UnsupportedError for what cannot be trained."""
+    own = _as_trainable(model)
+    with quiet():
+        own = copy.deepcopy(own)
+    own.core.float()
+    return own
+
+
+def _as_trainable(model: object) -> Classifier:
+    name = model.name if isinstance(model, LanguageModel) else type(model).__name__
+    if not isinstance(model, Classifier):
+        raise UnsupportedError(f"cannot train {name}", ["it is no classifier and finds no answers in texts"])
+    reasons = []
+    if model.multi_label:
+        reasons.append("it says yes or no to each label, and the criteria ask for one prediction")
+    if Capability.ATTENTION not in model.capabilities:
+        reasons.append("its attention cannot be read, and the explanation is made of it")
+    if model.model is not model.core:
+        reasons.append("it is wrapped by adapters: merge them first (model.merge_and_unload())")
+    if reasons:
+        raise UnsupportedError(f"cannot train {name} to explain itself", reasons)
+    return model
+
+
+def _job(
+    model: Classifier,
+    data: Dataset,
+    dev: Dataset | None,
+    out: Path,
+    settings: FineTuneSettings | IvraSettings,
+    ivra: IvraSettings | None,
+) -> _Job:
+    train, held_out = split(data, dev, _counts(data, dev, settings), settings.seed)
+    learned, judged = _labelled(model, train), _labelled(model, held_out)
+    _make_trainable(model.core, settings.rank, settings.seed)
+    shape = HeadShape.of(model, judged.encoding)
+    explainer = new_explainer(shape, (ivra or IvraSettings(criteria=("comp",))).design)
+    network = SelfExplaining(model, explainer.to(model.device), "units" if ivra is None else ivra.over)
+    if ivra is None:
+        explainer.requires_grad_(False)
+    identity = f"{model.name}, {digest(train)} {digest(held_out)}, {replace(settings, progress=False)}"
+    return _Job(settings, network, learned, judged, out, identity)
+
+
+def _counts(data: Dataset, dev: Dataset | None, settings: FineTuneSettings | IvraSettings) -> tuple[int, int]:
+    """Texts to learn from and to judge by."""
+    judged = settings.validation
+    if judged is None:
+        judged = len(dev) if dev is not None else max(1, round(DEVELOPMENT * len(data)))
+    return settings.texts or (len(data) - (0 if dev is not None else judged)), judged
+
+
+def _labelled(model: Classifier, data: Dataset) -> Labelled:
+    encoding = model.encode(data.texts, "token", True)
+    if model.head.in_place:
+        return Labelled(encoding, answer_tokens(encoding, data.answers))
+    return Labelled(encoding, torch.tensor(data.class_indices(model.classes))[:, None])
+
+
+def _make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
+    """What learns: everything but the embeddings, or low-rank matrices, drawn by the seed, and the head."""
+    if rank is None:
+        core.requires_grad_(True)
+    else:
+        device = next(core.parameters()).device
+        # New matrices are random, which the caller's own sequence must not notice.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            add_low_rank(core, rank, HEADS)
+        core.to(device)
+        for name, parameter in core.named_parameters():
+            parameter.requires_grad_(any(head in name for head in HEADS) or parameter.requires_grad)
+    core.get_input_embeddings().requires_grad_(False)
+
+
+def _simulation(job: _Job, settings: IvraSettings) -> Simulation:
+    model = job.network.model
+    answers = model.head.in_place
+    if answers:
+        student = new_answering_student(settings.student, STUDENT_TOKENS, settings.seed)
+    else:
+        student = new_student(settings.student, model.classes, STUDENT_TOKENS, settings.seed)
+    _make_trainable(student.core, None, settings.seed)
+    chosen = chosen_rows(len(job.train.encoding), settings.student_share, settings.seed)
+    taught = job.train.encoding.select(chosen.tolist())
+    read = student.encode(taught.texts, "token", True)
+    if answers and not torch.equal(read.input_ids, taught.input_ids):
+        raise InputError(
+            f"the student {settings.student} reads other tokens than {model.name}, and answers are told by their "
+            "tokens: give a student with the model's tokenizer (--student)."
+        )
+    explainer = new_explainer(HeadShape.of(student, read), settings.design).to(student.device)
+    skeleton = SelfExplaining(student, explainer, settings.over)
+    plan = Plan(settings.student_rate, settings.student_batch, settings.roll_back)
+    return Simulation(skeleton, Lessons.of(taught, read), job.network, plan)
+
+
+def _fit(job: _Job, texts: TaughtTexts, criteria: tuple[tuple[Criterion, float], ...]) -> History:
+    settings = job.settings
+    batches = RowBatches(job.train.encoding.lengths, settings.batch_size, settings.seed)
+    plan = TrainSettings(
+        epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        warmup=0.0 if isinstance(settings, IvraSettings) else 0.06,
+        seed=settings.seed,
+        keep_best=True,
+        checkpoint=job.out / CHECKPOINT,
+        checkpoint_every=max(1, len(batches)),
+        identity=job.identity,
+        progress=settings.progress,
+    )
+    every, first = None, ACCURACY
+    if isinstance(settings, IvraSettings):
+        factors = ((EXPLAINER, settings.coefficient_rate),)
+        plan = replace(plan, decay=(settings.decay, DECAY_EPOCHS), factors=factors)
+        every, first = max(1, math.ceil(len(batches) / settings.checks)), TOGETHER
+    judged = [criterion for criterion, _ in criteria]
+
+    def score(_module: nn.Module) -> Mapping[str, float]:
+        found = texts.scores(judged, settings.batch_size)
+        return {first: found[first]} | found
+
+    evaluation = Evaluation(score, every=every, kept=(first,))
+    return fit(plan, texts, batches, TaskAndCriteria(criteria), evaluation)
+
+
+def _save_model(model: Classifier, out: Path) -> None:
+    merge_low_rank(model.core)
+    out.mkdir(parents=True, exist_ok=True)
+    with quiet():
+        model.core.save_pretrained(out, safe_serialization=True)
+        model.tokenizer.save_pretrained(out)

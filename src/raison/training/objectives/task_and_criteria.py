@@ -1,0 +1,28 @@
+"""The task's loss with criteria of interpretability beside it."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.numerics.interpretability_losses import cross_entropy
+from raison.training.criterion import Criterion
+from raison.training.objective import Batch, Objective
+
+
+@dataclass(frozen=True)
+class TaskAndCriteria(Objective):
+    """Cross-entropy of the labels + sum of weight x criterion; of the task alone where there is no criterion.
+
+    A criterion that compares texts is left out of a batch that is too small for it (the last one of an epoch).
+    """
+
+    criteria: tuple[tuple[Criterion, float], ...] = ()
+
+    def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+        step = module.step(batch.inputs["rows"].tolist())  # type: ignore[operator]
+        total = cross_entropy(step.decisions, step.labels).mean()
+        for criterion, weight in self.criteria:
+            if len(step.encoding) >= criterion.fewest:
+                total = total + weight * criterion.loss(step)
+        return total

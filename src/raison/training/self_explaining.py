@@ -1,0 +1,95 @@
+"""The trainer's view of a model that learns to explain itself: texts by their numbers, steps, and what they score."""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from raison.core.encoding import Encoding
+from raison.core.registry import name_of
+from raison.models.batching import groups
+from raison.training.criterion import Criterion
+from raison.training.reading import BatchStep, SelfExplaining
+from raison.training.simulation import Simulation
+
+TOGETHER, ACCURACY, LOSS = "criteria", "accuracy", "loss "
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Texts by token with what should be said of each: (texts, parts)."""
+
+    encoding: Encoding
+    labels: Int[Tensor, "texts parts"]
+
+    def select(self, rows: Sequence[int]) -> tuple[Encoding, Int[Tensor, "batch parts"]]:
+        """Some of the texts."""
+        return self.encoding.select(rows), self.labels[list(rows)]
+
+
+class TaughtTexts(nn.Module):
+    """A model that explains itself with the texts of a run: those to learn from and those to judge by.
+
+    Where there is a student, its weights are part of the module's state, but none of its parameters.
+    """
+
+    def __init__(
+        self, network: SelfExplaining, train: Labelled, judged: Labelled, simulation: Simulation | None = None
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.simulation = simulation
+        self._train, self._judged = train, judged
+        self.states = False
+        """Whether steps read hidden states."""
+
+    def step(self, rows: list[int]) -> BatchStep:
+        """One pass over some of the texts to learn from."""
+        return BatchStep(self.network, self._train.select(rows), self.simulation, self.states)
+
+    def scores(self, criteria: Sequence[Criterion], batch_size: int) -> dict[str, float]:
+        """Of the texts to judge by: the criteria's mean score, each one's score and loss, and the accuracy.
+
+        In batches of a fixed order and size, on which the scores of criteria that compare texts depend.
+        """
+        scores: dict[str, list[float]] = defaultdict(list)
+        right: list[bool] = []
+        for start in range(0, len(self._judged.encoding), batch_size):
+            rows = list(range(start, min(start + batch_size, len(self._judged.encoding))))
+            step = BatchStep(self.network, self._judged.select(rows), self.simulation, self.states)
+            right += (step.predicted == step.labels).all(-1).tolist()
+            for criterion in criteria:
+                if len(rows) >= criterion.fewest:
+                    scores[name_of(criterion)] += criterion.score(step)
+                    scores[LOSS + name_of(criterion)].append(float(criterion.loss(step)))
+        means = {name: float(np.mean(values)) if values else float("nan") for name, values in scores.items()}
+        named = [means.get(name_of(criterion), float("nan")) for criterion in criteria]
+        together = {TOGETHER: float(np.mean(named))} if criteria else {}
+        return together | {ACCURACY: float(np.mean(right))} | means
+
+
+def accuracy(network: SelfExplaining, texts: Labelled) -> float:
+    """Share of texts of which every part is said as labelled."""
+    right = 0
+    with torch.no_grad():
+        for rows in groups(texts.encoding.lengths, 4096):
+            encoding, labels = texts.select(rows)
+            said = network.model.decisions(encoding).argmax(-1).cpu()
+            right += int((said == labels).all(-1).sum())
+    return right / len(texts.encoding)
+
+
+def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started: float) -> dict[str, object]:
+    """What a card keeps of a run: losses and scores by name, one number per evaluation, after which steps, seconds."""
+    names = list(scores[0]) if scores else []
+    return {
+        "steps": list(steps),
+        "losses": {n.removeprefix(LOSS): [round(s[n], 5) for s in scores] for n in names if n.startswith(LOSS)},
+        "scores": {n: [round(s[n], 5) for s in scores] for n in names if not n.startswith(LOSS)},
+        "seconds": round(time.monotonic() - started, 2),
+    }
