@@ -241,9 +241,14 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
     scores = measure(batch, explanations, plan.judges, marks)
     keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
     return [
-        (Record(*key, tuple(values), costs_of(e), e.target, e.prediction, len(e.units)), e)
+        (Record(*key, tuple(values), costs_of(e), e.target, _predicted(e), len(e.units)), e)
         for key, e, values in zip(keys, explanations, scores, strict=True)
     ]
+
+
+def _predicted(explanation: Explanation) -> str:
+    """What a record says of the prediction: never a part of the text, as an answer is."""
+    return explanation.prediction if explanation.answer is None else explanation.target
 
 
 def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int], list[Explanation]]:

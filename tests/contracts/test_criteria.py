@@ -18,12 +18,9 @@ from raison.training import ivra
 from raison.training.criterion import CRITERIA, Criterion, Simulated
 from raison.training.ivra import train_ivra
 from raison.training.ivra_settings import IvraSettings
-from raison.training.masks import RowBatches
-from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.reading import SelfExplaining
 from raison.training.self_explaining import LOSS, TaughtTexts
 from raison.training.simulation import Plan
-from raison.training.trainer import TrainSettings, fit
 from tests.attention_explainers import map_of
 from tests.explainers import saved_encoder
 from tests.taught import DATA, LABELS, TEXTS, coefficients, design_of, taught
@@ -32,8 +29,6 @@ from tests.tiny import TINY
 ROWS = [0, 2, 5, 8, 9, 11]
 STEP = 1e-4
 SEED = 4
-WEIGHT = 30.0
-"""Of a criterion beside the task, which on so few texts would have the last word."""
 
 
 @pytest.fixture(params=CRITERIA.names)
@@ -135,26 +130,20 @@ def test_a_detached_choice_reaches_the_model_alone(criterion: Criterion, norm: s
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_training_makes_the_loss_fall(criterion: Criterion, norm: str) -> None:
-    plan = Plan(learning_rate=0.1, batch_size=6)
-    module = taught((criterion,), design_of(norm), dtype=torch.float32, plan=plan)
-    name = LOSS + name_of(criterion)
-
-    def measured() -> float:
-        with torch.no_grad():
-            return module.eval().scores((criterion,), 6)[name]
-
-    settings = TrainSettings(
-        epochs=8,
-        learning_rate=1e-3,
-        decay=(0.9, 2),
-        factors=(("network.explainer.", 30.0),),
-        seed=1,
-        progress=False,
-    )
-    before = measured()
-    fit(settings, module, RowBatches([8] * len(TEXTS), 6, 0), TaskAndCriteria(((criterion, WEIGHT),)))
-    assert measured() < before - 0.02 * abs(before)
+def test_a_few_steps_make_the_loss_fall(criterion: Criterion, norm: str) -> None:
+    """On one batch with the same draws, the student of simulatability at its beginning every time."""
+    module = taught((criterion,), design_of(norm), plan=Plan(learning_rate=0.1, batch_size=4)).train()
+    explaining = list(coefficients(module.network).values())
+    learned = [parameter for parameter in module.network.core.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam([{"params": learned, "lr": 3e-4}, {"params": explaining, "lr": 3e-3}])
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = loss_of(module, criterion)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0] - 0.01 * abs(losses[0])
 
 
 def test_a_saved_explainer_gives_the_same_scores(

@@ -80,11 +80,12 @@ class HeadShape:
 class InterpretableAttention(nn.Module):
     """IvRA's interpretable attention module (Xie et al. 2024, 2.1); see raison.numerics.interpretable_attention.
 
-    omega_Q and omega_K start at 1. The paper gives no starts; where lambda and eta started at 1 as well, a softmax over
-    all heads and tokens of products of two distributions would be uniform to three digits and its gradients lost beside
-    those of the task. lambda starts at the number of features, which brings the products to about 1, and eta at
-    LAYER_START, which does so for shares of a sentence's tokens. They are held as start x weight with weights that
-    start at 1, so that one learning rate suits all coefficients. What is not selected stays as it starts.
+    omega_Q and omega_K start at 1; the paper gives no starts. With sparsemax lambda and eta do so too: about a third of
+    a sentence's tokens are then above zero, and a token at zero gets no gradient. A softmax from there would be uniform
+    to three digits and its gradients lost beside those of the task: lambda starts at the number of features, which
+    brings the products of two distributions to about 1, and eta at LAYER_START, which does so for shares of a
+    sentence's tokens. Both are held as start x weight with weights that start at 1, so that one learning rate suits all
+    coefficients. What is not selected stays as it starts.
     """
 
     steps = ("query", "key")
@@ -92,7 +93,8 @@ class InterpretableAttention(nn.Module):
 
     def __init__(self, shape: HeadShape, design: Design) -> None:
         super().__init__()
-        self.starts = design.initial or (float(shape.features), self.LAYER_START)
+        usual = (float(shape.features), self.LAYER_START) if design.norm == "softmax" else (1.0, 1.0)
+        self.starts = design.initial or usual
         per_head = (shape.layers, shape.heads, shape.features)
         self.norm = design.norm
         chosen = design.selection

@@ -75,7 +75,7 @@ def pareto_plot(name: str, metric: str, higher: bool, points: Sequence[Point]) -
     """A metric against passes per text, the front of unbeaten methods drawn through. `name` is unique on the page."""
     shown = [point for point in points if math.isfinite(point.cost) and math.isfinite(point.scores.summary.mean)]
     title = f"{metric} {'↑' if higher else '↓'}"
-    with _figure(_RIGHT) as (figure, axes):
+    with new_figure(_RIGHT) as (figure, axes):
         axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
         axes.set_xlabel("passes per text (evaluations + 2 × gradients)")
         _cost_axis(axes, [point.cost for point in shown])
@@ -87,27 +87,27 @@ def pareto_plot(name: str, metric: str, higher: bool, points: Sequence[Point]) -
         axes.grid(axis="y")
         axes.margins(0.06, 0.1)
         _label_points(axes, shown)
-        return _svg(figure, name, f"{title} against passes per text")
+        return as_svg(figure, name, f"{title} against passes per text")
 
 
 def models_plot(name: str, metric: str, higher: bool, models: Sequence[str], lines: Sequence[Line]) -> str:
     """A metric over models in the study's order, one line a method, its 95 % interval as a band."""
     title = f"{metric} {'↑' if higher else '↓'}"
-    with _figure(20 + 5.9 * max(len(shorten(line.method, LABEL)) for line in lines)) as (figure, axes):
+    with new_figure(20 + 5.9 * max(len(shorten(line.method, LABEL)) for line in lines)) as (figure, axes):
         axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
         axes.set_xticks(range(len(models)), [shorten(model, max(6, 48 // len(models))) for model in models])
         axes.margins(0.06, 0.08)
         axes.grid(axis="y")
         for number, line in enumerate(lines):
-            _band(axes, line, *_look(number, line.method))
+            _band(axes, line, *look_of(number, line.method))
         _label_ends(axes, lines)
-        return _svg(figure, name, f"{title} over models")
+        return as_svg(figure, name, f"{title} over models")
 
 
 def spread_plot(name: str, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
     """Each row's distribution: the median as a dot, from the first to the third quartile, 5th to 95th percentile."""
     longest = max(len(shorten(label, LABEL)) for label, _ in rows)
-    with _figure(_RIGHT, left=16 + 5.9 * longest) as (figure, axes):
+    with new_figure(_RIGHT, left=16 + 5.9 * longest) as (figure, axes):
         axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
         places = range(len(rows), 0, -1)
         for place, (_, values) in zip(places, rows, strict=True):
@@ -118,7 +118,7 @@ def spread_plot(name: str, title: str, rows: Sequence[tuple[str, Sequence[float]
         axes.set_yticks(list(places), [shorten(label, LABEL) for label, _ in rows])
         axes.margins(0.04, 0.12)
         axes.grid(axis="x")
-        return _svg(figure, name, title)
+        return as_svg(figure, name, title)
 
 
 def _point(axes: "Axes", point: Point) -> None:
@@ -147,7 +147,7 @@ def _cost_axis(axes: "Axes", costs: Sequence[float]) -> None:
 
 
 def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
-    spots = [_spot(axes, point.cost, point.scores.summary.mean) for point in points]
+    spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points]
     bars = [_bar(axes, point) for point in points] + _steps(axes, points)
     texts = [shorten(point.row.method, LABEL) for point in points]
     bounds = (_LEFT + 2.0, _BOTTOM + 2.0, WIDTH - 2.0, HEIGHT - _TOP + 8.0)
@@ -170,10 +170,10 @@ def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
 
 def _label_ends(axes: "Axes", lines: Sequence[Line]) -> None:
     ends = [next(((i, s.mean) for i, s in reversed(list(enumerate(line.values))) if s), (0, 0.0)) for line in lines]
-    spots = [_spot(axes, *end) for end in ends]
+    spots = [spot_of(axes, *end) for end in ends]
     right = axes.bbox.x1 + 8
     for number, (line, (x, y), height) in enumerate(zip(lines, spots, spread([y for _, y in spots]), strict=True)):
-        colour = _look(number, line.method)[0]
+        colour = look_of(number, line.method)[0]
         axes.annotate(
             shorten(line.method, LABEL),
             (x, y),
@@ -201,14 +201,14 @@ def _band(axes: "Axes", line: Line, colour: str, style: str, marker: str) -> Non
     axes.plot(x, means, linestyle=style, marker=marker, markersize=5, color=colour)
 
 
-def _look(number: int, method: str) -> tuple[str, str, str]:
+def look_of(number: int, method: str) -> tuple[str, str, str]:
     """Colour, line and marker. Random is grey and dotted everywhere: it is the ground that others stand on."""
     if method.startswith("random"):
         return GREY, ":", "x"
     return SERIES[number % len(SERIES)], ("-", "--", "-.")[number // len(SERIES) % 3], "os^Dv"[number % 5]
 
 
-def _spot(axes: "Axes", x: float, y: float) -> tuple[float, float]:
+def spot_of(axes: "Axes", x: float, y: float) -> tuple[float, float]:
     """A point's place in the figure, in points: the figure has 72 of them an inch, as many as pixels."""
     # Asking for the limits settles them, which would else wait until the figure is drawn.
     axes.get_xlim(), axes.get_ylim()
@@ -219,13 +219,13 @@ def _spot(axes: "Axes", x: float, y: float) -> tuple[float, float]:
 def _bar(axes: "Axes", point: Point) -> Box:
     summary = point.scores.summary
     low, high = (value if math.isfinite(value) else summary.mean for value in (summary.low, summary.high))
-    x, bottom = _spot(axes, point.cost, low)
-    return x - 1, bottom, x + 1, _spot(axes, point.cost, high)[1]
+    x, bottom = spot_of(axes, point.cost, low)
+    return x - 1, bottom, x + 1, spot_of(axes, point.cost, high)[1]
 
 
 def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
     """The front's line, so that no label is struck through."""
-    spots = [_spot(axes, point.cost, point.scores.summary.mean) for point in points if point.best]
+    spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points if point.best]
     spots.sort()
     boxes: list[Box] = []
     for (x, y), (after, height) in pairwise(spots):
@@ -234,7 +234,7 @@ def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
 
 
 @contextmanager
-def _figure(right: float, left: float = _LEFT) -> "Iterator[tuple[Figure, Axes]]":
+def new_figure(right: float, left: float = _LEFT) -> "Iterator[tuple[Figure, Axes]]":
     require()
     import matplotlib
     from matplotlib.figure import Figure
@@ -247,7 +247,7 @@ def _figure(right: float, left: float = _LEFT) -> "Iterator[tuple[Figure, Axes]]
         yield figure, figure.add_axes(box)
 
 
-def _svg(figure: "Figure", name: str, label: str) -> str:
+def as_svg(figure: "Figure", name: str, label: str) -> str:
     """The figure as an element of a page: no header, no foreign font, its ids its own."""
     import matplotlib
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from raison.report.colours import SERIES
 from raison.report.labels import spread
 from raison.report.phrases import shorten
-from raison.report.plots import FONT, LABEL, _figure, _look, _spot, _svg
+from raison.report.plots import FONT, LABEL, as_svg, look_of, new_figure, spot_of
 from raison.runs.trainings import TrainingRecord, Trainings
 from raison.runs.trainings_groups import ways
 from raison.runs.trainings_table import Place, places, rows
@@ -104,13 +104,13 @@ def _plots(name: str, about: About, curves: Sequence[Curve]) -> Iterator[str]:
 def _plot(name: str, about: About, curves: Sequence[Curve]) -> str:
     from matplotlib.ticker import MaxNLocator
 
-    with _figure(20 + 5.9 * max(len(shorten(curve.name, LABEL)) for curve in curves)) as (figure, axes):
+    with new_figure(20 + 5.9 * max(len(shorten(curve.name, LABEL)) for curve in curves)) as (figure, axes):
         axes.set_title(about.title, loc="left", fontsize=FONT, fontweight="bold")
         axes.set_xlabel(about.across)
         axes.margins(0.06, 0.08)
         axes.grid(axis="y")
         for curve in curves:
-            colour, style, marker = _look(curve.number, curve.name)
+            colour, style, marker = look_of(curve.number, curve.name)
             x, low, mean, high = zip(*curve.points, strict=True)
             axes.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
             axes.plot(x, mean, linestyle=style, marker=marker, markersize=4, color=colour)
@@ -119,7 +119,7 @@ def _plot(name: str, about: About, curves: Sequence[Curve]) -> str:
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _name_ends(axes, curves)
-        return _svg(figure, name, f"{about.title} over {about.across}")
+        return as_svg(figure, name, f"{about.title} over {about.across}")
 
 
 def _logarithmic(axes: "Axes", counts: Sequence[float]) -> None:
@@ -136,10 +136,10 @@ def _logarithmic(axes: "Axes", counts: Sequence[float]) -> None:
 
 def _name_ends(axes: "Axes", curves: Sequence[Curve]) -> None:
     """Each curve's name beside its end, none on another."""
-    ends = [_spot(axes, curve.points[-1][0], curve.points[-1][2]) for curve in curves]
+    ends = [spot_of(axes, curve.points[-1][0], curve.points[-1][2]) for curve in curves]
     right = axes.bbox.x1 + 8
     for curve, end, height in zip(curves, ends, spread([y for _, y in ends]), strict=True):
-        line = {"arrowstyle": "-", "color": _look(curve.number, curve.name)[0], "linewidth": 0.8, "relpos": (0, 0.5)}
+        line = {"arrowstyle": "-", "color": look_of(curve.number, curve.name)[0], "linewidth": 0.8, "relpos": (0, 0.5)}
         axes.annotate(
             shorten(curve.name, LABEL),
             end,

@@ -143,7 +143,7 @@ class Study:
 def read(path: str | Path) -> Study:
     """Read a study file. Raises DataError for one that is missing or no TOML, StudyError with all other mistakes."""
     path = Path(path)
-    text = _text_of(path)
+    text = text_of(path)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -164,13 +164,13 @@ def read(path: str | Path) -> Study:
         agreement=table.get("agreement", False),
         settings=StudySettings(**settings | {"seeds": tuple(settings.get("seeds", (0,)))}),
         models={key: _model(entry) for key, entry in table["models"].items()},
-        data={key: _data(entry, path.parent) for key, entry in table["data"].items()},
+        data={key: data_of(entry, path.parent) for key, entry in table["data"].items()},
         runs=tuple(grid(table)),
         claims=tuple(_claim(entry) for entry in table.get("claims", ())),
     )
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -192,7 +192,7 @@ def _model(entry: Mapping[str, Any]) -> StudyModel:
     return StudyModel(**dict(entry) | {"labels": tuple(entry.get("labels", ()))})
 
 
-def _data(entry: Mapping[str, Any], folder: Path) -> StudyData:
+def data_of(entry: Mapping[str, Any], folder: Path) -> StudyData:
     # A study that brings its data along can be run from anywhere.
     beside = folder / entry["source"]
     columns: dict[str, Column] = {key: entry[key] for key in ("text", "label", "rationale") if key in entry}

@@ -38,8 +38,8 @@ from raison.studies.study import (
     StudyError,
     StudyModel,
     StudySettings,
-    _data,
-    _text_of,
+    data_of,
+    text_of,
 )
 from raison.studies.trainings_check import canonical_measure, canonical_row, check, gains_of, is_kind
 from raison.studies.trainings_recipes import Recipes
@@ -126,7 +126,7 @@ def names_trainings(path: str | Path) -> bool:
 def read(path: str | Path, recipes: Recipes | None = None) -> TrainingStudy:
     """Read a file of trainings. Raises DataError for one that is missing or no TOML, StudyError with its mistakes."""
     path = Path(path)
-    text = _text_of(path)
+    text = text_of(path)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -164,9 +164,9 @@ def _task(name: str, entry: Mapping[str, Any], folder: Path) -> Task:
         base=str(beside) if beside.is_dir() else entry["base"],
         kind=entry.get("kind", "classification"),
         labels=tuple(entry.get("labels", ())),
-        train=_data(entry["train"], folder),
-        test=_data(entry["test"], folder),
-        dev=_data(entry["dev"], folder) if "dev" in entry else None,
+        train=data_of(entry["train"], folder),
+        test=data_of(entry["test"], folder),
+        dev=data_of(entry["dev"], folder) if "dev" in entry else None,
         also=tuple(entry.get("also", ())),
     )
 
