@@ -84,9 +84,11 @@ def ivra(
     started = _started(model, (named[0], held_out), out, settings, plain_epochs)
     explained = load_classifier(started, (prompt, False, False), device, dtype)
     card = train_ivra(explained, named[0], out, settings, held_out, command_line(context, "ivra"))
-    found = ", ".join(f"{name} {values[-1]:.4f}" for name, values in card.history["scores"].items())
-    before = card.provenance["accuracy"]["before"]
-    typer.echo(f"{out}: on held-out texts, at the end {found} (accuracy before {before:.4f})")
+    scores, before = card.history["scores"], card.provenance["accuracy"]["before"]
+    # The moment that was kept: the first that was best by the criteria.
+    kept = max(range(len(scores["criteria"])), key=lambda moment: scores["criteria"][moment])
+    found = ", ".join(f"{name} {values[kept]:.4f}" for name, values in scores.items() if name != "criteria")
+    typer.echo(f"{out}: on held-out texts {found} (accuracy before {before:.4f})")
     typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
 
 

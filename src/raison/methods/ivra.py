@@ -51,7 +51,7 @@ class Ivra(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         trained = find(problem.model, self.checkpoint, "ivra")
-        problem.note("trained_for", [list(trained.card.criteria) for _ in range(len(problem.encoding))])
+        problem.note("trained_for", [", ".join(trained.card.criteria) for _ in range(len(problem.encoding))])
         problem.count_forward()
         return trained.maps(problem.model, problem.encoding)
 
