@@ -39,9 +39,9 @@ DATA = Dataset(
 )
 
 
-def design_of(norm: str, over: str = "units") -> Design:
-    """An explainer whose maps lie on several tokens: sparsemax of large coefficients gives one token everything."""
-    return Design("ivra", norm, over=over, initial=(2.0, 2.0) if norm == "sparsemax" else None)
+def design_of(norm: str, over: str = "units", initial: tuple[float, float] | None = None) -> Design:
+    """An explainer's, with the usual start unless another is given."""
+    return Design("ivra", norm, over=over, initial=initial)
 
 
 def trainable(adapter: Classifier, dtype: torch.dtype = torch.float64) -> Classifier:

@@ -13,6 +13,7 @@ from torch import Tensor
 import raison
 from raison.core.registry import name_of
 from raison.models.attention_explainer import Design
+from raison.numerics.interpretability_losses import cross_entropy
 from raison.numerics.interpretable_attention import NORMS
 from raison.training import ivra
 from raison.training.criterion import CRITERIA, Criterion, Simulated
@@ -29,6 +30,8 @@ from tests.tiny import TINY
 ROWS = [0, 2, 5, 8, 9, 11]
 STEP = 1e-4
 SEED = 4
+SMOOTH = {"softmax": None, "sparsemax": (2.0, 2.0)}
+"""Starts from which small steps bring no token above zero or back: sparsemax has kinks there."""
 
 
 @pytest.fixture(params=CRITERIA.names)
@@ -93,7 +96,7 @@ def tangents(monkeypatch: pytest.MonkeyPatch) -> Kept:
 def test_gradients_agree_with_differences_and_reach_every_coefficient(
     criterion: Criterion, norm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = taught((criterion,), design_of(norm)).train()
+    module = taught((criterion,), design_of(norm, initial=SMOOTH[norm])).train()
     kept = tangents(monkeypatch)
     named = coefficients(module.network)
     slopes = dict(zip(named, torch.autograd.grad(loss_of(module, criterion), list(named.values())), strict=True))
@@ -131,19 +134,23 @@ def test_a_detached_choice_reaches_the_model_alone(criterion: Criterion, norm: s
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_few_steps_make_the_loss_fall(criterion: Criterion, norm: str) -> None:
-    """On one batch with the same draws, the student of simulatability at its beginning every time."""
+    """With the task's loss beside it, as always: alone it may turn the prediction, on which it is defined.
+
+    On one batch with the same draws, the student of simulatability at its beginning every time.
+    """
     module = taught((criterion,), design_of(norm), plan=Plan(learning_rate=0.1, batch_size=4)).train()
+    said = module.step(ROWS).predicted
     explaining = list(coefficients(module.network).values())
     learned = [parameter for parameter in module.network.core.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam([{"params": learned, "lr": 3e-4}, {"params": explaining, "lr": 3e-3}])
     losses = []
-    for _ in range(8):
+    for _ in range(40):
         optimizer.zero_grad()
         loss = loss_of(module, criterion)
-        loss.backward()
+        (loss + cross_entropy(module.step(ROWS).decisions, said).mean()).backward()
         optimizer.step()
         losses.append(float(loss.detach()))
-    assert losses[-1] < losses[0] - 0.01 * abs(losses[0])
+    assert losses[-1] < 0.9 * losses[0]
 
 
 def test_a_saved_explainer_gives_the_same_scores(

@@ -17,6 +17,7 @@ from raison.core.answer import Answer
 from raison.core.errors import InputError, LoadError, RaisonError, UnknownNameError, UnsupportedError
 from raison.data import Dataset, Row
 from raison.models.attention_explainer import Design
+from raison.models.quiet import quiet
 from raison.models.trained_attention import find
 from raison.training.ivra import fine_tune, train_ivra
 from raison.training.ivra_settings import FineTuneSettings, IvraSettings
@@ -106,7 +107,8 @@ def test_models_that_cannot_be_trained(tmp_path: Path) -> None:
 def test_a_model_behind_adapters(tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
     model, tokenizer = TINY["bert"]()
-    wrapped = peft.get_peft_model(model, peft.LoraConfig(task_type="SEQ_CLS", target_modules=["query"], r=2))
+    with quiet():
+        wrapped = peft.get_peft_model(model, peft.LoraConfig(task_type="SEQ_CLS", target_modules=["query"], r=2))
     assert "merge_and_unload" in refused(raison.load(wrapped, tokenizer), DATA, tmp_path / "out")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,8 +87,13 @@ def ivra(
     card = train_ivra(explained, named[0], out, settings, held_out, command_line(context, "ivra"))
     scores, before = card.history["scores"], card.provenance["accuracy"]["before"]
     # The moment that was kept: the first that was best by the criteria.
-    kept = max(range(len(scores["criteria"])), key=lambda moment: scores["criteria"][moment])
-    found = ", ".join(f"{name} {values[kept]:.4f}" for name, values in scores.items() if name != "criteria")
+    moments = [-inf if value is None else value for value in scores["criteria"]]
+    kept = moments.index(max(moments))
+    found = ", ".join(
+        f"{name} {'undefined' if values[kept] is None else format(values[kept], '.4f')}"
+        for name, values in scores.items()
+        if name != "criteria"
+    )
     typer.echo(f"{out}: on held-out texts {found} (accuracy before {before:.4f})")
     typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
 

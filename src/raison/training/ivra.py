@@ -19,7 +19,7 @@ from raison.models import explainers, weights, zoo
 from raison.models.attention_explainer import HeadShape, new_explainer
 from raison.models.classifier import Classifier
 from raison.models.load import load
-from raison.models.low_rank import add_low_rank, merge_low_rank
+from raison.models.low_rank import LowRank, add_low_rank, merge_low_rank
 from raison.models.quiet import quiet
 from raison.models.spans import answer_tokens
 from raison.models.student import new_answering_student, new_student
@@ -178,7 +178,8 @@ def _job(
     network = SelfExplaining(model, explainer.to(model.device), "units" if ivra is None else ivra.over)
     if ivra is None:
         explainer.requires_grad_(False)
-    identity = f"{model.name}, {digest(train)} {digest(held_out)}, {replace(settings, progress=False)}"
+    said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
+    identity = f"{model.name} {said}, {digest(train)} {digest(held_out)}, {replace(settings, progress=False)}"
     return _Job(settings, network, learned, judged, out, identity)
 
 
@@ -207,6 +208,11 @@ def _make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             add_low_rank(core, rank, HEADS)
+        if not any(isinstance(module, LowRank) for module in core.modules()):
+            raise InputError(
+                f"{type(core).__name__} has no linear layers to put low-rank matrices into: train all its weights "
+                "(--rank 0)."
+            )
         core.to(device)
         for name, parameter in core.named_parameters():
             parameter.requires_grad_(any(head in name for head in HEADS) or parameter.requires_grad)

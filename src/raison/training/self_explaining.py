@@ -1,5 +1,6 @@
 """The trainer's view of a model that learns to explain itself: texts by their numbers, steps, and what they score."""
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -85,11 +86,15 @@ def accuracy(network: SelfExplaining, texts: Labelled) -> float:
 
 
 def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started: float) -> dict[str, object]:
-    """What a card keeps of a run: losses and scores by name, one number per evaluation, after which steps, seconds."""
+    """What a card keeps of a run: losses and scores by name, one number per evaluation, after which steps, seconds.
+
+    A score that there was not (too few texts for pairs) is null, which JSON has and NaN is not.
+    """
     names = list(scores[0]) if scores else []
+    plain = {name: [round(s[name], 5) if math.isfinite(s[name]) else None for s in scores] for name in names}
     return {
         "steps": list(steps),
-        "losses": {n.removeprefix(LOSS): [round(s[n], 5) for s in scores] for n in names if n.startswith(LOSS)},
-        "scores": {n: [round(s[n], 5) for s in scores] for n in names if not n.startswith(LOSS)},
+        "losses": {name.removeprefix(LOSS): values for name, values in plain.items() if name.startswith(LOSS)},
+        "scores": {name: values for name, values in plain.items() if not name.startswith(LOSS)},
         "seconds": round(time.monotonic() - started, 2),
     }

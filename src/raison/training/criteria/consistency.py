@@ -19,6 +19,8 @@ class Consistency(Criterion):
     distribution, without which sparsemax's zeros make the divergence infinite; `floor` is the paper's epsilon_0. The
     paper leaves all of these open, and the direction of the divergence, of which both count here.
 
+    Where a model has a norm after its last layer, H is taken before it, and after it in the metric.
+
     As printed, the loss also falls where hidden states move apart: `fixed_states` passes no gradient to them.
 
     Score: Spearman's rho between both distances (equation 12), as the metric consistency. Reference: xie2024ivra.
