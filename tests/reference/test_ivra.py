@@ -125,7 +125,7 @@ def test_the_method_gives_the_shares_of_the_units(name: str, norm: str, tmp_path
         assert explanation.scores == pytest.approx(sums.tolist(), rel=1e-4, abs=1e-6)
         assert sum(explanation.scores) == pytest.approx(1, abs=1e-5)
         assert (explanation.evaluations, explanation.gradients) == (1, 0)
-        assert explanation.notes["trained_for"] == ["comprehensiveness"]
+        assert explanation.notes["trained_for"] == "comprehensiveness"
 
 
 @pytest.mark.parametrize("name", TAPPED)

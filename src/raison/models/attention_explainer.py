@@ -14,7 +14,6 @@ from raison.core.errors import UnknownNameError
 from raison.core.model import LanguageModel, TapRecord
 from raison.numerics.interpretable_attention import (
     Coefficients,
-    Norm,
     Places,
     check_norm,
     interpretable_attention,
@@ -39,10 +38,10 @@ class Design:
     those of InterpretableAttention.
     """
 
-    form: Form = "ivra"
-    norm: Norm = "softmax"
+    form: str = "ivra"
+    norm: str = "softmax"
     selection: tuple[str, ...] = SELECTIONS
-    over: Over = "units"
+    over: str = "units"
     initial: tuple[float, float] | None = None
 
     def check(self) -> None:
@@ -140,7 +139,7 @@ def new_explainer(shape: HeadShape, design: Design) -> InterpretableAttention | 
     return InterpretableAttention(shape, design) if design.form == "ivra" else HeadMixture(shape, design)
 
 
-def places_of(encoding: Encoding, over: Over, device: torch.device) -> Places:
+def places_of(encoding: Encoding, over: str, device: torch.device) -> Places:
     """Every token of a text attends; padding never does."""
     own = encoding.attention_mask.to(device)
     return Places(own, encoding.scored.to(device) if over == "units" else own)

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 
 from raison.core.errors import InputError
-from raison.models.attention_explainer import SELECTIONS, Design, Form, Over
-from raison.numerics.interpretable_attention import Norm
+from raison.models.attention_explainer import SELECTIONS, Design
 from raison.training.criterion import Criterion, create_criteria
 
 DECAY_EPOCHS = 2
@@ -54,10 +53,10 @@ class IvraSettings:
 
     criteria: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
-    form: Form = "ivra"
-    norm: Norm = "softmax"
+    form: str = "ivra"
+    norm: str = "softmax"
     selection: tuple[str, ...] = SELECTIONS
-    over: Over = "units"
+    over: str = "units"
     initial: tuple[float, float] | None = None
     epochs: int = 20
     batch_size: int = 64

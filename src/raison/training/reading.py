@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
-from raison.models.attention_explainer import HeadMixture, InterpretableAttention, Over, places_of, read_map
+from raison.models.attention_explainer import HeadMixture, InterpretableAttention, places_of, read_map
 from raison.models.classifier import Classifier
 from raison.models.hidden import watched_layers
 from raison.training.criterion import Simulated
@@ -31,11 +31,11 @@ class SelfExplaining(nn.Module):
     Dropout is off. Gradients reach what asks for them.
     """
 
-    def __init__(self, model: Classifier, explainer: InterpretableAttention | HeadMixture, over: Over) -> None:
+    def __init__(self, model: Classifier, explainer: InterpretableAttention | HeadMixture, over: str) -> None:
         super().__init__()
         self.core = model.core
         self.explainer = explainer
-        self.over: Over = over
+        self.over = over
         self.model = model
 
     def forward(self, encoding: Encoding, states: bool = False) -> Read:
