@@ -1,6 +1,6 @@
 """raison train ivra: a model that is trained to explain itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import inf
 from pathlib import Path
@@ -21,16 +21,25 @@ if TYPE_CHECKING:
 PLAIN = "plain"
 """The folder, inside of the trained model's, of a base model that was fine-tuned first."""
 
+Criteria = Annotated[
+    str,
+    typer.Option(
+        "--criteria", "-c", help="What to be good at: sim, comp, suff, suff_mae, suff_kl, cons, clust; with commas."
+    ),
+]
+Words = Annotated[int | None, typer.Option("--first-words", min=1, help="Cut texts after so many words.")]
+Window = Annotated[
+    int | None, typer.Option("--answer-window", min=1, help="Cut contexts to so many words around the answer.")
+]
+RollBack = Annotated[
+    bool, typer.Option("--roll-back", help="For sim: it takes each step again from the updated model.")
+]
+
 
 def ivra(
     context: typer.Context,
     data: Annotated[str, typer.Option("--data", "-d", help="Labelled texts to learn on: a file, or SET:SPLIT.")],
-    criteria: Annotated[
-        str,
-        typer.Option(
-            "--criteria", "-c", help="What to be good at: sim, comp, suff, suff_mae, suff_kl, cons, clust; with commas."
-        ),
-    ],
+    criteria: Criteria,
     out: Annotated[Path, typer.Option(help="Folder for the trained model and its explainer.")],
     model: Model = "demo/sst2",
     dev: Annotated[str | None, typer.Option(help="Other texts to judge on; by default a part of the data.")] = None,
@@ -53,17 +62,13 @@ def ivra(
     student_share: Annotated[float, typer.Option(help="For sim: the share of the texts that it learns from.")] = 0.2,
     student_batch: Annotated[int, typer.Option(min=1, help="For sim: texts per step of it.")] = 8,
     student_rate: Annotated[float, typer.Option(help="For sim: its learning rate.")] = 0.05,
-    roll_back: Annotated[
-        bool, typer.Option("--roll-back", help="For sim: it takes each step again from the updated model.")
-    ] = False,
+    roll_back: RollBack = False,
     texts: Annotated[int | None, typer.Option(min=1, help="Texts to learn from.")] = None,
     validation: Annotated[int | None, typer.Option(min=1, help="Texts to judge on.")] = None,
     checks: Annotated[int, typer.Option(min=1, help="Evaluations per epoch.")] = 1,
     longest: Annotated[int | None, typer.Option(min=1, help="Leave out texts of more words.")] = None,
-    words: Annotated[int | None, typer.Option("--first-words", min=1, help="Cut texts after so many words.")] = None,
-    window: Annotated[
-        int | None, typer.Option("--answer-window", min=1, help="Cut contexts to so many words around the answer.")
-    ] = None,
+    words: Words = None,
+    window: Window = None,
     seed: Annotated[int, typer.Option(help="Decides the texts, their order and new weights.")] = 0,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
     device: Device = None,
@@ -85,17 +90,17 @@ def ivra(
     started = _started(model, (named[0], held_out), out, settings, plain_epochs)
     explained = load_classifier(started, (prompt, False, False), device, dtype)
     card = train_ivra(explained, named[0], out, settings, held_out, command_line(context, "ivra"))
-    scores, before = card.history["scores"], card.provenance["accuracy"]["before"]
-    # The moment that was kept: the first that was best by the criteria.
+    before = card.provenance["accuracy"]["before"]
+    typer.echo(f"{out}: on held-out texts {_kept(card.history['scores'])} (accuracy before {before:.4f})")
+    typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
+
+
+def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
+    """The scores of the moment that was kept: the first that was best by the criteria."""
     moments = [-inf if value is None else value for value in scores["criteria"]]
     kept = moments.index(max(moments))
-    found = ", ".join(
-        f"{name} {'undefined' if values[kept] is None else format(values[kept], '.4f')}"
-        for name, values in scores.items()
-        if name != "criteria"
-    )
-    typer.echo(f"{out}: on held-out texts {found} (accuracy before {before:.4f})")
-    typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
+    found = {name: values[kept] for name, values in scores.items() if name != "criteria"}
+    return ", ".join(f"{name} {'undefined' if value is None else f'{value:.4f}'}" for name, value in found.items())
 
 
 def _settings(options: Mapping[str, Any]) -> "IvraSettings":
