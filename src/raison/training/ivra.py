@@ -40,7 +40,8 @@ CARD = "fine_tuned.json"
 HEADS = ("classifier", "score", "qa_outputs", "lm_head", "pooler")
 """Layers that stay whole where the others get low-rank matrices."""
 EXPLAINER = "network.explainer."
-STUDENT_TOKENS = 256
+STUDENT_TOKENS, LONGEST = 256, 512
+"""Tokens that a student reads of a text; of a question with its context where the model knows no limit."""
 DEVELOPMENT = 0.1
 """Share of the data that is held out where nothing else is said."""
 
@@ -223,9 +224,11 @@ def _simulation(job: _Job, settings: IvraSettings) -> Simulation:
     model = job.network.model
     answers = model.head.in_place
     if answers:
-        student = new_answering_student(settings.student, STUDENT_TOKENS, settings.seed)
+        # As long as the model's own: an answer must not be cut off.
+        student = new_answering_student(settings.student, model.max_tokens or LONGEST, settings.seed)
     else:
         student = new_student(settings.student, model.classes, STUDENT_TOKENS, settings.seed)
+    student.core.to(model.device)
     _make_trainable(student.core, None, settings.seed)
     chosen = chosen_rows(len(job.train.encoding), settings.student_share, settings.seed)
     taught = job.train.encoding.select(chosen.tolist())
