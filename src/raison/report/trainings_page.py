@@ -47,8 +47,9 @@ def page(study: Trainings, draw: bool) -> str:
         _about(study),
         _warnings(warnings(study)),
         _contents([title for title, _ in shown]),
-        study_tables.claims(training_verdicts(study)),
         *(_section(title, grids) for title, grids in shown),
+        # One for each task and claim: many, and read after what they are about.
+        study_tables.claims(training_verdicts(study)),
         _plots("Losses", loss_plots(study), _LOSSES) if draw else "",
         _plots("Time and texts", seconds_plots(study), _SECONDS) if draw else "",
         _file(study),
