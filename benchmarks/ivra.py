@@ -23,7 +23,7 @@ from raison.models.classifier import Classifier
 from raison.models.trained_attention import AttentionCard, TrainedAttention
 from raison.numerics.interpretability_losses import consistency_loss
 from raison.training.criterion import create_criteria
-from raison.training.ivra import _copied, _make_trainable
+from raison.training.ivra import make_trainable, trainable_copy
 from raison.training.ivra_settings import IvraSettings
 from raison.training.objective import Batch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
@@ -31,7 +31,7 @@ from raison.training.reading import SelfExplaining
 from raison.training.self_explaining import Labelled, TaughtTexts
 from raison.training.simulation import Lessons, Plan, Simulation
 
-TEXTS, ROUNDS = 16, 7
+TEXTS, ROUNDS = 16, 5
 CRITERIA = ("comp", "suff", "suff_kl", "cons", "clust", "sim")
 
 
@@ -51,8 +51,8 @@ def stepped(module: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]
 
 def plain(texts: list[str]) -> Callable[[], None]:
     """Fine-tuning as transformers does it."""
-    model = _copied(raison.load("demo/sst2"))
-    _make_trainable(model.core, None)
+    model = trainable_copy(raison.load("demo/sst2"))
+    make_trainable(model.core, None, seed=0)
     inputs = model.tokenizer(texts, padding=True, return_tensors="pt")
     labels = torch.arange(len(texts)) % 2
     return stepped(model.core, lambda: model.core(**inputs, labels=labels).loss)
@@ -61,8 +61,8 @@ def plain(texts: list[str]) -> Callable[[], None]:
 def taught(texts: list[str], criterion: str, norm: str, roll_back: bool = False) -> Callable[[], None]:
     """A step of the task's loss and one criterion."""
     settings = IvraSettings(criteria=(criterion,), norm=norm)
-    model = _copied(raison.load("demo/sst2"))
-    _make_trainable(model.core, None)
+    model = trainable_copy(raison.load("demo/sst2"))
+    make_trainable(model.core, None, seed=0)
     encoding = model.encode(texts, "token")
     explainer = new_explainer(HeadShape.of(model, encoding), settings.design)
     network = SelfExplaining(model, explainer, "units")
@@ -70,8 +70,8 @@ def taught(texts: list[str], criterion: str, norm: str, roll_back: bool = False)
     criteria = create_criteria(settings.criteria)
     student = None
     if criteria[0].trains_student:
-        other = _copied(raison.load("demo/sst2"))
-        _make_trainable(other.core, None)
+        other = trainable_copy(raison.load("demo/sst2"))
+        make_trainable(other.core, None, seed=0)
         skeleton = SelfExplaining(other, new_explainer(HeadShape.of(other, encoding), settings.design), "units")
         plan = Plan(batch_size=len(texts) // 2, roll_back=roll_back)
         student = Simulation(skeleton, Lessons.of(encoding, encoding), network, plan)

@@ -97,7 +97,7 @@ def train_ivra(
     """
     started = time.monotonic()
     criteria = settings.created()
-    own = _copied(model)
+    own = trainable_copy(model)
     job = _job(own, data, dev, out, settings, settings)
     before = accuracy(job.network, job.judged)
     student = _simulation(job, settings) if any(c.trains_student for c in criteria) else None
@@ -138,7 +138,7 @@ def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
     return _as_trainable(load(model, tokenizer))
 
 
-def _copied(model: LanguageModel) -> Classifier:
+def trainable_copy(model: LanguageModel) -> Classifier:
     """A copy to train, in single precision. Raises UnsupportedError for what cannot be trained."""
     own = _as_trainable(model)
     with quiet():
@@ -173,7 +173,7 @@ def _job(
 ) -> _Job:
     train, held_out = split(data, dev, _counts(data, dev, settings), settings.seed)
     learned, judged = _labelled(model, train), _labelled(model, held_out)
-    _make_trainable(model.core, settings.rank, settings.seed)
+    make_trainable(model.core, settings.rank, settings.seed)
     shape = HeadShape.of(model, judged.encoding)
     explainer = new_explainer(shape, (ivra or IvraSettings(criteria=("comp",))).design)
     network = SelfExplaining(model, explainer.to(model.device), "units" if ivra is None else ivra.over)
@@ -199,7 +199,7 @@ def _labelled(model: Classifier, data: Dataset) -> Labelled:
     return Labelled(encoding, torch.tensor(data.class_indices(model.classes))[:, None])
 
 
-def _make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
+def make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
     """What learns: everything but the embeddings, or low-rank matrices, drawn by the seed, and the head."""
     if rank is None:
         core.requires_grad_(True)
@@ -229,7 +229,7 @@ def _simulation(job: _Job, settings: IvraSettings) -> Simulation:
     else:
         student = new_student(settings.student, model.classes, STUDENT_TOKENS, settings.seed)
     student.core.to(model.device)
-    _make_trainable(student.core, None, settings.seed)
+    make_trainable(student.core, None, settings.seed)
     chosen = chosen_rows(len(job.train.encoding), settings.student_share, settings.seed)
     taught = job.train.encoding.select(chosen.tolist())
     read = student.encode(taught.texts, "token", True)
