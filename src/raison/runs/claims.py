@@ -2,18 +2,18 @@
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from raison.core.errors import DataError, UnknownNameError
-from raison.core.results import Comparison, MetricScores
+from raison.core.errors import DataError
+from raison.core.results import MetricScores
 from raison.numerics.bootstrap import pooled_interval
 from raison.numerics.paired import Difference, difference
+from raison.runs.run import Run
 from raison.runs.study import STUDY, StudyRuns
-from raison.runs.table import comparison
+from raison.runs.table import finished_texts, scores_of
 
 Side = Literal["above", "below"]
 Finding = Literal["holds", "fails", "undecided", "missing"]
@@ -51,7 +51,7 @@ class Verdict:
 def verdicts(study: StudyRuns) -> list[Verdict]:
     """Every claim of a study on every run that it is about. Raises DataError where study.json cannot be read."""
     claims, names = _claims_of(study)
-    tables = dict(_comparisons(study))
+    tables = {name: _Table(run, finished_texts(run)) for name, run in study.runs.items()}
     return [
         _verdict(claim, name, tables.get(name))
         for claim in claims
@@ -71,25 +71,30 @@ def _claims_of(study: StudyRuns) -> tuple[list[dict[str, Any]], list[str]]:
     return header.get("claims", study.claims), list(header["runs"])
 
 
-def _comparisons(study: StudyRuns) -> Iterator[tuple[str, Comparison]]:
-    for name, run in study.runs.items():
-        try:
-            yield name, comparison(run)
-        except DataError:
-            # No text is finished yet: whatever is claimed of this run is missing.
-            continue
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The cells of a run's table that claims are about, each made once: intervals of the others need not be."""
+
+    run: Run
+    texts: list[int]
+    known: dict[tuple[str, str], MetricScores | None] = field(default_factory=dict)
+
+    def cell(self, row: str, metric: str) -> MetricScores | None:
+        """None where there is none, or no text that every row has."""
+        if (row, metric) not in self.known:
+            self.known[row, metric] = scores_of(self.run, row, metric, self.texts) if self.texts else None
+        return self.known[row, metric]
 
 
-def _verdict(claim: dict[str, Any], run: str, table: Comparison | None) -> Verdict:
+def _verdict(claim: dict[str, Any], run: str, table: _Table | None) -> Verdict:
     side: Side = "above" if "above" in claim else "below"
     about = (claim["says"], run, claim["metric"], claim[side], side, claim["than"])
     than = claim["than"]
-    try:
-        if table is None:
-            return Verdict(*about, finding="missing")
-        scores = table[claim[side]][claim["metric"]]
-        other = table[than][claim["metric"]] if isinstance(than, str) else float(than)
-    except UnknownNameError:
+    if table is None:
+        return Verdict(*about, finding="missing")
+    scores = table.cell(claim[side], claim["metric"])
+    other = table.cell(than, claim["metric"]) if isinstance(than, str) else float(than)
+    if scores is None or other is None:
         return Verdict(*about, finding="missing")
     other_count, than_mean = (1, other) if isinstance(other, float) else (other.summary.count, other.summary.mean)
     if not (scores.summary.count and other_count):

@@ -33,6 +33,14 @@ def comparison(run: Run) -> Comparison:
     )
 
 
+def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricScores | None:
+    """One cell of `comparison`, without the others; None where the run has no such row or metric."""
+    rows = [known for known in run.header["rows"] if known["label"] == row]
+    metrics = [MetricInfo(**known) for known in run.header["metrics"]]
+    found = [known for known in metrics if known.label == metric]
+    return _cell(run, rows[0], (found[0], metrics), texts) if rows and found else None
+
+
 def finished_texts(run: Run) -> list[int]:
     """The numbers of the texts that have a record of every row and seed."""
     return [
@@ -44,17 +52,22 @@ def finished_texts(run: Run) -> list[int]:
 
 def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts: Sequence[int]) -> Scores:
     label, seeds = row["label"], row["seeds"]
-    of_texts = [metric for metric in metrics if not metric.grouped]
-    found: list[MetricScores] = []
-    for metric in metrics:
-        if metric.grouped:
-            groups = [run.groups.get((label, seed, metric.label), []) for seed in seeds]
-            # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
-            whole = all((label, seed, metric.label) in run.groups for seed in seeds)
-            values = [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
-        else:
-            place = of_texts.index(metric)
-            values = [[run.records[label, seed, text].scores[place] for text in texts] for seed in seeds]
-        found.append(metric_scores(metric, values))
+    found = [_cell(run, row, (metric, metrics), texts) for metric in metrics]
     costs = [run.records[label, seed, text].costs for seed in seeds for text in texts]
     return method_scores(label, found, costs, row["selected_by"])
+
+
+def _cell(
+    run: Run, row: dict[str, Any], metric: tuple[MetricInfo, Sequence[MetricInfo]], texts: Sequence[int]
+) -> MetricScores:
+    """A row's scores by one of the run's metrics."""
+    (info, metrics), label, seeds = metric, row["label"], row["seeds"]
+    if info.grouped:
+        groups = [run.groups.get((label, seed, info.label), []) for seed in seeds]
+        # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
+        whole = all((label, seed, info.label) in run.groups for seed in seeds)
+        return metric_scores(
+            info, [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
+        )
+    place = [other for other in metrics if not other.grouped].index(info)
+    return metric_scores(info, [[run.records[label, seed, text].scores[place] for text in texts] for seed in seeds])
