@@ -31,7 +31,7 @@ from raison.training.reading import SelfExplaining
 from raison.training.self_explaining import Labelled, TaughtTexts
 from raison.training.simulation import Lessons, Plan, Simulation
 
-TEXTS, ROUNDS = 16, 5
+TEXTS, ROUNDS = 16, 3
 CRITERIA = ("comp", "suff", "suff_kl", "cons", "clust", "sim")
 
 

@@ -157,14 +157,13 @@ def test_a_saved_explainer_gives_the_same_scores(
     criterion: Criterion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     networks: list[SelfExplaining] = []
-    job = ivra._job
+    network_of = ivra._network
 
-    def noting(*arguments: object) -> object:
-        made = job(*arguments)
-        networks.append(made.network)
-        return made
+    def noting(*arguments: object) -> SelfExplaining:
+        networks.append(network_of(*arguments))
+        return networks[-1]
 
-    monkeypatch.setattr(ivra, "_job", noting)
+    monkeypatch.setattr(ivra, "_network", noting)
     settings = IvraSettings(
         criteria=(name_of(criterion),),
         epochs=1,

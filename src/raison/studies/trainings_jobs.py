@@ -101,7 +101,8 @@ def correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, .
     for row in data.rows:
         # One at a time: a large data set's tokens need not be in memory together.
         encoding = model.encode([row.text], "token", truncate)
-        said = model.predicted(encoding)[0]
+        # A model of answers was asked for its answer when it read the text.
+        said = (model.predicted(encoding) if encoding.spans is None else encoding.spans)[0]
         if row.answers:
             there = [answer for answer in row.answers if inside_window(encoding, [answer])[0]]
             right = any(bool((said == answer_tokens(encoding, [answer])[0]).all()) for answer in there)

@@ -25,13 +25,12 @@ from raison.models.spans import answer_tokens
 from raison.models.student import new_answering_student, new_student
 from raison.models.trained_attention import AttentionCard, write
 from raison.training.card import run_notes
-from raison.training.criterion import Criterion
 from raison.training.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
 from raison.training.masks import RowBatches
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.reading import SelfExplaining
 from raison.training.samples import digest, split
-from raison.training.self_explaining import ACCURACY, TOGETHER, Labelled, TaughtTexts, accuracy, curves
+from raison.training.self_explaining import ACCURACY, TOGETHER, Labelled, TaskTexts, TaughtTexts, accuracy, curves
 from raison.training.simulation import Lessons, Plan, Simulation, chosen_rows
 from raison.training.trainer import Evaluation, History, TrainSettings, fit
 
@@ -49,7 +48,7 @@ DEVELOPMENT = 0.1
 @dataclass(frozen=True, slots=True)
 class _Job:
     settings: FineTuneSettings | IvraSettings
-    network: SelfExplaining
+    model: Classifier
     train: Labelled
     judged: Labelled
     out: Path
@@ -68,11 +67,12 @@ def fine_tune(
     started = time.monotonic()
     folder = weights.located(base, settings.progress)
     model = _fresh(folder, data, settings.seed)
-    job = _job(model, data, dev, out, settings, None)
-    history = _fit(job, TaughtTexts(job.network, job.train, job.judged), ())
+    job = _job(model, data, dev, out, settings)
+    evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(model, job.judged)})
+    history = fit(_plan(job), TaskTexts(model, job.train), _batches(job), TaskAndCriteria(), evaluation)
     card = {
         "base": base,
-        "accuracy": round(accuracy(job.network, job.judged), 4),
+        "accuracy": round(accuracy(model, job.judged), 4),
         "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
         "history": curves(history.scores, history.steps, started),
     }
@@ -98,13 +98,14 @@ def train_ivra(
     started = time.monotonic()
     criteria = settings.created()
     own = trainable_copy(model)
-    job = _job(own, data, dev, out, settings, settings)
-    before = accuracy(job.network, job.judged)
-    student = _simulation(job, settings) if any(c.trains_student for c in criteria) else None
-    texts = TaughtTexts(job.network, job.train, job.judged, student)
+    job = _job(own, data, dev, out, settings)
+    network = _network(job, settings)
+    before = accuracy(own, job.judged)
+    student = _simulation(job, network, settings) if any(c.trains_student for c in criteria) else None
+    texts = TaughtTexts(network, job.train, job.judged, student)
     texts.states = any(criterion.reads_states for criterion in criteria)
-    history = _fit(job, texts, settings.weighted())
-    after = accuracy(job.network, job.judged)
+    history = _fit(job, texts, settings)
+    after = accuracy(own, job.judged)
     _save_model(own, out)
     card = AttentionCard(
         design=settings.design,
@@ -123,7 +124,7 @@ def train_ivra(
             **run_notes(command, time.monotonic() - started),
         },
     )
-    write(out / settings.form, card, job.network.explainer)
+    write(out / settings.form, card, network.explainer)
     (out / CHECKPOINT).unlink(missing_ok=True)
     return card
 
@@ -169,19 +170,19 @@ def _job(
     dev: Dataset | None,
     out: Path,
     settings: FineTuneSettings | IvraSettings,
-    ivra: IvraSettings | None,
 ) -> _Job:
     train, held_out = split(data, dev, _counts(data, dev, settings), settings.seed)
     learned, judged = _labelled(model, train), _labelled(model, held_out)
     make_trainable(model.core, settings.rank, settings.seed)
-    shape = HeadShape.of(model, judged.encoding)
-    explainer = new_explainer(shape, (ivra or IvraSettings(criteria=("comp",))).design)
-    network = SelfExplaining(model, explainer.to(model.device), "units" if ivra is None else ivra.over)
-    if ivra is None:
-        explainer.requires_grad_(False)
     said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
     identity = f"{model.name} {said}, {digest(train)} {digest(held_out)}, {replace(settings, progress=False)}"
-    return _Job(settings, network, learned, judged, out, identity)
+    return _Job(settings, model, learned, judged, out, identity)
+
+
+def _network(job: _Job, settings: IvraSettings) -> SelfExplaining:
+    """The model with a new explainer of its attention."""
+    explainer = new_explainer(HeadShape.of(job.model, job.judged.encoding), settings.design)
+    return SelfExplaining(job.model, explainer.to(job.model.device), settings.over)
 
 
 def _counts(data: Dataset, dev: Dataset | None, settings: FineTuneSettings | IvraSettings) -> tuple[int, int]:
@@ -220,8 +221,8 @@ def make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
     core.get_input_embeddings().requires_grad_(False)
 
 
-def _simulation(job: _Job, settings: IvraSettings) -> Simulation:
-    model = job.network.model
+def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> Simulation:
+    model = job.model
     answers = model.head.in_place
     if answers:
         # As long as the model's own: an answer must not be cut off.
@@ -241,35 +242,42 @@ def _simulation(job: _Job, settings: IvraSettings) -> Simulation:
     explainer = new_explainer(HeadShape.of(student, read), settings.design).to(student.device)
     skeleton = SelfExplaining(student, explainer, settings.over)
     plan = Plan(settings.student_rate, settings.student_batch, settings.roll_back)
-    return Simulation(skeleton, Lessons.of(taught, read), job.network, plan)
+    return Simulation(skeleton, Lessons.of(taught, read), network, plan)
 
 
-def _fit(job: _Job, texts: TaughtTexts, criteria: tuple[tuple[Criterion, float], ...]) -> History:
+def _batches(job: _Job) -> RowBatches:
+    return RowBatches(job.train.encoding.lengths, job.settings.batch_size, job.settings.seed)
+
+
+def _plan(job: _Job) -> TrainSettings:
+    """What fine-tuning and training share."""
     settings = job.settings
-    batches = RowBatches(job.train.encoding.lengths, settings.batch_size, settings.seed)
-    plan = TrainSettings(
+    return TrainSettings(
         epochs=settings.epochs,
         learning_rate=settings.learning_rate,
-        warmup=0.0 if isinstance(settings, IvraSettings) else 0.06,
         seed=settings.seed,
         keep_best=True,
         checkpoint=job.out / CHECKPOINT,
-        checkpoint_every=max(1, len(batches)),
+        checkpoint_every=len(_batches(job)),
         identity=job.identity,
         progress=settings.progress,
     )
-    every, first = None, ACCURACY
-    if isinstance(settings, IvraSettings):
-        factors = ((EXPLAINER, settings.coefficient_rate),)
-        plan = replace(plan, decay=(settings.decay, DECAY_EPOCHS), factors=factors)
-        every, first = max(1, math.ceil(len(batches) / settings.checks)), TOGETHER
-    judged = [criterion for criterion, _ in criteria]
+
+
+def _fit(job: _Job, texts: TaughtTexts, settings: IvraSettings) -> History:
+    batches = _batches(job)
+    plan = replace(
+        _plan(job),
+        warmup=0.0,
+        decay=(settings.decay, DECAY_EPOCHS),
+        factors=((EXPLAINER, settings.coefficient_rate),),
+    )
+    criteria = settings.weighted()
 
     def score(_module: nn.Module) -> Mapping[str, float]:
-        found = texts.scores(judged, settings.batch_size)
-        return {first: found[first]} | found
+        return texts.scores([criterion for criterion, _ in criteria], settings.batch_size)
 
-    evaluation = Evaluation(score, every=every, kept=(first,))
+    evaluation = Evaluation(score, every=max(1, math.ceil(len(batches) / settings.checks)), kept=(TOGETHER,))
     return fit(plan, texts, batches, TaskAndCriteria(criteria), evaluation)
 
 

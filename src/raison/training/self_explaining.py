@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
 from raison.core.registry import name_of
-from raison.models.batching import groups
+from raison.models.classifier import Classifier
 from raison.training.criterion import Criterion
 from raison.training.reading import BatchStep, SelfExplaining
 from raison.training.simulation import Simulation
@@ -70,19 +69,35 @@ class TaughtTexts(nn.Module):
                     scores[LOSS + name_of(criterion)].append(float(criterion.loss(step)))
         means = {name: float(np.mean(values)) if values else float("nan") for name, values in scores.items()}
         named = [means.get(name_of(criterion), float("nan")) for criterion in criteria]
-        together = {TOGETHER: float(np.mean(named))} if criteria else {}
-        return together | {ACCURACY: float(np.mean(right))} | means
+        return {TOGETHER: float(np.mean(named)), ACCURACY: float(np.mean(right))} | means
 
 
-def accuracy(network: SelfExplaining, texts: Labelled) -> float:
-    """Share of texts of which every part is said as labelled."""
-    right = 0
-    with torch.no_grad():
-        for rows in groups(texts.encoding.lengths, 4096):
-            encoding, labels = texts.select(rows)
-            said = network.model.decisions(encoding).argmax(-1).cpu()
-            right += int((said == labels).all(-1).sum())
-    return right / len(texts.encoding)
+@dataclass(frozen=True, slots=True)
+class TaskStep:
+    """A batch as a model sees it that is trained on the task alone."""
+
+    encoding: Encoding
+    labels: Int[Tensor, "batch parts"]
+    decisions: Float[Tensor, "batch parts choices"]
+
+
+class TaskTexts(nn.Module):
+    """A model with the texts that it is fine-tuned on; its attention is not read."""
+
+    def __init__(self, model: Classifier, train: Labelled) -> None:
+        super().__init__()
+        self.core = model.core
+        self._model, self._train = model, train
+
+    def step(self, rows: list[int]) -> TaskStep:
+        """One pass over some of the texts."""
+        encoding, labels = self._train.select(rows)
+        return TaskStep(encoding, labels.to(self._model.device), self._model.decisions(encoding))
+
+
+def accuracy(model: Classifier, texts: Labelled) -> float:
+    """Share of texts of which every part is predicted as labelled."""
+    return float((model.predicted(texts.encoding) == texts.labels).all(-1).double().mean())
 
 
 def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started: float) -> dict[str, object]:
