@@ -1,0 +1,1 @@
+"""Can an explanation be trusted: randomised parameters, attacks, harmless changes."""
