@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from raison.runs.table import comparison
 from raison.studies.jobs import load_rows
 from raison.studies.run import examine, run
 from raison.studies.study import Study, StudyError, read
+from tests.interruptions import Cut, Interruption, content, tables
 from tests.tiny import TINY
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
@@ -102,82 +102,9 @@ def whole(place: Path) -> Path:
         os.chdir(before)
 
 
-def timeless(value: object) -> object:
-    """Without the seconds, which no two runs share."""
-    if isinstance(value, dict):
-        return {key: timeless(item) for key, item in value.items() if key != "seconds"}
-    return [timeless(item) for item in value] if isinstance(value, list) else value
-
-
-def stored(path: Path) -> list[str]:
-    """The last whole line of each key, sorted: a line that was cut is done again, and so is all of its chunk."""
-    found = {}
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        key = tuple(str(record.get(name)) for name in ("row", "seed", "text", "metric"))
-        found[key] = json.dumps(timeless(record), sort_keys=True)
-    return sorted(found.values())
-
-
-def content(folder: Path) -> dict[str, object]:
-    """Everything that a study's folder holds but the seconds."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {
-        name: stored(path) if path.suffix == ".jsonl" else path.read_bytes()
-        for name, path in files.items()
-        if path.suffix != ".part"
-    }
-
-
-def tables(folder: Path) -> dict[str, object]:
-    return {name: timeless(comparison(found).to_dict()) for name, found in read_study(folder).runs.items()}
-
-
 @pytest.fixture(scope="module")
 def expected(whole: Path) -> tuple[object, object]:
     return content(whole), tables(whole)
-
-
-class Cut(BaseException):
-    """Caught by nothing, as a kill is."""
-
-
-class Interruption:
-    """Stops the study at one of its moments: after a chunk, before a sync, or in the middle of writing."""
-
-    def __init__(self, moment: int) -> None:
-        self.moment, self.seen = moment, 0
-
-    def due(self) -> bool:
-        self.seen += 1
-        return self.seen == self.moment
-
-    def advance(self, _count: int) -> None:
-        if self.due():
-            raise Cut
-
-    def write(self, file: int, data: bytes) -> int:
-        if self.due():
-            os.write(file, data[: len(data) // 2])
-            raise Cut
-        return os.write(file, data)
-
-    def fsync(self, file: int) -> None:
-        if self.due():
-            raise Cut
-        os.fsync(file)
-
-    def replace(self, source: Path, target: Path) -> None:
-        if self.due():
-            raise Cut
-        os.replace(source, target)
-
-    def as_os(self) -> types.SimpleNamespace:
-        own = {name: getattr(self, name) for name in ("write", "fsync", "replace")}
-        return types.SimpleNamespace(**{**vars(os), **own})
 
 
 def test_what_a_study_writes(whole: Path) -> None:

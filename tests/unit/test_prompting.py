@@ -6,55 +6,14 @@ from dataclasses import replace
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from raison.core.encoding import Encoding
-from raison.core.errors import InputError, LoadError, TextTooLongError
+from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import GRANULARITIES, Granularity
 from raison.models import weights
-from raison.models.label_words import Speller, find_label_ids
 from raison.models.prompting import PromptEncoder
 from raison.text import prompts
 from raison.text.prompts import Prompt
+from tests.prompted import DAY, EXACT, PLAIN, TEXTS, encode, encoder, own_ids, tokens_of
 from tests.tokenizers import TOKENIZERS
-
-DAY = Prompt(
-    name="day",
-    task="Say how the story was. Be brief.",
-    shot="Story: {text}\nIt was{label}",
-    shots=(("boring and slow", "low"), ("a moving film", "high")),
-    labels={"low": " bad", "high": " good"},
-)
-PLAIN = ("gpt2", "gpt2_untrimmed", "llama", "roberta", "bert", "unigram")
-EXACT = ("gpt2", "gpt2_untrimmed", "roberta")
-"""Tokenizers whose decoder gives back every character."""
-
-TEXTS = (
-    "a modest story",
-    "the actors are brilliant and the music is boring",
-    "  two spaces,  then more ",
-    "I love this 😀 so much",
-    "good.\n\nbad",
-    "x",
-)
-
-
-def encoder(name: str, prompt: Prompt = DAY, max_tokens: int | None = None, explained: str = "input") -> PromptEncoder:
-    return PromptEncoder(TOKENIZERS[name](), prompt, max_tokens, explained)
-
-
-def encode(
-    name: str, text: str, unit: Granularity = "word", explained: str = "input", prompt: Prompt = DAY
-) -> Encoding:
-    return encoder(name, prompt, None, explained).encode([text], unit, False)
-
-
-def own_ids(tokenizer: PreTrainedTokenizerFast, string: str) -> list[int]:
-    """What the tokenizer itself makes of the string, without the end that it adds."""
-    ids = tokenizer(string).input_ids
-    return ids[:-1] if ids[-1] in (tokenizer.sep_token_id, tokenizer.eos_token_id) else ids
-
-
-def tokens_of(name: str, ids: tuple[int, ...]) -> list[str]:
-    return TOKENIZERS[name]().convert_ids_to_tokens(list(ids))
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -268,67 +227,6 @@ def test_texts_that_cannot_be_used(texts: list[str], message: str) -> None:
 def test_a_text_without_tokens() -> None:
     with pytest.raises(InputError, match="no token that could be explained"):
         encode("bert", "\u200b")
-
-
-def words(low: str, high: str, cue: str = "\nIt was", scoring: str = "word") -> Prompt:
-    return Prompt(name="words", query=f"Story: {{text}}{cue}", labels={"low": low, "high": high}, scoring=scoring)
-
-
-def test_label_tokens_are_those_that_follow_the_cue_and_not_those_of_the_word_alone() -> None:
-    tokenizer = TOKENIZERS["llama"]()
-    assert tokens_of("llama", tokenizer("a", add_special_tokens=False).input_ids) == ["▁a"]
-    low, high = encoder("llama", words("a", "bad", "\nLabel:")).label_ids
-    assert (tokens_of("llama", low), tokens_of("llama", high)) == (["a"], ["b", "ad"])
-    low, high = encoder("llama", words(" a", " bad", "\nLabel:")).label_ids
-    assert (tokens_of("llama", low), tokens_of("llama", high)) == (["▁a"], ["▁bad"])
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_the_shots_and_the_answer_have_the_same_label_tokens(name: str) -> None:
-    made = encoder(name)
-    ids = encode(name, "x").input_ids[0].tolist()
-    for label in made.label_ids:
-        assert any(tuple(ids[at : at + len(label)]) == label for at in range(len(ids)))
-
-
-def test_first_tokens_alone() -> None:
-    whole, first = (encoder("gpt2", words(" slow", " weak", scoring=scoring)) for scoring in ("word", "first"))
-    assert max(len(ids) for ids in whole.label_ids) > 1
-    assert first.label_ids == tuple(ids[:1] for ids in whole.label_ids)
-
-
-@pytest.mark.parametrize(
-    ("name", "prompt", "message"),
-    [
-        (
-            "gpt2",
-            words("a", "the", "\nIt was "),
-            r"word 'a' of 'low' melts into the end.*\[Ġ\] becomes \[Ġa\]. End the cue",
-        ),
-        ("llama", words("a", "b", "\nIt was "), r"word 'a' of 'low' melts into the end.*\[▁\] becomes \[▁a\]"),
-        ("gpt2", words(" the", " theatre"), r"are \[Ġthe .*\] and its own beginning \[Ġthe\]: take other words"),
-        ("gpt2", words(" the", " theatre", scoring="first"), "begin with the same token .Ġthe.: score them whole"),
-        ("bert_uncased", words(" weak", " WEAK"), "are the same tokens"),
-        ("bert", words(" N", " P"), "'high' is .\\[UNK\\]., which the tokenizer does not know"),
-        ("bert", words("\u200b", " bad"), "'low' has no token behind the prompt"),
-    ],
-)
-def test_label_words_that_do_not_stand_apart(name: str, prompt: Prompt, message: str) -> None:
-    with pytest.raises(LoadError, match=message):
-        encoder(name, prompt)
-
-
-def test_label_words_that_depend_on_the_text() -> None:
-    def tokenize(string: str) -> tuple[int, ...]:
-        return tuple(
-            ord(letter) + (string[-2] == "!") * (number == len(string) - 1) for number, letter in enumerate(string)
-        )
-
-    prompt = words("s", "t", "")
-    with pytest.raises(
-        LoadError, match=r"'s' of 'low' is s behind one text and t behind another: end the query with a"
-    ):
-        find_label_ids(prompt, prompt.render(None), Speller(tokenize, lambda ids: "".join(map(chr, ids)), None))
 
 
 def test_the_callers_tokenizer_is_left_alone() -> None:
