@@ -29,6 +29,7 @@ from transformers import (
     T5Config,
 )
 
+from raison.models.t5_encoder import T5EncoderForSequenceClassification
 from tests.tokenizers import TOKENIZERS
 
 LABELS = ("negative", "neutral", "positive")
@@ -68,6 +69,8 @@ _FAMILIES: dict[str, tuple[Callable[..., PreTrainedConfig], str]] = {
         "roberta",
     ),
     "t5": (partial(T5Config, **_T5, decoder_start_token_id=0), "unigram"),
+    # Three layers as the others have, and no kinks: gradients are compared with differences.
+    "t5_encoder": (partial(T5Config, **_T5 | {"num_layers": 3}, feed_forward_proj="gated-gelu"), "unigram"),
 }
 
 
@@ -115,7 +118,13 @@ def build(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A new model of the family, in evaluation mode, and its tokenizer."""
     tokenizer = _tokenizer(name)
     with torch.random.fork_rng(devices=[]):
-        model = AutoModelForSequenceClassification.from_config(_config(name, tokenizer))
+        config = _config(name, tokenizer)
+        whole = name != "t5_encoder"
+        model = (
+            AutoModelForSequenceClassification.from_config(config)
+            if whole
+            else T5EncoderForSequenceClassification(config)
+        )
     _randomize(model)
     return model.eval(), tokenizer
 

@@ -25,6 +25,7 @@ from raison.core.unit import Unit
 
 if TYPE_CHECKING:
     from raison import data, methods, metrics
+    from raison.audit import audit
     from raison.compare import compare
     from raison.evaluate import evaluate
     from raison.explain import explain
@@ -40,6 +41,7 @@ __all__ = [
     "Scores",
     "Unit",
     "__version__",
+    "audit",
     "compare",
     "data",
     "evaluate",
@@ -54,13 +56,14 @@ _FUNCTIONS = {
     "explain": "raison.explain",
     "evaluate": "raison.evaluate",
     "compare": "raison.compare",
+    "audit": "raison.audit",
     "Prompt": "raison.text.prompts",
 }
 _PACKAGES = ("methods", "metrics", "data")
 
 
 class _FrontDoor(ModuleType):
-    """This package, in which `explain`, `evaluate` and `compare` are functions.
+    """This package, in which `explain`, `evaluate`, `compare` and `audit` are functions.
 
     Importing the file explain.py makes Python set the attribute `raison.explain` to that module; the function of the
     same name takes its place.

@@ -1,6 +1,5 @@
 """The only caller of methods: check, run, sum to units, add provenance."""
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -132,8 +131,12 @@ def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarra
     """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
     with batch.model.shifted(shift):
         # What was computed before belongs to the model as it was.
-        shifted = replace(batch, evaluations=Evaluations(), maps={})
-        scores = unit_scores(shifted, method, _attributed(shifted, method).scores[0])
+        return scores_of(replace(batch, evaluations=Evaluations(), maps={}), method)
+
+
+def scores_of(batch: Batch, method: Method) -> list[np.ndarray]:
+    """The method's scores of each text's units, without an explanation around them."""
+    scores = unit_scores(batch, method, _attributed(batch, method).scores[0])
     return [scores[text, :count].numpy() for text, count in enumerate(batch.encoding.unit_counts)]
 
 
@@ -196,7 +199,7 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
     # A caller's inference mode would leave no graph to go back along.
     with torch.inference_mode(False):
         # A device has finished when its numbers have arrived.
-        scores = function(problem, _rngs(batch, method)).detach().cpu()
+        scores = function(problem, problem.generators(name_of(method))).detach().cpu()
     return Maps(scores, problem.ledger, time.perf_counter() - started)
 
 
@@ -217,18 +220,15 @@ def _joined(parts: Sequence[Maps]) -> Maps:
 
 
 def _problem(batch: Batch) -> Problem:
-    ledger = Ledger.empty(len(batch.encoding))
-    return Problem(batch.model, batch.encoding, batch.target, batch.removal, ledger, batch.evaluations)
-
-
-def _rngs(batch: Batch, method: Method) -> Rngs:
-    """A generator per text that depends on the seed, the method and the text, and on nothing else."""
-
-    def rng(text: Text) -> np.random.Generator:
-        digest = hashlib.blake2b(repr((batch.settings.seed, name_of(method), text)).encode(), digest_size=16).digest()
-        return np.random.default_rng(int.from_bytes(digest, "little"))
-
-    return [rng(text) for text in batch.encoding.texts]
+    return Problem(
+        batch.model,
+        batch.encoding,
+        batch.target,
+        batch.removal,
+        Ledger.empty(len(batch.encoding)),
+        batch.evaluations,
+        seed=batch.settings.seed,
+    )
 
 
 def _check_scores(scores: Tensor, batch: Batch, method: Method) -> None:

@@ -71,12 +71,16 @@ def estimate_plan(plan: Plan) -> Estimate:
     speed = measure_speed(model, encoding.select(_probes(encoding)))
     costs = {row.label: [_row_cost(row, units) for units in encoding.units] for row in plan.rows}
     judging = [_judging_cost(plan, units) for units in encoding.units]
+    work = [
+        (length, _sum([judging[text], _rows_cost(plan.rows, encoding.units[text])]))
+        for text, length in enumerate(encoding.lengths)
+    ]
+    again = _wordings_work(plan, encoding)
     seconds = _partial_seconds(plan, encoding) * sum(encoding.lengths)
-    for text, length in enumerate(encoding.lengths):
-        whole = _sum([judging[text], _rows_cost(plan.rows, encoding.units[text])])
-        alone = max(0, whole.forwards - whole.backwards)
-        seconds += length * (alone * speed.forward + whole.backwards * speed.backward)
-    metrics = _sum(judging)
+    for length, cost in [*work, *again]:
+        alone = max(0, cost.forwards - cost.backwards)
+        seconds += length * (alone * speed.forward + cost.backwards * speed.backward)
+    metrics = _sum([*judging, *(cost for _, cost in again)])
     totals = {label: _sum(of_texts) for label, of_texts in costs.items()}
     return Estimate(
         texts=len(plan.texts),
@@ -171,6 +175,21 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
         if row.chooser is None:
             costs.append(_times(_cost(row.method, units), shifts * len(row.seeds)))
     return _sum(costs)
+
+
+def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
+    """Tokens of each other wording that metrics ask for, and what explaining it with every unselected row takes."""
+    found = []
+    for text, units in zip(encoding.texts, encoding.units, strict=True):
+        stand_in = replace(_stand_in(units), text=text)
+        asked = dict.fromkeys(rewording.text for metric in plan.judges for rewording in metric.rewordings(stand_in))
+        if asked and encoding.spans is None:
+            wordings = plan.model.encode(list(asked), encoding.unit, truncate=True)
+            for length, own in zip(wordings.lengths, wordings.units, strict=True):
+                rows = [_times(_cost(row.method, own), len(row.seeds)) for row in plan.rows if row.chooser is None]
+                # One more pass says whether it counts.
+                found.append((length, _sum([Cost(1), *rows])))
+    return found
 
 
 def _sum(costs: Sequence[Cost]) -> Cost:

@@ -89,6 +89,7 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.RATIONALES: has_rationales,
         Need.EMBEDDINGS: Capability.EMBEDDINGS in model.capabilities,
         Need.SEVERAL_TEXTS: texts > 1,
+        Need.METHOD: True,
     }
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there))
     for metric in metrics:
@@ -104,6 +105,7 @@ LACKS = {
     Need.RATIONALES: "rationales, which the data does not have",
     Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
     Need.SEVERAL_TEXTS: "more than one text",
+    Need.METHOD: "the method itself, and has scores alone",
 }
 
 

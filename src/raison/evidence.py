@@ -6,18 +6,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from raison.attribution import Batch, shifted_scores
+from raison.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.core.explanation import Explanation
 from raison.core.method import Method
-from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric
+from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
 from raison.core.model import Shift
-from raison.core.problem import Ledger, Problem
+from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.rationale import Rationale, unit_mask
 from raison.core.target import Of, Target
 from raison.methods import CATALOGUE
 
 Shifted = dict[tuple[int, Shift], np.ndarray]
 """Scores under a shift, by the explanation's number."""
+Rewordings = dict[tuple[int, Rewording], Reworded | None]
+"""What other wordings gave, by the explanation's number; None for one that does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class TextEvidence:
     marked: tuple[Rationale, ...] = ()
     number: int = 0
     shifted: Shifted = field(default_factory=dict)
+    wordings: Rewordings = field(default_factory=dict)
 
     @property
     def rationales(self) -> tuple[Mask, ...]:
@@ -47,12 +50,18 @@ class TextEvidence:
         return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
 
     def shifted_scores(self, shift: Shift) -> np.ndarray:
-        if "selected_by" in self.explanation.notes:
-            # Explaining again gives the unselected map: no neighbour of the one that was chosen.
+        if _is_selected(self.explanation):
             return np.full(len(self.explanation.units), np.nan)
         if (self.number, shift) not in self.shifted:
             compute_shifted([self], shift)
         return self.shifted[self.number, shift]
+
+    def reworded(self, rewording: Rewording) -> Reworded | None:
+        if _is_selected(self.explanation):
+            return None
+        if (self.number, rewording) not in self.wordings:
+            compute_reworded([(self, rewording)])
+        return self.wordings[self.number, rewording]
 
     def resolve(self, removal: str) -> str:
         """The model's own name of a removal."""
@@ -84,30 +93,59 @@ def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> Non
     """Compute everything that the metrics announce, each pass with as many texts as there are."""
     wanted: dict[str, dict[int, list[KeepRows]]] = {}
     shifts: dict[Shift, list[TextEvidence]] = {}
+    rewordings: dict[tuple[int, Rewording], TextEvidence] = {}
     for found in evidence:
         for metric in metrics:
             for removal, keeps in metric.keeps(found.explanation).items():
                 wanted.setdefault(found.resolve(removal), {}).setdefault(found.text, []).append(keeps)
-            again = () if "selected_by" in found.explanation.notes else metric.shifts(found.explanation)
-            for shift in again:
+            if _is_selected(found.explanation):
+                continue
+            for shift in metric.shifts(found.explanation):
                 shifts.setdefault(shift, []).append(found)
+            rewordings |= {(found.number, rewording): found for rewording in metric.rewordings(found.explanation)}
     for removal, keeps_of in wanted.items():
         _compute(evidence[0].batch, removal, keeps_of)
     for shift, those in shifts.items():
         compute_shifted(those, shift)
+    if rewordings:
+        compute_reworded([(found, rewording) for (_, rewording), found in rewordings.items()])
 
 
 def compute_shifted(evidence: Sequence[TextEvidence], shift: Shift) -> None:
     """Explain the texts again under a shift, all those of one method together."""
     groups: dict[str, list[TextEvidence]] = {}
     for found in evidence:
-        e = found.explanation
-        groups.setdefault(repr((e.method, e.config, e.seed, e.of, e.against is None)), []).append(found)
+        groups.setdefault(_kind(found.explanation), []).append(found)
     for those in groups.values():
         explanations = [found.explanation for found in those]
         scores = shifted_scores(_batch_like(those), _method_of(explanations[0]), shift)
         for found, row in zip(those, scores, strict=True):
             found.shifted[found.number, shift] = row
+
+
+def compute_reworded(asked: Sequence[tuple[TextEvidence, Rewording]]) -> None:
+    """Predict all wordings once, and explain those that count, all those of one method together."""
+    first = asked[0][0].batch
+    texts = list(dict.fromkeys(rewording.text for _, rewording in asked))
+    wordings: dict[str, Batch] = {}
+    shared: dict[tuple[str, tuple[int, ...]], Evaluations] = {}
+    groups: dict[str, list[tuple[TextEvidence, Rewording]]] = {}
+    for found, rewording in asked:
+        removal = found.explanation.removal
+        if removal not in wordings:
+            # A wording may be longer than its text: what was fitting must not fail now.
+            wordings[removal] = prepare(
+                first.model, texts, Settings(first.encoding.unit, removal=removal, truncate=True)
+            )
+        found.wordings[found.number, rewording] = None
+        if _counts(found, rewording, wordings[removal], texts.index(rewording.text)):
+            groups.setdefault(_kind(found.explanation), []).append((found, rewording))
+    for those in groups.values():
+        removal = those[0][0].explanation.removal
+        rows = [texts.index(rewording.text) for _, rewording in those]
+        # Methods that explain the same wordings share their perturbed texts.
+        evaluations = shared.setdefault((removal, tuple(rows)), Evaluations())
+        _explain_wordings(those, _wordings_like(those, wordings[removal], rows, evaluations))
 
 
 def target_of(batch: Batch, explanations: Sequence[Explanation]) -> Target:
@@ -131,6 +169,52 @@ def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:
         removal=explanations[0].removal,
         settings=replace(batch.settings, seed=explanations[0].seed),
     )
+
+
+def _wordings_like(
+    those: Sequence[tuple[TextEvidence, Rewording]], wordings: Batch, rows: Sequence[int], evaluations: Evaluations
+) -> Batch:
+    """Some rows of the wordings with the targets and seed of the explanations of their texts."""
+    explanations = [found.explanation for found, _ in those]
+    return replace(
+        wordings,
+        encoding=wordings.encoding.select(rows),
+        full=wordings.full[list(rows)],
+        target=target_of(wordings, explanations),
+        settings=replace(wordings.settings, seed=explanations[0].seed),
+        evaluations=evaluations,
+        maps={},
+    )
+
+
+def _explain_wordings(those: Sequence[tuple[TextEvidence, Rewording]], batch: Batch) -> None:
+    """Fill in what the method says of each row of the batch."""
+    scores = scores_of(batch, _method_of(those[0][0].explanation))
+    for (found, rewording), units, row in zip(those, batch.encoding.units, scores, strict=True):
+        found.wordings[found.number, rewording] = Reworded(units, row)
+
+
+def _counts(found: TextEvidence, rewording: Rewording, wordings: Batch, row: int) -> bool:
+    """Whether the model reads other tokens and gives the explained class about the same probability."""
+    before, after = found.batch.encoding, wordings.encoding
+    ids = before.input_ids[found.text][before.attention_mask[found.text].bool()]
+    if torch.equal(ids, after.input_ids[row][after.attention_mask[row].bool()]):
+        return False
+    target = replace(target_of(found.batch, [found.explanation]), against=None, of="probability")
+    logits = torch.stack([found.batch.full[found.text], wordings.full[row]]).double()
+    was, now = target.row(0, 2).scalar(logits).tolist()
+    return abs(now - was) <= rewording.tolerance
+
+
+def _is_selected(explanation: Explanation) -> bool:
+    """Whether a metric chose the map: explaining again gives the unselected one, no neighbour of this."""
+    return "selected_by" in explanation.notes
+
+
+def _kind(explanation: Explanation) -> str:
+    """The same for explanations that one run of a method gives again."""
+    e = explanation
+    return repr((e.method, e.config, e.seed, e.of, e.against is None, e.removal))
 
 
 def _method_of(explanation: Explanation) -> Method:

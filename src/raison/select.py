@@ -59,7 +59,8 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
         return ["says neither better nor worse"]
     if metric.pool != "mean":
         return ["is no mean over texts"]
-    return ["explains the text again, which gives no chosen map"] if Need.EMBEDDINGS in metric.needs else []
+    again = metric.needs & {Need.EMBEDDINGS, Need.METHOD}
+    return ["explains the text again, which gives no chosen map"] if again else []
 
 
 def _offering() -> list[str]:

@@ -31,6 +31,8 @@ class Marked:
     def shifted_scores(self, shift: object) -> np.ndarray:
         raise AssertionError("asked for another explanation")
 
+    reworded = shifted_scores
+
 
 def explain(scores: Sequence[float], segments: Sequence[int] = ()) -> Explanation:
     """An explanation of as many invented words as there are scores."""

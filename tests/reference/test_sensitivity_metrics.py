@@ -55,6 +55,9 @@ class Literal:
             )
         return np.array(again.scores)
 
+    def reworded(self, rewording: object) -> None:
+        raise AssertionError("these metrics ask for no other wording")
+
 
 def removed_sets(metric: Infidelity, explanation: Explanation) -> list[list[int]]:
     rows = ~metric.keeps(explanation)[explanation.removal][1:]

@@ -27,7 +27,8 @@ def used_positions(model: PreTrainedModel, length: int) -> list[int]:
 
 
 def test_every_tiny_family_is_known() -> None:
-    assert set(TINY) == set(family_names())
+    # Both halves of a T5 are one family.
+    assert set(TINY) - {"t5_encoder"} == set(family_names())
     assert all(family_of(TINY[name]()[0]) is not UNKNOWN for name in TINY)
 
 
@@ -45,7 +46,7 @@ def test_modernbert_pooling_is_a_setting() -> None:
     assert used_positions(model, 9) == list(range(9))
 
 
-@pytest.mark.parametrize("name", sorted(set(TINY) - {"t5"}))
+@pytest.mark.parametrize("name", sorted(set(TINY) - {"t5", "t5_encoder"}))
 def test_the_limit_is_the_model_s_own(name: str) -> None:
     model, _ = TINY[name]()
     limit = max_tokens(model.config, NO_LIMIT)

@@ -5,7 +5,7 @@ from io import TextIOWrapper
 
 import typer
 
-from raison.cli import catalogue, compare, doctor, estimate, explain, report, study, train
+from raison.cli import audit, catalogue, compare, doctor, estimate, explain, report, study, train
 from raison.core.errors import RaisonError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
+app.command("audit")(audit.audit)
 app.command("methods")(catalogue.methods)
 app.command("metrics")(catalogue.metrics)
 app.command("doctor")(doctor.doctor)

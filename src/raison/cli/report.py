@@ -17,12 +17,18 @@ def report(
     """Write a page, Markdown and LaTeX tables, and a page for every text, from what a study has written so far."""
     from json import dumps
 
+    from raison.report.audit import write as write_audit
     from raison.report.study import LATEX, MARKDOWN, write
     from raison.report.trainings import write as write_trainings
+    from raison.report.trust import write as write_trust
+    from raison.runs.audit import is_audit
     from raison.runs.trainings import is_trainings
+    from raison.runs.trust_study import is_trust
 
-    page = write_trainings(folder, out, plots) if is_trainings(folder) else write(folder, out, plots)
-    tables = [page.with_name(name) for name in (MARKDOWN, LATEX)]
+    kinds = ((is_trainings, write_trainings), (is_trust, write_trust), (is_audit, write_audit))
+    written = next((writing for holds, writing in kinds if holds(folder)), write)
+    page = written(folder, out, plots)
+    tables = [page.with_name(name) for name in (MARKDOWN, LATEX) if page.with_name(name).exists()]
     if json:
         typer.echo(dumps({"page": str(page), "tables": [str(path) for path in tables]}, ensure_ascii=False))
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raison.cli import options, study_trainings
+from raison.cli import options, study_trainings, study_trust
 
 if TYPE_CHECKING:
     from raison.estimate import Estimate
@@ -39,12 +39,16 @@ def run(
     """Check the whole study, say what it will cost, and run it. A kill loses at most a few texts' work."""
     from raison.core.errors import InputError
     from raison.studies.trainings import names_trainings
+    from raison.studies.trust import names_trust
 
     if names_trainings(file):
         study_trainings.run(file, study_trainings.Asked(out, limit, resume, shard, json))
         return
     if shard is not None:
         raise InputError(f'--shard is for studies of trainings (kind = "trainings"), and {file} is none: leave it out.')
+    if names_trust(file):
+        study_trust.run(file, study_trust.Asked(out, limit, resume, json))
+        return
     from raison.studies.run import check_folder, examine, execute_study, folder_of
     from raison.studies.study import read
 
@@ -61,9 +65,13 @@ def run(
 def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     """Check a study file with its models and data, and say what it will cost; nothing is run or written."""
     from raison.studies.trainings import names_trainings
+    from raison.studies.trust import names_trust
 
     if names_trainings(file):
         study_trainings.check(file, limit, json)
+        return
+    if names_trust(file):
+        study_trust.check(file, limit, json)
         return
     from raison.studies.run import examine
     from raison.studies.study import read

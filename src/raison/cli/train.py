@@ -7,6 +7,7 @@ import typer
 
 from raison.cli.train_aml import aml
 from raison.cli.train_ivra import ivra
+from raison.cli.train_scratch import scratch
 from raison.cli.training import columns_of, command_line, names_in, read_split
 from raison.data import Wanted
 from raison.data import known_features as add_known_features
@@ -16,6 +17,7 @@ app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is
 
 app.command()(aml)
 app.command()(ivra)
+app.command()(scratch)
 
 
 @app.command()

@@ -39,6 +39,8 @@ class Property(StrEnum):
     """Needs an explainer that was trained for the model (`raison train`)."""
     PARTIAL = "partial"
     """Re-runs only some layers: its passes are cheaper than whole ones, and counted as whole ones."""
+    DIFFERENTIABLE = "differentiable"
+    """Scores are a differentiable function of the word embeddings, which can be given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,17 @@ class Method(ABC):
         """What the method says with `start` as the baseline instead of its own; special tokens must keep theirs.
 
         A method with the property PATH overrides this. Raises NotImplementedError elsewhere.
+        """
+        raise NotImplementedError
+
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """What `attribute` says of texts whose word embeddings are `embeds`, differentiable with respect to these.
+
+        `embeds` are as wide as the encoding. All texts and points go through the model as one batch, whose graph stays
+        in memory: how many texts there are is the caller's choice. Counts no passes and notes nothing. Parameters get
+        no gradients as long as the caller asks for those of `embeds` alone (torch.autograd.grad).
+
+        A method with the property DIFFERENTIABLE overrides this. Raises NotImplementedError elsewhere.
         """
         raise NotImplementedError
 

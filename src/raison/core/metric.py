@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from raison.core.explanation import Explanation
 from raison.core.model import Shift
+from raison.core.unit import Text, Unit
 
 KeepRows = Bool[np.ndarray, "masks units"]
 Mask = Bool[np.ndarray, " units"]
@@ -29,6 +30,24 @@ class Need(StrEnum):
     """The model's word embeddings can be moved."""
     SEVERAL_TEXTS = "several_texts"
     """More than one text."""
+    METHOD = "method"
+    """The method itself, to explain another text: not one of its maps that was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """Another wording of a text, which counts if the explained class's probability moves by at most `tolerance`."""
+
+    text: Text
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """What the same method with the same seed says of the same class of another wording."""
+
+    units: tuple[Unit, ...]
+    scores: Float[np.ndarray, " units"]
 
 
 @runtime_checkable
@@ -55,6 +74,13 @@ class Evidence(Protocol):
         Explains again: computed in one go for all texts where `Metric.shifts` announced it.
         """
 
+    def reworded(self, rewording: Rewording) -> Reworded | None:
+        """What the same method with the same seed says of another wording of the text.
+
+        None where it does not count: the probability moves too far, or the model reads the very same tokens. Computed
+        in one go for all texts where `Metric.rewordings` announced it.
+        """
+
 
 @dataclass(frozen=True)
 class Metric(ABC):
@@ -78,6 +104,10 @@ class Metric(ABC):
 
     def shifts(self, explanation: Explanation) -> Sequence[Shift]:
         """The shifts under which `measure` will ask for the scores, so that texts can be explained together."""
+        return ()
+
+    def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:
+        """The wordings that `measure` will ask for, so that texts can be explained together."""
         return ()
 
     @abstractmethod

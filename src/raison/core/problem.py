@@ -1,8 +1,10 @@
 """What a method is given: a model, a batch of texts, a target and a removal."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -57,6 +59,14 @@ class Problem:
     ledger: Ledger
     evaluations: Evaluations
     asked: set[tuple[int, str, bytes]] = field(default_factory=set)
+    seed: int = 0
+    """Of the run; a method draws from what `generators` gives for its name."""
+
+    def generators(self, method: str) -> list[np.random.Generator]:
+        """A generator per text that depends on the seed, the method's name and the text, and on nothing else."""
+        seeds = [repr((self.seed, method, text)).encode() for text in self.encoding.texts]
+        digests = [hashlib.blake2b(seed, digest_size=16).digest() for seed in seeds]
+        return [np.random.default_rng(int.from_bytes(digest, "little")) for digest in digests]
 
     def values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, " _masks"]]:
         """The target's value of each text under each of its keeps, one tensor per text, in float64.

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.dims import Embeddings
+from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
+from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 
 Queries = Literal["all", "prediction"]
@@ -39,7 +41,7 @@ class AttentionAverage(Method):
 
     reference: ClassVar[str] = "oxford2022assessing"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:
@@ -49,22 +51,41 @@ class AttentionAverage(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        own = encoding.attention_mask.double()
-        rows = model.prediction_rows(encoding) if self.queries == "prediction" else own / own.sum(1, keepdim=True)
+        rows = self._rows(model, encoding)
         for group in model.batches(encoding):
             part = encoding.select(group)
             width = part.input_ids.shape[1]
-            with torch.no_grad(), model.tap() as tap:
-                model.logits(part)
-            # What padding attends to, and what attends to padding, may be anything.
-            other = ~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :])
-            for attention in tap.probabilities.values():
-                mean = attention.mean(1).cpu().double().masked_fill(other, 0)
-                scores[group, :width] += (rows[group, None, :width].cpu().double() @ mean)[:, 0] / len(
-                    tap.probabilities
-                )
+            with torch.no_grad():
+                scores[group, :width] = self._read(model, part, rows[group, :width])
         problem.count_forward()
         return scores
 
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at."""
+        rows = self._rows(problem.model, problem.encoding)
+        with torch.enable_grad():
+            return self._read(problem.model, problem.encoding, rows, embeds)
+
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)
+
+    def _read(
+        self,
+        model: LanguageModel,
+        part: Encoding,
+        rows: Float[Tensor, "batch tokens"],
+        embeds: Embeddings | None = None,
+    ) -> Float[Tensor, "batch tokens"]:
+        with model.tap() as tap:
+            model.logits(part, embeds)
+        # What padding attends to, and what attends to padding, may be anything.
+        other = ~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :])
+        means = [attention.mean(1).cpu().double().masked_fill(other, 0) for attention in tap.probabilities.values()]
+        return sum(((rows[:, None] @ mean)[:, 0] for mean in means), torch.zeros_like(rows)) / len(means)
+
+    def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        """How much each row of the attention counts, summing to 1."""
+        if self.queries == "prediction":
+            return model.prediction_rows(encoding).cpu().double()
+        own = encoding.attention_mask.double()
+        return own / own.sum(1, keepdim=True)

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.dims import Embeddings
+from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
+from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 
 Queries = Literal["prediction", "all"]
@@ -41,7 +43,7 @@ class AttentionLast(Method):
 
     reference: ClassVar[str] = "hollenstein2021relative"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:
@@ -51,19 +53,41 @@ class AttentionLast(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        own = encoding.attention_mask.double()
-        rows = model.prediction_rows(encoding) if self.queries == "prediction" else own / own.sum(1, keepdim=True)
+        rows = self._rows(model, encoding)
         for group in model.batches(encoding):
             part = encoding.select(group)
             width = part.input_ids.shape[1]
-            with torch.no_grad(), model.tap() as tap:
-                model.logits(part)
-            attention = tap.probabilities[max(tap.probabilities)].mean(1).cpu().double()
-            # What padding attends to, and what attends to padding, may be anything.
-            attention = attention.masked_fill(~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :]), 0)
-            scores[group, :width] = (rows[group, None, :width].cpu().double() @ attention)[:, 0]
+            with torch.no_grad():
+                scores[group, :width] = _read(model, part, rows[group, :width])
         problem.count_forward()
         return scores
 
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at."""
+        rows = self._rows(problem.model, problem.encoding)
+        with torch.enable_grad():
+            return _read(problem.model, problem.encoding, rows, embeds)
+
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)
+
+    def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        """How much each row of the attention counts, summing to 1."""
+        if self.queries == "prediction":
+            return model.prediction_rows(encoding).cpu().double()
+        own = encoding.attention_mask.double()
+        return own / own.sum(1, keepdim=True)
+
+
+def _read(
+    model: LanguageModel,
+    part: Encoding,
+    rows: Float[Tensor, "batch tokens"],
+    embeds: Embeddings | None = None,
+) -> Float[Tensor, "batch tokens"]:
+    with model.tap() as tap:
+        model.logits(part, embeds)
+    attention = tap.probabilities[max(tap.probabilities)].mean(1).cpu().double()
+    # What padding attends to, and what attends to padding, may be anything.
+    attention = attention.masked_fill(~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :]), 0)
+    return (rows[:, None] @ attention)[:, 0]

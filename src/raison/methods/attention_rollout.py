@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.dims import Attention
+from raison.core.dims import Attention, Embeddings
+from raison.core.encoding import Encoding
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
+from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 
 
@@ -38,7 +39,7 @@ class AttentionRollout(Method):
 
     reference: ClassVar[str] = "abnar2020quantifying"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:
@@ -55,19 +56,35 @@ class AttentionRollout(Method):
         for group in model.batches(encoding):
             part = encoding.select(group)
             width = part.input_ids.shape[1]
-            with torch.no_grad(), model.tap() as tap:
-                model.logits(part)
-            # From the last layer down: a row times a matrix per layer instead of a product of matrices.
-            flow = rows[group, :width, None].mT
-            for layer in sorted(tap.probabilities, reverse=True):
-                mixing = self._mixing(tap.probabilities[layer], part.attention_mask)
-                flow = flow.to(mixing) @ mixing
-            scores[group, :width] = flow[:, 0].cpu().double()
+            with torch.no_grad():
+                scores[group, :width] = self._followed(model, part, rows[group, :width])
         problem.count_forward()
         return scores
 
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at."""
+        rows = problem.model.prediction_rows(problem.encoding)
+        with torch.enable_grad():
+            return self._followed(problem.model, problem.encoding, rows, embeds)
+
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)
+
+    def _followed(
+        self,
+        model: LanguageModel,
+        part: Encoding,
+        rows: Float[Tensor, "batch tokens"],
+        embeds: Embeddings | None = None,
+    ) -> Float[Tensor, "batch tokens"]:
+        with model.tap() as tap:
+            model.logits(part, embeds)
+        # From the last layer down: a row times a matrix per layer instead of a product of matrices.
+        flow = rows[:, None]
+        for layer in sorted(tap.probabilities, reverse=True):
+            mixing = self._mixing(tap.probabilities[layer], part.attention_mask)
+            flow = flow.to(mixing) @ mixing
+        return flow[:, 0].cpu().double()
 
     def _mixing(self, attention: Attention, own: Bool[Tensor, "batch tokens"]) -> Float[Tensor, "batch query key"]:
         """One layer's matrix B; rows and columns of padding are zero, so that nothing of it can enter the product."""

@@ -7,10 +7,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.dims import Embeddings
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
+from raison.integration.slopes import gradients_at
 
 Features = Literal["sum", "norm"]
 
@@ -38,7 +40,9 @@ class InputXGradient(Method):
 
     reference: ClassVar[str] = "shrikumar2016not"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.DUMMY})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.DIFFERENTIABLE}
+    )
     passes: ClassVar[str] = "1 forward + 1 backward"
 
     def __post_init__(self) -> None:
@@ -56,9 +60,15 @@ class InputXGradient(Method):
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for text, gradient in enumerate(gradients):
             own = embeds[text, : len(gradient)].cpu().double()
-            products = own * gradient.double()
-            scores[text, : len(gradient)] = products.sum(-1) if self.features == "sum" else products.norm(dim=-1)
+            scores[text, : len(gradient)] = self._reduced(own * gradient.double())
         return scores
+
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at."""
+        return self._reduced((embeds * gradients_at(problem, embeds)).double())
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1, backwards=1)
+
+    def _reduced(self, products: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows"]:
+        return products.sum(-1) if self.features == "sum" else products.norm(dim=-1)

@@ -13,6 +13,7 @@ from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.repeated import own_embeddings
+from raison.integration.slopes import integrate_at
 from raison.integration.straight_path import integrate
 from raison.numerics.quadrature import gauss_legendre
 
@@ -49,7 +50,14 @@ class IntegratedGradients(Method):
     reference: ClassVar[str] = "sundararajan2017axiomatic"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
     properties: ClassVar[frozenset[Property]] = frozenset(
-        {Property.TOKENWISE, Property.SIGNED, Property.COMPLETE, Property.DUMMY, Property.PATH}
+        {
+            Property.TOKENWISE,
+            Property.SIGNED,
+            Property.COMPLETE,
+            Property.DUMMY,
+            Property.PATH,
+            Property.DIFFERENTIABLE,
+        }
     )
     passes: ClassVar[str] = "steps + 2 forward + steps backward (one more backward with baseline='zero')"
 
@@ -73,6 +81,11 @@ class IntegratedGradients(Method):
         """See Method.attribute_from. `steps` forward and backward passes; notes nothing, for v(start) is not known."""
         ends = own_embeddings(problem)
         return integrate(problem, start.to(ends), ends, gauss_legendre(self.steps))[0]
+
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at. The baseline stays where it is."""
+        name = baseline_name(problem, "integrated_gradients", self.baseline)
+        return integrate_at(problem, baseline_embeddings(problem, embeds, name), embeds, gauss_legendre(self.steps))
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=self.steps + 2, backwards=self.steps + (self.baseline == "zero"))

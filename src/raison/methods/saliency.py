@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
+from raison.integration.slopes import gradients_at
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Saliency(Method):
 
     reference: ClassVar[str] = "simonyan2014deep"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
     passes: ClassVar[str] = "1 forward + 1 backward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
@@ -45,6 +47,10 @@ class Saliency(Method):
         for text, gradient in enumerate(gradients):
             scores[text, : len(gradient)] = gradient.double().norm(dim=-1)
         return scores
+
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at. Has no derivative where the gradient is zero; zero stands for it there."""
+        return gradients_at(problem, embeds).double().norm(dim=-1)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1, backwards=1)

@@ -13,6 +13,7 @@ from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.repeated import charge, own_embeddings, portions, repeated
+from raison.integration.slopes import integrate_at, values_at
 from raison.integration.straight_path import integrate
 from raison.numerics.quadrature import gauss_legendre
 
@@ -52,7 +53,7 @@ class SequentialIntegratedGradients(Method):
     reference: ClassVar[str] = "enguehard2023sequential"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
     properties: ClassVar[frozenset[Property]] = frozenset(
-        {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.PATH}
+        {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.PATH, Property.DIFFERENTIABLE}
     )
     passes: ClassVar[str] = "n steps forward + n steps backward; n + 1 forward with steps=None"
 
@@ -70,6 +71,23 @@ class SequentialIntegratedGradients(Method):
         ends = own_embeddings(problem)
         return self._scores(problem, start.to(ends), ends)
 
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at. The baseline stays where it is."""
+        name = baseline_name(problem, "sequential_integrated_gradients", self.baseline)
+        rows = _paths(problem)
+        texts, units = (list(part) for part in zip(*rows, strict=True))
+        part = repeated(problem, texts)
+        moves = (part.encoding.unit_ids == torch.as_tensor(units)[:, None]).to(embeds.device)[..., None]
+        own = embeds[texts]
+        begin = torch.where(moves, baseline_embeddings(problem, embeds, name)[texts], own)
+        if self.steps is None:
+            change = values_at(problem, embeds)[texts] - values_at(part, begin)
+            found = _first_token(moves[..., 0]).to(change.device) * change[:, None]
+        else:
+            found = integrate_at(part, begin, own, gauss_legendre(self.steps))
+        empty = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64, device=found.device)
+        return empty.index_add(0, torch.as_tensor(texts, device=found.device), found.double())
+
     def cost(self, units: int) -> Cost:
         if self.steps is None:
             return Cost(forwards=units + 1)
@@ -81,9 +99,7 @@ class SequentialIntegratedGradients(Method):
         full = None
         if self.steps is None:
             full = torch.cat(problem.values([torch.ones(1, n, dtype=torch.bool) for n in encoding.unit_counts]))
-        # One row per path: a text as often as it has units.
-        rows = [(text, unit) for text, count in enumerate(encoding.unit_counts) for unit in range(count)]
-        for some in portions(rows, ends[0].numel()):
+        for some in portions(_paths(problem), ends[0].numel()):
             texts, units = (list(part) for part in zip(*some, strict=True))
             part = repeated(problem, texts)
             width = part.encoding.input_ids.shape[1]
@@ -98,6 +114,11 @@ class SequentialIntegratedGradients(Method):
             # A token that stays has no way to go and scores zero, so that each sum has one term that is not.
             scores[:, :width].index_add_(0, torch.as_tensor(texts), found)
         return scores
+
+
+def _paths(problem: Problem) -> list[tuple[int, int]]:
+    """One text and unit per path: a text as often as it has units."""
+    return [(text, unit) for text, count in enumerate(problem.encoding.unit_counts) for unit in range(count)]
 
 
 def _first_token(moves: Bool[Tensor, "rows tokens"]) -> Float[Tensor, "rows tokens"]:

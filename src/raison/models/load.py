@@ -25,6 +25,7 @@ from raison.models.completion import completed
 from raison.models.generator import Generator
 from raison.models.quiet import quiet
 from raison.models.spans import answering, is_answering
+from raison.models.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
 from raison.text.prompts import Prompt, find
 
 HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
@@ -87,7 +88,7 @@ def load(
     if device is not None and device_map is not None:
         raise InputError("device and device_map exclude each other: give one of them.")
     name = str(model)
-    ready_made = name.startswith(zoo.PREFIX) or (Path(name) / zoo.CARD).is_file()
+    ready_made = name.startswith(zoo.PREFIX) or zoo.is_adapter(Path(name))
     if ready_made and device_map is not None:
         raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
     placing = {"dtype": _dtype(dtype), "device_map": device_map}
@@ -194,6 +195,8 @@ def _kind(config: PreTrainedConfig, use: _Use) -> type:
     architecture = (config.architectures or [""])[0]
     if use.prompt is not None or architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return AutoModelForCausalLM
+    if architecture == ARCHITECTURE:
+        return T5EncoderForSequenceClassification
     return (
         AutoModelForQuestionAnswering if "ForQuestionAnswering" in architecture else AutoModelForSequenceClassification
     )

@@ -21,6 +21,7 @@ from transformers import (
 from raison.core.errors import LoadError, UnknownNameError
 from raison.models import weights
 from raison.models.quiet import quiet
+from raison.models.t5_encoder import T5EncoderForSequenceClassification
 
 PREFIX = "demo/"
 CARD = "card.json"
@@ -91,6 +92,11 @@ def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedToke
         return model.eval(), AutoTokenizer.from_pretrained(folder)
 
 
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder is one that `load_adapter` reads: a whole model may have a card, too, beside its config.json."""
+    return (folder / CARD).is_file() and not (folder / "config.json").is_file()
+
+
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The same for a folder that `raison train classifier` wrote. Raises LoadError where it has no card or no base."""
     card = read_card(folder)
@@ -123,9 +129,13 @@ def assemble(
 
 
 def fresh_classifier(
-    base_folder: Path, labels: tuple[str, ...], seed: int = 0
+    base_folder: Path, labels: tuple[str, ...], seed: int = 0, *, t5_encoder: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only."""
+    """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
+
+    `t5_encoder` takes the encoder of a T5 alone (raison.models.t5_encoder).
+    """
+    kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))
     try:
         config = AutoConfig.from_pretrained(
@@ -136,9 +146,7 @@ def fresh_classifier(
         )
         with quiet(), _unchanged_random_state():
             torch.default_generator.manual_seed(seed)
-            model = AutoModelForSequenceClassification.from_pretrained(
-                base_folder, config=config, use_safetensors=True, dtype=torch.float32
-            )
+            model = kind.from_pretrained(base_folder, config=config, use_safetensors=True, dtype=torch.float32)
         tokenizer = AutoTokenizer.from_pretrained(base_folder)
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot load a classifier from {base_folder}: {error}") from error

@@ -265,7 +265,8 @@ def as_svg(figure: "Figure", name: str, label: str) -> str:
         (r"font-family: [^;\"]*;? ?", ""),
         (INK, "currentColor"),
         (r"\s*\n\s*", "\n"),
-        (r"(\d+\.\d{2})\d+", lambda found: found.group(1)),
+        # Of coordinates only: what is written in the plot may be smaller than a hundredth.
+        (r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag.group())),
     ]
     for pattern, new in replaced:
         body = re.sub(pattern, new, body, flags=re.S)

@@ -7,10 +7,12 @@ from raison.core.results import Comparison, Summary
 from raison.report import study_tables
 from raison.report.html_tables import scores_table, settings_list
 from raison.report.markup import document, escape
+from raison.report.model_plots import Figure, Series, model_figure
 from raison.report.plots import Line, models_plot, pareto_plot, spread_plot
-from raison.report.study_section import Section, limit_of, note, warnings
+from raison.report.study_section import Section, limit_of, note, places_of, warnings
 from raison.runs.agreement import PairAgreement
 from raison.runs.claims import verdicts
+from raison.runs.models_figure import axis_of
 from raison.runs.statistics import directed, pareto
 from raison.runs.study import FILE, StudyRuns
 
@@ -26,7 +28,7 @@ def page(study: StudyRuns, sections: Sequence[Section], draw: bool) -> str:
         _contents(study, sections, draw),
         study_tables.claims(verdicts(study)),
         *(_run(study, section, number, draw) for number, section in enumerate(sections)),
-        _across(sections) if draw else "",
+        _across(study, sections) if draw else "",
         _file(study),
     ]
     return document(study.title, "\n".join(part for part in parts if part), STYLES)
@@ -136,19 +138,38 @@ def _groups(sections: Sequence[Section]) -> dict[str, list[Section]]:
     return {data: runs for data, runs in found.items() if len(runs) > 1}
 
 
-def _across(sections: Sequence[Section]) -> str:
-    """A line per method over the models, for each data set and metric."""
+def _across(study: StudyRuns, sections: Sequence[Section]) -> str:
+    """A figure over the models, for each data set and metric: as the study asks for, else lines in its order."""
+    order = "models in the order of the study"
+    if axis_of(study.file) is not None:
+        order = "lines over the models' numbers of parameters, or a group of bars for each model"
     parts = []
     for place, (data, runs) in enumerate(_groups(sections).items()):
-        figures = "\n".join(f"<figure>{svg}</figure>" for svg in _lines(runs, place))
+        figures = "\n".join(f"<figure>{svg}</figure>" for svg in _figures(study, runs, place))
         parts.append(f'<h3>{escape(data)}</h3>\n<div class="plots">\n{figures}</div>')
     if not parts:
         return ""
     body = "\n".join(parts)
     return (
         f'<article class="raison" id="models">\n<h2>Across models</h2>\n{body}\n'
-        '<p class="caption">Means, with 95 % intervals as bands; models in the order of the study.</p></article>'
+        f'<p class="caption">Means, with 95 % intervals as bands or bars; {order}.</p></article>'
     )
+
+
+def _figures(study: StudyRuns, runs: Sequence[Section], place: int) -> Iterator[str]:
+    axis = axis_of(study.file)
+    if axis is None:
+        yield from _lines(runs, place)
+        return
+    tables = [section.table for section in runs if section.table is not None]
+    models = places_of(study, runs)
+    methods = dict.fromkeys(row.method for table in tables for row in table.rows if row.selected_by is None)
+    for number, (metric, higher) in enumerate(directed(tables[0]).items()):
+        series = tuple(
+            Series(method, look, tuple(_summary(table, method, metric) for table in tables))
+            for look, method in enumerate(methods)
+        )
+        yield model_figure(Figure(f"a{place}m{number}", f"{metric} {'↑' if higher else '↓'}", axis, models, series))
 
 
 def _lines(runs: Sequence[Section], place: int) -> Iterator[str]:

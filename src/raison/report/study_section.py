@@ -8,6 +8,7 @@ from raison.core.results import Comparison
 from raison.report import phrases
 from raison.report.examples import Example, asked_in
 from raison.runs.agreement import PairAgreement
+from raison.runs.models_figure import Place
 from raison.runs.run import Run
 from raison.runs.study import STUDY, StudyRuns
 from raison.runs.table import finished_texts
@@ -36,6 +37,14 @@ def limit_of(study: StudyRuns) -> int | None:
         return None
     limit = json.loads(path.read_text(encoding="utf-8")).get("limit")
     return None if limit is None else int(limit)
+
+
+def places_of(study: StudyRuns, sections: Sequence[Section]) -> tuple[Place, ...]:
+    """Where each run's model stands in a figure over models; sizes only where the study wrote them down."""
+    path = study.folder / STUDY
+    known = json.loads(path.read_text(encoding="utf-8")).get("models", {}) if path.exists() else {}
+    keys = [section.name.partition("--")[0] for section in sections]
+    return tuple(Place(key, known.get(key, {}).get("parameters")) for key in keys)
 
 
 def note(study: StudyRuns, section: Section) -> str:

@@ -34,10 +34,10 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
 def text_tables(study: Trainings) -> str:
     """The tables of the metrics and of accuracy, for a terminal."""
     shown = [grid for title, grids in sections(study) if title in ("Criteria", "Accuracy", "Gains") for grid in grids]
-    return "\n\n".join(_plain_table(grid) for grid in shown) + "\n"
+    return "\n\n".join(plain_table(grid) for grid in shown) + "\n"
 
 
-def _plain_table(grid: Grid) -> str:
+def plain_table(grid: Grid) -> str:
     lines = [list(grid.head), *([name, *(_line(cell) for cell in cells)] for name, cells in grid.rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(grid.head))]
     rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -55,22 +55,22 @@ def _markdown(study: Trainings) -> str:
     parts += [f"**{escape_markdown(warning)}**" for warning in warnings(study)]
     verdicts = training_verdicts(study)
     if verdicts:
-        parts += ["## Claims", "\n".join(_claim(verdict) for verdict in verdicts)]
+        parts += ["## Claims", "\n".join(claim_line(verdict) for verdict in verdicts)]
     for title, grids in sections(study):
         parts.append(f"## {escape_markdown(title)}")
         for grid in grids:
-            parts += [f"### {escape_markdown(grid.title)}", _markdown_table(grid), escape_markdown(grid.caption)]
+            parts += [f"### {escape_markdown(grid.title)}", markdown_table(grid), escape_markdown(grid.caption)]
     parts.append(escape_markdown(f"{study.title}, digest {study.header['digest']}."))
     return "\n\n".join(parts) + "\n"
 
 
-def _claim(verdict: Verdict) -> str:
+def claim_line(verdict: Verdict) -> str:
     gap = verdict.difference
     seen = f", difference {gap.mean:.4f} [{gap.low:.4f}, {gap.high:.4f}], n = {gap.count}" if gap.count else ""
     return f"- **{verdict.finding}**: {escape_markdown(f'{verdict.says} ({verdict.run}{seen})')}"
 
 
-def _markdown_table(grid: Grid) -> str:
+def markdown_table(grid: Grid) -> str:
     lines = [
         [escape_markdown(name) for name in grid.head],
         ["---", *("---:" for _ in grid.head[1:])],
@@ -86,10 +86,10 @@ def _marked(cell: Cell, marks: tuple[str, str, str]) -> str:
 def _latex(study: Trainings) -> str:
     lines = [study.title, *warnings(study), f"digest {study.header['digest']}", "The tables need the package booktabs."]
     comments = "".join(f"% {' '.join(line.split())}\n" for line in lines)
-    return comments + "\n" + "\n".join(_latex_table(grid) for _, grids in sections(study) for grid in grids)
+    return comments + "\n" + "\n".join(latex_table(grid) for _, grids in sections(study) for grid in grids)
 
 
-def _latex_table(grid: Grid) -> str:
+def latex_table(grid: Grid) -> str:
     head = [_arrows(escape_latex(name)) for name in grid.head]
     body = [
         " & ".join([escape_latex(name), *(_marked(cell, _LATEX).replace("-", "$-$") for cell in cells)])

@@ -45,13 +45,13 @@ def page(study: Trainings, draw: bool) -> str:
     parts = [
         f"<h1>{escape(study.title)}</h1>",
         _about(study),
-        _warnings(warnings(study)),
-        _contents([title for title, _ in shown]),
-        *(_section(title, grids) for title, grids in shown),
+        warnings_box(warnings(study)),
+        contents([title for title, _ in shown]),
+        *(section(title, grids) for title, grids in shown),
         # One for each task and claim: many, and read after what they are about.
         study_tables.claims(training_verdicts(study)),
-        _plots("Losses", loss_plots(study), _LOSSES) if draw else "",
-        _plots("Time and texts", seconds_plots(study), _SECONDS) if draw else "",
+        plots_section("Losses", loss_plots(study), _LOSSES) if draw else "",
+        plots_section("Time and texts", seconds_plots(study), _SECONDS) if draw else "",
         _file(study),
     ]
     return document(study.title, "\n".join(part for part in parts if part), STYLES)
@@ -102,7 +102,7 @@ def _task(task: dict[str, object]) -> str:
     return f"{task['name']} ({task['base']}; {', '.join(parts)})"
 
 
-def _warnings(sentences: Sequence[str]) -> str:
+def warnings_box(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
     items = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in sentences)
@@ -111,12 +111,12 @@ def _warnings(sentences: Sequence[str]) -> str:
     )
 
 
-def _contents(titles: Sequence[str]) -> str:
-    items = "".join(f'<li><a href="#{_anchor(title)}">{escape(title)}</a></li>\n' for title in titles)
+def contents(titles: Sequence[str]) -> str:
+    items = "".join(f'<li><a href="#{anchor(title)}">{escape(title)}</a></li>\n' for title in titles)
     return f'<nav aria-label="Contents"><ol>\n{items}</ol></nav>'
 
 
-def _section(title: str, grids: Sequence[Grid]) -> str:
+def section(title: str, grids: Sequence[Grid]) -> str:
     # Tables that share a caption stand beside each other, where the page is wide enough, above it.
     body = []
     for caption, shared in groupby(grids, key=lambda one: one.caption):
@@ -124,7 +124,7 @@ def _section(title: str, grids: Sequence[Grid]) -> str:
         gap = ' style="margin-top:1.4rem"' if body else ""
         body.append(f'<div class="beside"{gap}>\n{tables}</div>\n<p class="caption">{escape(caption)}</p>')
     inner = "\n".join(body)
-    return f'<article class="raison" id="{_anchor(title)}">\n<h2>{escape(title)}</h2>\n{inner}</article>'
+    return f'<article class="raison" id="{anchor(title)}">\n<h2>{escape(title)}</h2>\n{inner}</article>'
 
 
 def _table(one: Grid) -> str:
@@ -148,17 +148,17 @@ def _cell(cell: Cell, level: float) -> str:
     return f'<td class="shade" style="{style}">{mean}{below}</td>'
 
 
-def _plots(title: str, drawn: Iterable[str], caption: str) -> str:
+def plots_section(title: str, drawn: Iterable[str], caption: str) -> str:
     figures = "\n".join(f"<figure>{svg}</figure>" for svg in drawn)
     if not figures:
         return ""
     return (
-        f'<article class="raison" id="{_anchor(title)}">\n<h2>{escape(title)}</h2>\n<div class="plots">\n{figures}'
+        f'<article class="raison" id="{anchor(title)}">\n<h2>{escape(title)}</h2>\n<div class="plots">\n{figures}'
         f'</div>\n<p class="caption">{escape(caption)}</p></article>'
     )
 
 
-def _anchor(title: str) -> str:
+def anchor(title: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in title.lower())
 
 

@@ -16,10 +16,12 @@ from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.load import DTYPES, EXPLAINED
 from raison.models.removal import REMOVALS
+from raison.runs.models_figure import AXES
 from raison.runs.run import SCHEMA
 from raison.studies import shape
 from raison.studies.shape import fitting
 from raison.text.prompts import find as find_prompt
+from raison.training.scratch import ScratchSettings, mistakes_in
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 """What may be part of a run's folder: "--" stands between a model and its data."""
@@ -47,6 +49,10 @@ def check(table: Mapping[str, Any]) -> list[str]:
         mistakes += _claim(claim, f"[[claims]] number {number}", _Known(rows, metrics, runs))
     if "examples" in study:
         mistakes += _examples(study["examples"], rows)
+    if "figure" in study:
+        fit, wrong = fitting(study["figure"], shape.FIGURE, "[figure]")
+        unknown = [str(UnknownNameError("x", fit["x"], AXES))] if fit.get("x", AXES[0]) not in AXES else []
+        mistakes += wrong + [f"[figure]: {line}" for line in unknown]
     return mistakes
 
 
@@ -156,10 +162,32 @@ def _model(table: dict[str, Any], where: str) -> list[str]:
         mistakes += _attempt(where, lambda: find_prompt(table["prompt"]))
     elif "explained" in table or "calibrate" in table:
         mistakes.append(f"{where}: explained and calibrate belong to a prompt; give prompt as well.")
+    if "made" in table:
+        mistakes += _made(table, where)
     labels = [label.lower() for label in table.get("labels", ())]
     if len(set(labels)) < len(labels):
         mistakes.append(f"{where}: labels names a class twice.")
     return mistakes
+
+
+def _made(table: dict[str, Any], where: str) -> list[str]:
+    """What is wrong with a model that the study makes itself."""
+    mistakes = []
+    if "prompt" in table:
+        mistakes.append(f"{where}: a made model is a classifier, and a prompt is for language models; leave one out.")
+    where = f"{where[:-1]}.made]"
+    fit, wrong = fitting(table["made"], shape.MADE, where)
+    mistakes += wrong
+    for name in ("train", "held_out"):
+        if name in fit:
+            data, wrong = fitting(fit[name], shape.DATA, f"{where} {name}")
+            mistakes += wrong + _data(data, f"{where} {name}")
+    return mistakes + [f"{where}: {line}" for line in mistakes_in(settings_of(fit))]
+
+
+def settings_of(made: Mapping[str, Any]) -> ScratchSettings:
+    """How the model of a table [models.x.made] is trained."""
+    return ScratchSettings(**{key: value for key, value in made.items() if key not in ("train", "held_out")})
 
 
 def _data(table: dict[str, Any], where: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from random import Random
 
 from raison.attribution import Settings, check, prepare
 from raison.compare import Plan, plan_rows
@@ -11,53 +10,33 @@ from raison.core.metric import Need
 from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
-from raison.data import Dataset, around_answers, known_features
-from raison.data import load as load_data
-from raison.data.lengths import at_most, first_words
+from raison.data import Dataset
 from raison.evaluate import check_metrics, create_metrics
 from raison.methods import CATALOGUE
 from raison.models.load import as_classifier
 from raison.models.load import load as load_model
 from raison.studies.check import run_name
-from raison.studies.study import Study, StudyData, StudyModel
-
-
-def load_rows(entry: StudyData, limit: int | None) -> Dataset:
-    """A study's data, at most `limit` rows of what the study asks for. Raises RaisonError."""
-    first = min((count for count in (entry.limit, limit) if count is not None), default=None)
-    drawn = entry.sample is not None
-    whole = drawn or entry.longest is not None or entry.answer_window is not None
-    found = load_data(entry.source, entry.wanted, split=entry.split, limit=None if whole else first)
-    if entry.answer_window is not None:
-        found = around_answers(found, entry.answer_window)
-    if entry.first_words is not None:
-        found = first_words(found, entry.first_words)
-    if entry.longest is not None:
-        found = at_most(found, entry.longest)
-    if whole and not drawn:
-        found = replace(found, rows=found.rows[:first])
-    if drawn:
-        # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
-        count = min(entry.limit or len(found), len(found))
-        places = Random(f"sample {entry.sample}").sample(range(len(found)), count)[:limit]
-        name = f"{found.name}, {count} drawn with seed {entry.sample}"
-        found = replace(found, name=name, rows=tuple(found.rows[place] for place in sorted(places)))
-    if not found.rows:
-        raise DataError(f"{found.name} has no row that can be used.")
-    return found if entry.known_features is None else known_features(found, **entry.known_features)
+from raison.studies.made import made_folder
+from raison.studies.rows import load_rows as load_rows
+from raison.studies.study import Study, StudyModel
 
 
 def load_named_model(entry: StudyModel) -> LanguageModel:
-    """A study's model. Raises RaisonError."""
-    loaded = load_model(
-        entry.name,
-        prompt=entry.prompt,
-        explained=entry.explained,
-        calibrate=entry.calibrate,
-        device=entry.device,
-        dtype=entry.dtype,
+    """A study's model; one that the study makes itself is trained now if it is not there yet. Raises RaisonError."""
+    folder = None if entry.made is None else made_folder(entry)
+    loaded = as_classifier(
+        load_model(
+            entry.name if folder is None else folder,
+            prompt=entry.prompt,
+            explained=entry.explained,
+            calibrate=entry.calibrate,
+            device=entry.device,
+            dtype=entry.dtype,
+        )
     )
-    return as_classifier(loaded)
+    # Where the cache lies is nothing that a record should name.
+    loaded.name = loaded.name if folder is None else entry.name
+    return loaded
 
 
 def plans(study: Study, data: dict[str, Dataset]) -> Iterator[tuple[str, Plan]]:

@@ -17,6 +17,7 @@ from raison.runs.run import HEADER, SCHEMA, Run, open_run
 from raison.runs.study import FILE, STUDY
 from raison.studies.check import run_name
 from raison.studies.jobs import load_named_model, load_rows, plan_of, plans, reasons_against, unable_methods
+from raison.studies.made import described
 from raison.studies.study import Study, StudyError, read
 
 FOLDER = Path("runs")
@@ -25,12 +26,16 @@ FOLDER = Path("runs")
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A study that can be run: its data, at most `limit` rows of each set, and the headers of its runs by name."""
+    """A study that can be run: its data, at most `limit` rows of each set, the headers of its runs by name.
+
+    `models` is what figures say of each model, by its key in the study.
+    """
 
     study: Study
     limit: int | None
     data: dict[str, Dataset]
     headers: dict[str, dict[str, Any]]
+    models: dict[str, dict[str, Any]]
 
     def plans(self) -> Iterator[tuple[str, Plan]]:
         """Every run's name and plan; its model is loaded when it is asked for."""
@@ -95,9 +100,11 @@ def examine(study: Study, limit: int | None = None) -> Examined:
     """Load every model and data set in turn. Raises StudyError with all that stands in the way of any run."""
     data, reasons = _load_data(study, limit)
     headers: dict[tuple[str, str], dict[str, Any]] = {}
+    models: dict[str, dict[str, Any]] = {}
     for key in dict.fromkeys(model for model, _ in study.runs):
         try:
             model = load_named_model(study.models[key])
+            models[key] = described(study.models[key], model)
         except RaisonError as error:
             reasons.append(f"[models.{key}]: {error}")
             continue
@@ -113,7 +120,7 @@ def examine(study: Study, limit: int | None = None) -> Examined:
         del model
     if reasons:
         raise StudyError(study.path, reasons)
-    return Examined(study, limit, data, {run_name(*run): headers[run] for run in study.runs})
+    return Examined(study, limit, data, {run_name(*run): headers[run] for run in study.runs}, models)
 
 
 def execute_study(examined: Examined, folder: Path, progress: bool | Advance = True) -> Path:
@@ -154,6 +161,7 @@ def _header(examined: Examined) -> dict[str, Any]:
         "limit": examined.limit,
         "versions": {"raison": __version__, **next(iter(examined.headers.values()))["versions"]},
         "runs": list(study.run_names),
+        "models": examined.models,
         "claims": [claim.to_dict() for claim in study.claims],
     }
 

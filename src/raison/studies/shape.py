@@ -84,7 +84,9 @@ STUDY: Keys = {
     "runs": Key(TABLES),
     "claims": Key(TABLES),
     "examples": Key(TABLE),
+    "figure": Key(TABLE),
 }
+FIGURE: Keys = {"x": Key(TEXT, True)}
 SETTINGS: Keys = {
     "unit": Key(TEXT),
     "target": Key(TARGET),
@@ -101,7 +103,28 @@ MODEL: Keys = {
     "prompt": Key(TEXT),
     "explained": Key(TEXT),
     "calibrate": Key(FLAG),
+    "made": Key(TABLE),
 }
+MADE: Keys = {
+    "architecture": Key(TEXT),
+    "base": Key(TEXT),
+    "rank": Key(COUNT),
+    "layers": Key(COUNT),
+    "width": Key(COUNT),
+    "heads": Key(COUNT),
+    "vocabulary": Key(COUNT),
+    "train": Key(TABLE, True),
+    "held_out": Key(TABLE),
+    "epochs": Key(COUNT),
+    "batch_size": Key(COUNT),
+    "learning_rate": Key(NUMBER),
+    "patience": Key(COUNT),
+    "masked": Key(NUMBER),
+    "max_tokens": Key(COUNT),
+    "seed": Key(WHOLE),
+    "half": Key(FLAG),
+}
+"""How a study makes a model: its data, and the settings of raison.training.scratch."""
 DATA: Keys = {
     "source": Key(TEXT, True),
     "split": Key(TEXT),

@@ -54,7 +54,11 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True)
 class StudyModel:
-    """What raison.load takes; `labels` are the data's names for the classes, in the model's order."""
+    """What raison.load takes; `labels` are the data's names for the classes, in the model's order.
+
+    With `made`, a table of the keys in raison.studies.shape.MADE, the study makes the model itself
+    (raison.studies.made), and `name` is only what the records call it.
+    """
 
     name: str
     labels: tuple[str, ...] = ()
@@ -63,6 +67,7 @@ class StudyModel:
     prompt: str | None = None
     explained: Explained = "input"
     calibrate: bool = False
+    made: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,7 @@ def read(path: str | Path) -> Study:
         select=tuple(table.get("select", ())),
         agreement=table.get("agreement", False),
         settings=StudySettings(**settings | {"seeds": tuple(settings.get("seeds", (0,)))}),
-        models={key: _model(entry) for key, entry in table["models"].items()},
+        models={key: model_of(entry, path.parent) for key, entry in table["models"].items()},
         data={key: data_of(entry, path.parent) for key, entry in table["data"].items()},
         runs=tuple(grid(table)),
         claims=tuple(_claim(entry) for entry in table.get("claims", ())),
@@ -188,18 +193,28 @@ def _lowered(message: str) -> str:
     return message[:1].lower() + message[1:].rstrip(".")
 
 
-def _model(entry: Mapping[str, Any]) -> StudyModel:
-    return StudyModel(**dict(entry) | {"labels": tuple(entry.get("labels", ()))})
+def model_of(entry: Mapping[str, Any], folder: Path) -> StudyModel:
+    values = dict(entry) | {"labels": tuple(entry.get("labels", ()))}
+    if "made" in entry:
+        made = entry["made"]
+        parts = {key: made[key] for key in ("train", "held_out") if key in made}
+        # As for data: files that the study brings along.
+        values["made"] = made | {key: part | {"source": _source(part, folder)} for key, part in parts.items()}
+    return StudyModel(**values)
+
+
+def _source(entry: Mapping[str, Any], folder: Path) -> str:
+    """A study that brings its data along can be run from anywhere."""
+    beside = folder / entry["source"]
+    return str(beside) if beside.is_file() else str(entry["source"])
 
 
 def data_of(entry: Mapping[str, Any], folder: Path) -> StudyData:
-    # A study that brings its data along can be run from anywhere.
-    beside = folder / entry["source"]
     columns: dict[str, Column] = {key: entry[key] for key in ("text", "label", "rationale") if key in entry}
     pair = tuple(entry["pair"]) if "pair" in entry else None
     wanted = Wanted(pair=pair, **columns) if columns or pair else None
     return StudyData(
-        str(beside) if beside.is_file() else entry["source"],
+        _source(entry, folder),
         entry.get("split", "test"),
         entry.get("limit"),
         wanted,

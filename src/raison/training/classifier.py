@@ -79,7 +79,7 @@ class _Job:
     settings: ClassifierSettings
 
 
-class _Logits(nn.Module):
+class ClassLogits(nn.Module):
     """The trainer's view of a classifier: inputs by name in, logits out."""
 
     def __init__(self, model: nn.Module, half: bool) -> None:
@@ -107,13 +107,13 @@ def train_classifier(
     started = time.monotonic()
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
-    job = _Job(base, data, settings.labels or _labels_of(data.train), out, settings)
+    job = _Job(base, data, settings.labels or labels_of(data.train), out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
     folder = Path(base) if Path(base).is_dir() else weights.fetch(base, settings.progress)
     rows = _chosen(data.train.rows, settings.limit, settings.seed)
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
-    module = _adapted(model, settings)
+    module = adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
     _save_adapter(job, module.model)
     measured = _saved_accuracy(job, folder)
@@ -134,7 +134,8 @@ def accuracy(model: nn.Module, batches: TokenBatches) -> float:
     return right / len(batches.tokens)
 
 
-def _labels_of(train: Dataset) -> tuple[str, ...]:
+def labels_of(train: Dataset) -> tuple[str, ...]:
+    """The names of the classes that training data has. Raises InputError where they cannot be told."""
     if train.labels:
         return train.labels
     found = {row.label for row in train.rows}
@@ -152,7 +153,8 @@ def _chosen(rows: tuple[Row, ...], limit: int | None, seed: int) -> tuple[Row, .
     return tuple(rows[number] for number in sorted(numbers))
 
 
-def _adapted(model: PreTrainedModel, settings: ClassifierSettings) -> _Logits:
+def adapted(model: PreTrainedModel, settings: ClassifierSettings) -> ClassLogits:
+    """The model with low-rank adapters, which are all that training changes."""
     from peft import LoraConfig, TaskType, get_peft_model
 
     config = LoraConfig(
@@ -164,7 +166,7 @@ def _adapted(model: PreTrainedModel, settings: ClassifierSettings) -> _Logits:
     )
     with quiet(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(settings.seed)
-        return _Logits(get_peft_model(model, config), settings.half)
+        return ClassLogits(get_peft_model(model, config), settings.half)
 
 
 def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
@@ -176,7 +178,7 @@ def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
     return sorted(name for name, module in model.named_modules() if id(module) in own)
 
 
-def _fit(job: _Job, rows: tuple[Row, ...], module: _Logits, tokenizer: PreTrainedTokenizerBase) -> History:
+def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTrainedTokenizerBase) -> History:
     settings, train = job.settings, job.data.train
     dev = None if job.data.dev is None else _batches(job, job.data.dev, tokenizer)
     plan = TrainSettings(

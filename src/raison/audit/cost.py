@@ -1,0 +1,150 @@
+"""What an audit will take, before it runs."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from raison.attribution import Settings
+from raison.audit.job import AuditPlan, Job, comparisons, job_of
+from raison.core.method import Cost
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.unit import Text
+from raison.estimate import estimate_plan
+from raison.methods import CATALOGUE
+from raison.models.blocks import find_blocks
+from raison.models.classifier import Classifier
+from raison.models.speed import Speed, measure_speed
+from raison.runs.audit import CHANGES, FAITHFULNESS
+from raison.trust.attacks import attacks, undifferentiable
+from raison.trust.randomisation import without_parameters
+
+PROBED = 8
+"""Texts on which the model's speed is measured."""
+SHORT, LONG = 2, 6
+"""Steps of attacks that are timed: what all steps take follows from the difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCost:
+    """Seconds of each part of an audit, by its name."""
+
+    parts: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Of all parts."""
+        return sum(self.parts.values())
+
+    def text(self) -> str:
+        """In words."""
+        listed = ", ".join(f"{name} {_told(seconds)}" for name, seconds in self.parts.items())
+        return f"about {_told(self.seconds)}: {listed}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values."""
+        return {"seconds": self.seconds, "parts": dict(self.parts)}
+
+
+def estimate_audit(
+    model: LanguageModel,
+    texts: Sequence[Text],
+    methods: Sequence[str] | None = None,
+    *,
+    plan: AuditPlan | None = None,
+    settings: Settings | None = None,
+) -> AuditCost:
+    """Count an audit's passes, time some of them and a few steps of its attacks. Runs the model for some seconds.
+
+    Raises what `audit` raises before it begins.
+    """
+    return cost_of(job_of(model, texts, methods, (plan or AuditPlan(), settings or Settings()), (Path(), "", False)))
+
+
+def cost_of(job: Job) -> AuditCost:
+    """The same of an audit that is planned."""
+    model: Classifier = job.model  # type: ignore[assignment]
+    encoding = model.encode(list(job.texts), job.settings.unit, job.settings.truncate)
+    speed = measure_speed(model, encoding.select(list(range(min(PROBED, len(encoding))))))
+    plans = comparisons(job)
+    lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
+    return AuditCost(
+        {
+            "faithfulness": estimate_plan(plans[FAITHFULNESS]).seconds,
+            "harmless changes": estimate_plan(plans[CHANGES]).seconds,
+            "randomised blocks": _randomising(job, lengths[: job.plan.randomised], speed),
+            "attacks": _attacking(job),
+            "exchanged words": _exchanging(job, lengths[: job.plan.attacked], speed),
+        }
+    )
+
+
+def _randomising(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+    """Every method once on the model as it is, and once for each number of blocks.
+
+    Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
+    """
+    model: Classifier = job.model  # type: ignore[assignment]
+    left_out = without_parameters(model, job.texts[:1], job.methods, job.settings)
+    blocks, plan = len(find_blocks(model.core)), job.plan.randomisation
+    states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
+    seconds = 0.0
+    for name in job.methods:
+        if name not in left_out:
+            shared = (blocks + 1) / (2 * blocks) if _only_masks(name) else 1.0
+            seconds += sum(_seconds(_cost(name, units), length, speed) for units, length in lengths) * (
+                1 + states * shared
+            )
+    return seconds
+
+
+def _only_masks(method: str) -> bool:
+    """Whether a method asks for predictions alone."""
+    made = CATALOGUE.create(method)
+    return not made.needs and made.cost(8).backwards == 0
+
+
+def _attacking(job: Job) -> float:
+    model: Classifier = job.model  # type: ignore[assignment]
+    made = [CATALOGUE.create(method) for method in job.methods]
+    left_out = undifferentiable(model, made)
+    methods = [method for method in made if label_of(method) not in left_out]
+    texts = list(job.texts[: job.plan.attacked])
+    if not methods:
+        return 0.0
+
+    def timed(steps: int) -> float:
+        plan = replace(job.plan.attack, steps=steps)
+        return _timed(lambda: attacks(model, texts, methods, job.settings, (plan,)))
+
+    timed(1)
+    short, long = timed(SHORT), timed(LONG)
+    return short + (job.plan.attack.steps - SHORT) * max(0.0, long - short) / (LONG - SHORT)
+
+
+def _exchanging(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+    """Each text is explained once, and then as often as a round tries, in every round."""
+    times = 1 + job.plan.substitution.swaps * job.plan.substitution.tries
+    return times * sum(_seconds(_cost(name, units), length, speed) for name in job.methods for units, length in lengths)
+
+
+def _cost(method: str, units: int) -> Cost:
+    costs = [part.cost(units) for part in CATALOGUE.create(method).parts]
+    return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
+
+
+def _seconds(cost: Cost, length: int, speed: Speed) -> float:
+    alone = max(0, cost.forwards - cost.backwards)
+    return length * (alone * speed.forward + cost.backwards * speed.backward)
+
+
+def _timed(work: Callable[[], Iterable[object]]) -> float:
+    started = time.perf_counter()
+    for _ in work():
+        pass
+    return time.perf_counter() - started
+
+
+def _told(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -1,0 +1,66 @@
+"""raison audit."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raison.cli import options
+
+
+def audit(
+    data: options.Data,
+    model: options.Model = "demo/sst2",
+    methods: Annotated[
+        str, typer.Option("--methods", help="Names or calls with commas between; by default all usual ones that fit.")
+    ] = "",
+    text_column: options.TextColumn = None,
+    pair_column: options.PairColumn = None,
+    split: options.Split = "test",
+    limit: options.Limit = 50,
+    unit: options.Unit = "word",
+    removal: options.RemovalOption = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to go on.")] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will take.")] = False,
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots; needs matplotlib.")] = True,
+    truncate: options.Truncate = False,
+    skip_bad: options.SkipBad = False,
+    prompt: options.Prompt = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    json: options.Json = False,
+) -> None:
+    """Which explanations can be trusted on this model: test every method, and write a report with a recommendation."""
+    from json import dumps
+
+    from raison.attribution import Settings
+    from raison.audit import audit as run
+    from raison.audit import estimate_audit
+    from raison.cli.rows import Source, readable_texts
+    from raison.methods import CATALOGUE
+    from raison.report import plots as drawing
+    from raison.report.audit import plain, write
+
+    chosen = options.named_in(methods, CATALOGUE) if methods else None
+    if plots:
+        drawing.require()
+    loaded = options.load_classifier(model, (prompt, False, False), device, dtype)
+    found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
+    settings = Settings(unit=unit, removal=removal, seed=seed, truncate=truncate)  # type: ignore[arg-type]
+    folder = Path("runs") / f"audit-{_plain_name(loaded.name)}-{_plain_name(found.name)}" if out is None else out
+    if estimate:
+        told = estimate_audit(loaded, found.texts, chosen, settings=settings)
+        typer.echo(dumps(told.to_dict()) if json else told.text())
+        return
+    audited = run(loaded, found.texts, chosen, out=folder, settings=settings, data=found.name)
+    page = write(folder, None, plots)
+    if json:
+        typer.echo(dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
+    else:
+        typer.echo(f"{plain(audited)}\n{page}")
+
+
+def _plain_name(name: str) -> str:
+    kept = "".join(letter if letter.isalnum() or letter in "._" else "-" for letter in name)
+    return kept.strip("-.")

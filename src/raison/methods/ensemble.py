@@ -1,0 +1,165 @@
+"""Ensemble: the mean of several methods' scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import LanguageModel
+from raison.core.problem import Ledger, Problem
+from raison.core.registry import label_of, name_of
+from raison.methods import CATALOGUE
+
+NORMALISATIONS = ("absolute", "sum")
+
+GROUPS = {
+    "top3": ("lime", "kernel_shap", "integrated_gradients"),
+    "all": (
+        "lime",
+        "kernel_shap",
+        "integrated_gradients",
+        "saliency",
+        "input_x_gradient",
+        "attention_average",
+        "attention_rollout(residual=False)",
+    ),
+}
+"""The two ensembles of the thesis, with its variants of the methods."""
+
+CANCELLED = 1e-6
+"""A sum of scores below this share of their magnitudes is rounding."""
+
+
+@dataclass(frozen=True)
+class Ensemble(Method):
+    """The mean of several methods' scores, each method's scaled to the same size on each text.
+
+    score_i = 1/k sum_m s_mi / N_m over the k members m, with s_m the scores of the units (the thesis Assessing the
+    Interpretability of Large Language Models, section 3.4). `normalise="absolute"`: N_m = sum_j |s_mj|, so that signs
+    stay and no cancellation can make a member large. `normalise="sum"`: N_m = sum_j s_mj, the thesis's words; a member
+    whose scores sum to less than zero then has all its signs turned (the note `turned` names it), and one whose scores
+    cancel out is an error. A member without any score but 0 counts as zeros. Returns (batch, units), without a unit.
+
+    `methods` are names or calls of other methods, or "top3" (lime, kernel_shap, integrated_gradients: the default) or
+    "all", the thesis's seven. Random members draw what they draw alone under the same seed. The passes are those of
+    the members together; a removal that several of them evaluate counts once. The note `members` holds their notes.
+
+    Signed where all members are. Unsigned ones (saliency, attention) say how much a unit matters and push up what
+    signed ones find to speak against the target: mix them for a ranking by importance, not for signs. Guarantees no
+    sum: with "absolute" the magnitudes sum to at most 1.
+
+    Differences from the thesis: "absolute" by default; its attention rollout is the mean over all rows, ours the row
+    that the model predicts from.
+
+    Reference: oxford2022assessing.
+    """
+
+    methods: tuple[str, ...] | list[str] | str = "top3"
+    normalise: str = "absolute"
+
+    reference: ClassVar[str] = "oxford2022assessing"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    passes: ClassVar[str] = "at most the sum of its members'"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.methods, list):
+            object.__setattr__(self, "methods", tuple(self.methods))
+        if self.normalise not in NORMALISATIONS:
+            raise UnknownNameError("normalisation", self.normalise, NORMALISATIONS)
+        _members(self.methods)
+
+    def check(self, model: LanguageModel) -> None:
+        members = _members(self.methods)
+        reasons = [
+            f"{label_of(member)} needs the capability '{capability}'"
+            for member in members
+            for capability in sorted(member.needs - model.capabilities)
+        ]
+        if reasons:
+            raise UnsupportedError(
+                f"this ensemble does not work on {model.name}", reasons, "Leave these members out: methods=(...)."
+            )
+        for member in members:
+            member.check(model)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        """The members draw from the problem's own generators, as they do when they run alone, not from `rngs`."""
+        members = _members(self.methods)
+        batch = len(problem.encoding)
+        told: list[dict[str, object]] = [{} for _ in range(batch)]
+        turned: list[list[str]] = [[] for _ in range(batch)]
+        total = torch.zeros(batch, max(problem.encoding.unit_counts), dtype=torch.float64)
+        for member in members:
+            ledger = Ledger(problem.ledger.evaluations, problem.ledger.gradients, [{} for _ in range(batch)])
+            scores = _scores(replace(problem, ledger=ledger), member)
+            sizes = self._sizes(scores, member, problem)
+            total += scores / sizes[:, None]
+            for text in range(batch):
+                told[text] |= {label_of(member): ledger.notes[text]} if ledger.notes[text] else {}
+                turned[text] += [label_of(member)] if sizes[text] < 0 else []
+        problem.note("members", told)
+        if any(turned):
+            problem.note("turned", turned)
+        return total / len(members)
+
+    def cost(self, units: int) -> Cost:
+        costs = [part.cost(units) for member in _members(self.methods) for part in member.parts]
+        return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
+
+    def _sizes(self, scores: Float[Tensor, "batch units"], member: Method, problem: Problem) -> Float[Tensor, " batch"]:
+        """N of each text; 1 where there is nothing to scale."""
+        magnitudes = scores.abs().sum(1)
+        sizes = magnitudes if self.normalise == "absolute" else scores.sum(1)
+        for text, (size, magnitude) in enumerate(zip(sizes.tolist(), magnitudes.tolist(), strict=True)):
+            if abs(size) < CANCELLED * magnitude:
+                raise InputError(
+                    f"ensemble(normalise='sum') divides by the sum of {label_of(member)}'s scores, and on "
+                    f"{str(problem.encoding.texts[text])!r:.60} they cancel out: use normalise='absolute'."
+                )
+        return sizes.masked_fill(magnitudes == 0, 1.0)
+
+
+def _scores(problem: Problem, member: Method) -> Float[Tensor, "batch units"]:
+    """What the member says alone, summed to units; zero past a text's own units."""
+    if len(member.parts) == 1:
+        scores = member.attribute(problem, problem.generators(name_of(member)))
+    else:
+        # As raison.attribution has it: each part draws as if alone.
+        maps = [part.candidates(problem, problem.generators(name_of(part))) for part in member.parts]
+        scores = member.unselected(torch.cat(maps))
+    scores = scores.detach().cpu()
+    encoding = problem.encoding
+    if Property.TOKENWISE in member.properties:
+        return encoding.sum_to_units(scores).double()
+    counts = torch.tensor(encoding.unit_counts)
+    width = int(counts.max())
+    return scores[:, :width].double().masked_fill(torch.arange(width) >= counts[:, None], 0.0)
+
+
+def _members(methods: Sequence[str]) -> list[Method]:
+    """The members. InputError or UnknownNameError for what cannot be averaged."""
+    if isinstance(methods, str):
+        if methods not in GROUPS:
+            raise UnknownNameError("ensemble", methods, GROUPS)
+        methods = GROUPS[methods]
+    members = []
+    for spec in methods:
+        if not isinstance(spec, str):
+            raise InputError(f"a member of an ensemble cannot be {spec!r}: write it as a name or a call, as 'lime'.")
+        if spec.partition("(")[0].strip() == "ensemble":
+            raise InputError("an ensemble cannot be a member of an ensemble: name its members instead.")
+        members.append(CATALOGUE.create(spec))
+    labels = [label_of(member) for member in members]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"the ensemble's member {label} is named twice.")
+    if len(members) < 2:
+        raise InputError(
+            f"an ensemble of {len(members)} is no mean: name at least two methods, such as {GROUPS['top3']}."
+        )
+    return members

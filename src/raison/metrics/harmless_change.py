@@ -1,0 +1,92 @@
+"""Harmless change: does an explanation stay when the text is worded a little differently?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.metric import Evidence, Metric, Need, Reworded, Rewording
+from raison.numerics.agreement import spearman
+from raison.text.edits import Edited, check_edits, edit
+
+DECIMALS = 5
+"""Scores that agree in so many, as shares of the largest, are equal."""
+
+
+@dataclass(frozen=True)
+class HarmlessChange(Metric):
+    """Mean rank correlation between the scores of a text and those of the same text after harmless edits.
+
+    1/|E| sum_{e in E} Spearman(s(x), s(e(x))) over the units of x that e(x) still has (scores whose difference is
+    rounding tie), in -1..1, higher is better. The edits are `casing` (the first letter of one word), `contraction`
+    (it is <-> it's), `synonym` (film <-> movie) and `neutral` (a sentence that says nothing about the topic is
+    appended), each at one place that depends on the text alone; see raison.text.edits. E holds those that the text
+    allows and that are harmless to this model: they move the probability of the explained class by at most
+    `tolerance`, and the model reads other tokens than before (to an uncased model another case is no change). Units
+    that an edit makes or takes together count with the sum of their scores; units that it creates do not count. The
+    edited text is explained by the same method, seed, target, unit and removal. Of a pair, the first string that
+    allows an edit is edited.
+
+    NaN where E is empty, of fewer than two units or equal scores, of maps that a metric chose and of answers to
+    questions, whose place an edit would move. A text that becomes too long for the model is cut. A method whose draws
+    depend on the text loses by its own noise, too: compare with more samples. A method that ignores the text's words
+    is perfectly robust: read it beside faithfulness. Cost: one forward pass and at most one explanation for each edit.
+
+    The thesis attacks explanations by optimised changes; harmless ones are this library's own counterpart.
+    """
+
+    edits: tuple[str, ...] | list[str] | str = ("casing", "contraction", "synonym", "neutral")
+    tolerance: float = 0.05
+    reference: ClassVar[str] = "oxford2022assessing"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD})
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.edits, str):
+            raise InputError(f"edits is a list of names; write edits=('{self.edits}',).")
+        object.__setattr__(self, "edits", tuple(self.edits))
+        check_edits(self.edits)
+        if not 0 <= self.tolerance <= 1:
+            raise InputError(
+                f"tolerance is {self.tolerance}: it bounds how far a probability moves. Give 0 to 1, such as 0.05."
+            )
+
+    def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:
+        return tuple(Rewording(edited.text, self.tolerance) for edited in self._edited(explanation))
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        found = []
+        for edited in self._edited(explanation):
+            reworded = evidence.reworded(Rewording(edited.text, self.tolerance))
+            if reworded is not None:
+                found.append(_similarity(explanation, edited, reworded))
+        known = [value for value in found if not np.isnan(value)]
+        return float(np.mean(known)) if known else float("nan")
+
+    def _edited(self, explanation: Explanation) -> list[Edited]:
+        if explanation.answer is not None:
+            return []
+        found = [edit(name, explanation.text) for name in self.edits]
+        return [edited for edited in found if edited is not None]
+
+
+def _similarity(explanation: Explanation, edited: Edited, reworded: Reworded) -> float:
+    """Spearman's correlation over the groups of units that correspond."""
+    before = _without_noise(np.array(explanation.scores, dtype=np.float64))
+    after = _without_noise(reworded.scores)
+    groups = edited.groups(explanation.units, reworded.units)
+    was = np.array([before[list(old)].sum() for old, _ in groups])
+    now = np.array([after[list(new)].sum() for _, new in groups])
+    # Once more, for sums of the same numbers in another order.
+    return spearman(was.round(DECIMALS), now.round(DECIMALS))
+
+
+def _without_noise(scores: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
+    """Shares of the largest magnitude, rounded: units without effect differ by what single precision leaves."""
+    largest = np.abs(scores).max(initial=0.0)
+    return np.round(scores / largest, DECIMALS) if largest > 0 else scores

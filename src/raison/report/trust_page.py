@@ -1,0 +1,138 @@
+"""The page of a study of trust."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from raison.report import phrases, study_tables
+from raison.report.html_tables import breakable, grid
+from raison.report.markup import document, escape
+from raison.report.trainings_page import STYLES, anchor, contents, section, warnings_box
+from raison.report.trainings_tables import Grid
+from raison.report.trust_plots import attack_plots, randomisation_plots, substitution_plots
+from raison.report.trust_tables import area_grids, attack_grids, left_out, model_grid
+from raison.runs.study import FILE
+from raison.runs.trust import Order
+from raison.runs.trust_claims import trust_verdicts
+from raison.runs.trust_study import TrustRuns
+
+RANDOMISATION, ATTACKS, LEFT_OUT, MODELS = "Randomised blocks", "Attacks", "Left out", "Models"
+_CURVES: dict[Order, str] = {
+    "cascading": (
+        "Spearman's correlation of the explanation with that of the model as it was (full), while more and more blocks "
+        "have random parameters, from the last one back until all have. Mean over texts; the band: its 95 % interval. "
+        "A line that stays up belongs to a method that does not look at what the model has learned."
+    ),
+    "independent": (
+        "The same where one block at a time is randomised and all others are as they were: from the last block on the "
+        "left to the first on the right."
+    ),
+}
+_ATTACKED = (
+    "Mean over texts with its 95 % interval. Lines: solid for the unconstrained objective (only the prediction must "
+    "hold), dashed for the constrained one (the probability, too); dotted: the best of random changes of the same "
+    "size. Bars: the dotted mark is that control."
+)
+
+
+def sections(study: TrustRuns) -> list[tuple[str, list[Grid]]]:
+    """The tables under their headings; a heading without tables is left out."""
+    found = [(RANDOMISATION, area_grids(study)), (ATTACKS, attack_grids(study)), (MODELS, [model_grid(study)])]
+    return [(title, grids) for title, grids in found if grids]
+
+
+def page(study: TrustRuns, draw: bool) -> str:
+    """The standalone page; it links to nothing but the files beside it. `draw` puts plots in."""
+    shown = sections(study)
+    drawn = {RANDOMISATION: _curves(study), ATTACKS: _attacked(study)} if draw else {}
+    reasons = _left_out(study)
+    parts = [
+        f"<h1>{escape(study.title)}</h1>",
+        _about(study),
+        warnings_box(warnings(study)),
+        contents([*(title for title, _ in shown), *([LEFT_OUT] if reasons else [])]),
+        study_tables.claims(trust_verdicts(study)),
+        *(_with_figures(title, grids, drawn.get(title, "")) for title, grids in shown),
+        reasons,
+        _file(study),
+    ]
+    return document(study.title, "\n".join(part for part in parts if part), STYLES)
+
+
+def warnings(study: TrustRuns) -> list[str]:
+    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    found = []
+    limit = study.header["limit"]
+    if limit is not None:
+        found.append(
+            f"This study was run with --limit {limit}: at most {phrases.count(limit, 'text')} of each data set."
+        )
+    for run in study.runs.values():
+        if run.missing:
+            found.append(
+                f"{run.name}: unfinished, {run.wanted - run.missing:,} of {run.wanted:,} records. Means are over what "
+                "there is; --resume goes on."
+            )
+        if run.dropped:
+            found.append(f"{run.name}: {run.dropped} broken lines were left out; --resume does their work again.")
+    return found
+
+
+def _about(study: TrustRuns) -> str:
+    file, header = study.file, study.header
+    about = "\n".join(f"<p>{escape(' '.join(part.split()))}</p>" for part in str(file.get("about", "")).split("\n\n"))
+    facts = {
+        "Source": file.get("source"),
+        "Reference": file.get("reference"),
+        "Size": file.get("size"),
+        "Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in study.runs.values())),
+        "Digest": header["digest"],
+        "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
+    }
+    items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts.items() if value)
+    files = '<dt>Tables</dt><dd><a href="tables.md">Markdown</a>, <a href="tables.tex">LaTeX</a></dd>\n'
+    return f'<article class="raison">\n{about}\n<dl>\n{items}{files}</dl></article>'
+
+
+def _texts(run: Mapping[str, Any]) -> str:
+    parts = (("randomisation", "randomised blocks"), ("attacks", "attacks"))
+    counts = [f"{run[part]['texts']} for {words}" for part, words in parts if run[part]]
+    return f"{run['source']}: {', '.join(counts)}"
+
+
+def _with_figures(title: str, grids: Sequence[Grid], figures: str) -> str:
+    """A section with its figures before its tables."""
+    head = f"<h2>{escape(title)}</h2>"
+    return section(title, grids).replace(head, f"{head}\n{figures}", 1)
+
+
+def _curves(study: TrustRuns) -> str:
+    parts = []
+    for order, caption in _CURVES.items():
+        panels = "\n".join(f"<figure>{svg}</figure>" for svg in randomisation_plots(study, order))
+        if panels:
+            parts.append(f'<div class="plots">\n{panels}</div>\n<p class="caption">{escape(caption)}</p>')
+    return "\n".join(parts)
+
+
+def _attacked(study: TrustRuns) -> str:
+    parts = []
+    for data, drawn in (*attack_plots(study), *substitution_plots(study)):
+        head = f"<h3>{escape(data)}</h3>\n" if len(study.data) > 1 else ""
+        figures = "\n".join(f"<figure>{svg}</figure>" for svg in drawn)
+        parts.append(f'{head}<div class="plots">\n{figures}</div>')
+    return "\n".join([*parts, f'<p class="caption">{escape(_ATTACKED)}</p>']) if parts else ""
+
+
+def _left_out(study: TrustRuns) -> str:
+    rows = [[breakable(what), f'<td class="says">{escape(why)}</td>'] for what, why in left_out(study)]
+    if not rows:
+        return ""
+    table = grid(LEFT_OUT, ["what", "why"], rows)
+    return f'<article class="raison" id="{anchor(LEFT_OUT)}">\n<h2>{LEFT_OUT}</h2>\n{table}</article>'
+
+
+def _file(study: TrustRuns) -> str:
+    return (
+        f'<article class="raison">\n<details><summary>{FILE}, digest {escape(study.header["digest"])}</summary>\n'
+        f'<pre tabindex="0">{escape(study.text)}</pre></details></article>'
+    )

@@ -1,0 +1,32 @@
+"""Figures over models: what a study asks for, and where each model stands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Axis = Literal["parameters", "model"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+"""What may stand under [figure] x: lines over the models' numbers of parameters, or bars beside each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A model in a figure; `parameters` is None where its size is not known."""
+
+    name: str
+    parameters: int | None = None
+
+
+def axis_of(file: Mapping[str, Any]) -> Axis | None:
+    """What a parsed study file asks for; None where it has no [figure]."""
+    asked = file.get("figure", {})
+    x = asked.get("x") if isinstance(asked, dict) else None
+    return x if x in AXES else None
+
+
+def told(parameters: int) -> str:
+    """A number of parameters, short: "110M"."""
+    for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
+        if parameters >= size:
+            return f"{parameters / size:.3g}{letter}"
+    return str(parameters)

@@ -1,0 +1,147 @@
+"""Models that a study makes itself: trained when they are not there yet, kept in the cache.
+
+    [models.tiny]
+    name = "t5_encoder 2x64"
+    [models.tiny.made]
+    architecture = "t5_encoder"
+    layers = 2
+    width = 64
+    heads = 4
+    train = { source = "sst2", split = "train", limit = 6000, known_features = { words = ["negative", "positive"] } }
+
+The keys are in raison.studies.shape, what the settings mean in raison.training.scratch. Without `held_out`, a table of
+the same kind as `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from raison.core.errors import DataError
+from raison.core.model import LanguageModel
+from raison.data import Dataset
+from raison.data.files import sha256_of
+from raison.models import zoo
+from raison.models.classifier import Classifier
+from raison.paths import cache_folder
+from raison.studies.check import settings_of
+from raison.studies.rows import load_rows
+from raison.studies.study import StudyModel, data_of
+from raison.training.samples import split
+from raison.training.scratch import train_scratch
+
+_RECIPE = 1
+"""Raised where the same table would now make another model."""
+_HELD_OUT = 0.1
+_FEWEST = 20
+"""Training texts, below which a tenth says nothing."""
+
+
+def made_folder(entry: StudyModel) -> Path:
+    """The folder of a model that a study makes, trained first if it is not there.
+
+    Models with equal tables are one, whatever study asks. A killed training goes on from its last epoch; a second
+    process waits for the first (on Windows it must not be started meanwhile). Raises RaisonError.
+    """
+    assert entry.made is not None, "a model that is not made here"
+    place = cache_folder() / "made"
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", entry.name).strip("-").lower()
+    folder = place / f"{slug}-{_digest(entry)}"
+    if (folder / zoo.CARD).is_file():
+        return folder
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.with_suffix(".lock")):
+            if not (folder / zoo.CARD).is_file():
+                _make(entry, folder)
+    except OSError as error:
+        raise DataError(f"cannot keep the model {entry.name} in {folder}: {error.strerror or error}.") from error
+    return folder
+
+
+def card_of(entry: StudyModel) -> dict[str, Any]:
+    """What was written down when a study's model was trained; empty for one that was trained elsewhere."""
+    if entry.made is not None:
+        return zoo.read_card(made_folder(entry))
+    if entry.name in zoo.names():
+        return zoo.read_card(zoo.folder_of(entry.name))
+    return zoo.read_card(Path(entry.name)) if zoo.is_adapter(Path(entry.name)) else {}
+
+
+def described(entry: StudyModel, model: LanguageModel) -> dict[str, Any]:
+    """What figures and tables say of a model: name, accuracies where they are known, numbers of parameters."""
+    counts: dict[str, int] = {}
+    if isinstance(model, Classifier):
+        whole = sum(parameter.numel() for parameter in model.core.parameters())
+        table = sum(parameter.numel() for parameter in model.embedding_table.parameters())
+        counts = {"parameters": whole, "parameters_without_words": whole - table}
+    return {"name": model.name, **counts, "accuracy": card_of(entry).get("accuracy", {})}
+
+
+def _make(entry: StudyModel, folder: Path) -> None:
+    assert entry.made is not None, "a model that is not made here"
+    train, held_out = _data(entry)
+    # Everything happens beside the folder, which is there when it is whole.
+    work = folder.with_suffix(".part")
+    work.mkdir(exist_ok=True)
+    Console(stderr=True).print(f"making the model {entry.name} from {len(train)} texts, once", highlight=False)
+    card = train_scratch(train, held_out, work, settings_of(entry.made))
+    work.rename(folder)
+    said = f"{entry.name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
+    Console(stderr=True).print(f"{said}, {card['training']['seconds']} s", highlight=False)
+
+
+def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
+    """The texts to learn from, and those to choose by."""
+    assert entry.made is not None, "a model that is not made here"
+    seed = entry.made.get("seed", 0)
+    train = _labelled(_rows(entry.made["train"]), entry)
+    if "held_out" in entry.made:
+        return train, _labelled(_rows(entry.made["held_out"]), entry)
+    if len(train) < _FEWEST:
+        raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more, or held_out.")
+    few = max(1, round(_HELD_OUT * len(train)))
+    return split(train, None, (len(train) - few, few), seed)
+
+
+def _rows(table: Mapping[str, Any]) -> Dataset:
+    return load_rows(data_of(table, Path()), None)
+
+
+def _labelled(data: Dataset, entry: StudyModel) -> Dataset:
+    """The data under the study's own names of the classes, where it gives some."""
+    if not entry.labels:
+        return data
+    numbers = data.class_indices(entry.labels)
+    rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
+    return replace(data, rows=rows, labels=entry.labels)
+
+
+def _digest(entry: StudyModel) -> str:
+    """Tells tables apart; a file counts by what it holds, wherever it lies."""
+    assert entry.made is not None, "a model that is not made here"
+    table = dict(entry.made)
+    for part in ("train", "held_out"):
+        if part in table and Path(table[part]["source"]).is_file():
+            table[part] = table[part] | {"source": sha256_of((Path(table[part]["source"]),))}
+    told = json.dumps([_RECIPE, table, list(entry.labels)], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other process is in here; a process that dies makes room."""
+    with path.open("w") as file:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

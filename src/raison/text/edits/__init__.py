@@ -1,0 +1,156 @@
+"""Edits of a text that a reader would not mind: case, contractions, synonyms, a sentence that says nothing."""
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import regex
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.unit import Text, segments
+from raison.text.edits.edited import Edited
+from raison.text.segment import Span, word_spans
+
+__all__ = ["EDITS", "Edited", "check_edits", "edit"]
+
+Change = tuple[Span, str]
+"""Characters of a string, and what stands there instead."""
+
+_VOWELS = "aeiou"
+_ENDS = (".", "!", "?", "…")
+_CLOSING = "\"'”’)]"
+
+
+def edit(name: str, text: Text) -> Edited | None:
+    """The text with one edit of this kind, or None where no place of the text allows it.
+
+    Of several places one is drawn, which depends on the text alone. Of a pair the first string that allows the edit is
+    edited: a neutral sentence goes to the premise, which may say more than is asked. Raises UnknownNameError.
+    """
+    check_edits((name,))
+    strings = segments(text)
+    for number, string in enumerate(strings):
+        changes = list(EDITS[name](string)) if string.strip() else []
+        if changes:
+            (start, end), written = changes[_rng(name, text).integers(len(changes))]
+            edited = (*strings[:number], string[:start] + written + string[end:], *strings[number + 1 :])
+            whole: Text = edited[0] if isinstance(text, str) else (edited[0], edited[1])
+            return Edited(whole, number, (start, end), (start, start + len(written)))
+    return None
+
+
+def check_edits(names: tuple[str, ...]) -> None:
+    """UnknownNameError or InputError unless these are different names of edits, at least one."""
+    for name in names:
+        if name not in EDITS:
+            raise UnknownNameError("edit", name, EDITS)
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"edits are {names}: name at least one of {', '.join(EDITS)}, each once.")
+
+
+def _casing(string: str) -> Iterator[Change]:
+    """The first letter of a word the other way. Not of words in capitals, which may be no words."""
+    for start, end in word_spans(string):
+        word = string[start:end]
+        if len(word) > 1 and word.isalpha() and (word.islower() or word.istitle()):
+            swapped = word[0].swapcase()
+            # Some letters have no other case, or become two letters.
+            if len(swapped) == 1 and swapped != word[0]:
+                yield (start, end), swapped + word[1:]
+
+
+def _contraction(string: str) -> Iterator[Change]:
+    """Two words as one, or one as two."""
+    for pattern, written in _contractions(_is_spaced(string)):
+        for match in pattern.finditer(string):
+            yield match.span(), _cased(written, match[0])
+
+
+def _synonym(string: str) -> Iterator[Change]:
+    """A word for another, but not where "a" or "an" before it would be wrong."""
+    table = _synonyms()
+    for match in _synonym_pattern().finditer(string):
+        written = table[match[0].lower()]
+        before = string[: match.start()].split()
+        has_article = bool(before) and before[-1].lower() in ("a", "an")
+        if not has_article or (written[0] in _VOWELS) == (match[0][0].lower() in _VOWELS):
+            yield match.span(), _cased(written, match[0])
+
+
+def _neutral(string: str) -> Iterator[Change]:
+    """A sentence after the last one, in the string's own way of writing."""
+    end = len(string.rstrip())
+    spaced = _is_spaced(string)
+    mark = "" if string[:end].rstrip(_CLOSING).rstrip().endswith(_ENDS) else (" ." if spaced else ".")
+    for sentence in _words()["neutral"]:
+        written = sentence if any(letter.isupper() for letter in string) else sentence.lower()
+        if spaced:
+            written = written.removesuffix(".") + " ."
+        yield (end, end), f"{mark} {written}"
+
+
+EDITS: dict[str, Callable[[str], Iterator[Change]]] = {
+    "casing": _casing,
+    "contraction": _contraction,
+    "synonym": _synonym,
+    "neutral": _neutral,
+}
+"""By name, what gives all changes of one string."""
+
+
+def _rng(name: str, text: Text) -> np.random.Generator:
+    digest = hashlib.blake2b(repr((name, text)).encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
+
+
+def _is_spaced(string: str) -> bool:
+    """Whether marks are words of their own, as in texts that were cut into tokens: "it is n't good ." """
+    return regex.search(r"\s(?:[.,;!?]|'\w+|n't)(?:\s|$)", string) is not None
+
+
+def _cased(written: str, like: str) -> str:
+    """With the first letter's case of what was there."""
+    return written[0].upper() + written[1:] if like[0].isupper() else written
+
+
+@cache
+def _contractions(spaced: bool) -> tuple[tuple[regex.Pattern[str], str], ...]:
+    """What to look for and what to write: both ways of every contraction."""
+    found = []
+    for full, word, rest in _words()["contractions"]:
+        joined = word + (" " if spaced else "") + rest
+        # At the end of a clause nobody contracts ("yes, it is."), but for "not".
+        follows = r"\b" if rest == "n't" else r"(?=\s+\w)"
+        gap = r"\s+".join(full.split())
+        found.append((_pattern(rf"\b{gap}{follows}"), joined))
+        # "It's been" is "it has been".
+        follows = r"(?!\s+(?:been|got|had|become)\b)" if rest == "'s" else ""
+        ending = rest.replace("'", "['’]")
+        found.append((_pattern(rf"\b{word}\s?{ending}\b{follows}"), full))
+    return tuple(found)
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    words = _words()
+    table = dict(words["synonyms"]) | {second: first for first, second in words["synonyms"]}
+    return dict(words["one_way"]) | table
+
+
+@cache
+def _synonym_pattern() -> regex.Pattern[str]:
+    # A hyphen would make it a part of another word.
+    return _pattern(rf"(?<![\w-])(?:{'|'.join(sorted(_synonyms(), key=len, reverse=True))})(?![\w-])")
+
+
+def _pattern(expression: str) -> regex.Pattern[str]:
+    return regex.compile(expression, regex.IGNORECASE)
+
+
+@cache
+def _words() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))

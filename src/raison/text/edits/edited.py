@@ -1,0 +1,55 @@
+"""A text with one edit, and which of its units are which of the text before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raison.core.unit import Text, Unit
+from raison.text.segment import Span
+
+Group = tuple[tuple[int, ...], tuple[int, ...]]
+"""Numbers of units before the edit, and of the units that they became."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """`text` after an edit of its string number `segment`: the characters `new` stand where `old` stood before.
+
+    All other characters are as they were. Where `old` is empty, `new` was created.
+    """
+
+    text: Text
+    segment: int
+    old: Span
+    new: Span
+
+    def groups(self, before: Sequence[Unit], after: Sequence[Unit]) -> list[Group]:
+        """The smallest groups of units that correspond, in the order of the text.
+
+        The edited characters correspond as a whole: "it is" became "it's". A unit that corresponds to nothing (created,
+        or cut off) is in no group.
+        """
+        found = [(unit.segment, unit.start, unit.end, False, number) for number, unit in enumerate(before)]
+        found += [(unit.segment, *self._place(unit), True, number) for number, unit in enumerate(after)]
+        groups: list[tuple[list[int], list[int]]] = []
+        reached = (-1, -1)
+        for segment, start, end, is_after, number in sorted(found):
+            if start == end:
+                continue
+            # All are places in the text before: units that share characters there belong together.
+            if (segment, start) >= reached:
+                groups.append(([], []))
+            reached = max(reached, (segment, end))
+            groups[-1][is_after].append(number)
+        return [(tuple(sorted(old)), tuple(sorted(new))) for old, new in groups if old and new]
+
+    def _place(self, unit: Unit) -> Span:
+        """Where the unit's characters came from; an empty span if from nowhere."""
+        if unit.segment != self.segment:
+            return (unit.start, unit.end)
+        start, end = unit.start, unit.end
+        moved = self.new[1] - self.old[1]
+        if start >= self.new[0]:
+            start = self.old[0] if start < self.new[1] else start - moved
+        if end > self.new[0]:
+            end = self.old[1] if end <= self.new[1] else end - moved
+        return (start, end)

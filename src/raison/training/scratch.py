@@ -1,0 +1,222 @@
+"""Whole classifiers, trained from nothing or from a base: what a study of sizes and architectures compares."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.data.dataset import Dataset
+from raison.models import weights, zoo
+from raison.models.quiet import quiet
+from raison.models.removal import replacement_ids
+from raison.models.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.training.batches import TokenBatches, tokenize
+from raison.training.card import Outcome, Setup, make_card
+from raison.training.classifier import (
+    CHECKPOINT_FILE,
+    ClassifierSettings,
+    ClassLogits,
+    accuracy,
+    adapted,
+    labels_of,
+)
+from raison.training.objective import Batch
+from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.samples import digest
+from raison.training.trainer import Evaluation, History, TrainSettings, fit
+
+ENCODER = "t5_encoder"
+"""The one architecture that a base can be made into: other bases decide their own."""
+_OF_SCRATCH = ("layers", "width", "heads", "vocabulary")
+_FEWEST_TOKENS = 320
+"""Of a vocabulary: the bytes, and some room."""
+_LAST = 100
+"""Steps whose mean loss is noted as the final one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSettings:
+    """How to make a classifier; schedule and early stop as in the thesis, section 3.6.3.
+
+    Without `base` the model is a small one of `architecture` (raison.models.scratch). With one (a folder, a name that
+    raison.models.weights knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters that are
+    merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. The learning rate rises over 6 % of the
+    steps and falls linearly; the best epoch by the held-out texts is kept, and `patience` epochs without gain end the
+    training. `masked` is the share of texts in which, at each step, a random part of the tokens gives way to the token
+    that stands for removed ones: a model that starts from nothing has no other way to know what that token says.
+    `half` computes the training passes in bfloat16.
+    """
+
+    architecture: str = ""
+    base: str = ""
+    rank: int | None = None
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    vocabulary: int = 4000
+    epochs: int = 5
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    patience: int = 5
+    masked: float = 0.0
+    max_tokens: int = 128
+    seed: int = 0
+    half: bool = False
+    progress: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedBatches:
+    """Batches in which part of the tokens of some rows are masked, anew in each epoch. Implements trainer.Batches."""
+
+    batches: TokenBatches
+    share: float
+    token: int
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        """See TokenBatches.epoch; what is masked depends on the seed, the epoch and the batch's place in it."""
+        special = torch.tensor(sorted(set(self.batches.tokenizer.all_special_ids)))
+        for place, batch in enumerate(self.batches.epoch(number, start), start):
+            generator = torch.Generator().manual_seed((self.batches.seed * 100_003 + number) * 100_003 + place)
+            ids = batch.inputs["input_ids"]
+            some = torch.rand(len(ids), 1, generator=generator) < self.share
+            level = torch.rand(len(ids), 1, generator=generator)
+            hidden = (torch.rand(ids.shape, generator=generator) < level) & some & ~torch.isin(ids, special)
+            yield Batch({**batch.inputs, "input_ids": ids.masked_fill(hidden, self.token)}, batch.labels)
+
+
+def mistakes_in(settings: ScratchSettings) -> list[str]:
+    """Why settings cannot be used, one line each."""
+    s, found = settings, []
+    if not s.architecture and not s.base:
+        found.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
+    if s.architecture and s.architecture not in ARCHITECTURES:
+        found.append(str(UnknownNameError("architecture", s.architecture, ARCHITECTURES)))
+    elif s.architecture and s.base and s.architecture != ENCODER:
+        found.append(f"base decides the architecture, unless it is {ENCODER}; leave '{s.architecture}' out.")
+    if s.base and "/" not in s.base and s.base not in weights.names() and not Path(s.base).is_dir():
+        found.append(str(UnknownNameError("base model", s.base, weights.names())))
+    if s.rank is not None and (not s.base or s.architecture):
+        found.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")
+    if min(s.layers, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
+        found.append("layers, heads, epochs, batch_size and patience start at 1, max_tokens at 8.")
+    elif s.width < s.heads or s.width % s.heads:
+        found.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
+    if s.vocabulary < _FEWEST_TOKENS:
+        found.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
+    if not 0 <= s.masked <= 1 or not s.learning_rate > 0:
+        found.append("masked is a share, from 0 to 1, and learning_rate is above 0.")
+    return found
+
+
+def train_scratch(
+    train: Dataset, held_out: Dataset, out: Path, settings: ScratchSettings, command: str = ""
+) -> dict[str, Any]:
+    """Make a classifier, save it to the folder `out` as a whole model with its tokenizer, and return its card.
+
+    `held_out` chooses the epoch; the card's accuracy is that of the saved model on it. A killed run goes on from its
+    last epoch when started again. card.json is written last: a folder with one is finished.
+    Raises InputError on settings or labels that cannot be used, LoadError where the base cannot be loaded.
+    """
+    started = time.monotonic()
+    if mistakes := mistakes_in(settings):
+        raise InputError(f"this model cannot be made: {' '.join(mistakes)}")
+    labels = labels_of(train)
+    model, tokenizer = _start(train, labels, settings)
+    module = _trainable(model, settings)
+    batches, judged = (_batches(data, labels, tokenizer, settings) for data in (train, held_out))
+    history = _fit(module, batches, judged, out, (settings, f"{digest(train)} {digest(held_out)} {labels}"))
+    trained: Any = module.model
+    whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
+    measured = accuracy(whole, judged)
+    _save(whole, tokenizer, out)
+    losses = history.losses[-_LAST:]
+    outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": measured})
+    card = make_card(
+        Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), command), outcome
+    )
+    card["epochs"] = [round(scores["accuracy"], 4) for scores in history.scores]
+    (out / zoo.CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / CHECKPOINT_FILE).unlink(missing_ok=True)
+    return card
+
+
+def _start(
+    train: Dataset, labels: tuple[str, ...], settings: ScratchSettings
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model before training."""
+    s = settings
+    if s.base:
+        folder = weights.located(s.base, s.progress)
+        model, tokenizer = zoo.fresh_classifier(folder, labels, s.seed, t5_encoder=s.architecture == ENCODER)
+        if tokenizer.pad_token is None:
+            # Batches need one; the model finds a text's last token by its id.
+            tokenizer.pad_token = tokenizer.eos_token
+        model.config.pad_token_id = tokenizer.pad_token_id
+        return model, tokenizer
+    size = Size(s.layers, s.width, s.heads, s.vocabulary, s.max_tokens)
+    made = scratch_tokenizer(s.architecture, train.texts, size)
+    return scratch_model(s.architecture, size, made, labels, s.seed), made
+
+
+def _trainable(model: PreTrainedModel, settings: ScratchSettings) -> ClassLogits:
+    if settings.rank is None:
+        return ClassLogits(model, settings.half)
+    return adapted(model, ClassifierSettings(rank=settings.rank, seed=settings.seed, half=settings.half))
+
+
+def _batches(
+    data: Dataset, labels: tuple[str, ...], tokenizer: PreTrainedTokenizerBase, settings: ScratchSettings
+) -> TokenBatches:
+    tokens = tokenize(tokenizer, data.texts, settings.max_tokens)
+    return TokenBatches(tokens, data.class_indices(labels), tokenizer, settings.batch_size, settings.seed)
+
+
+def _fit(
+    module: ClassLogits, batches: TokenBatches, judged: TokenBatches, out: Path, run: tuple[ScratchSettings, str]
+) -> History:
+    settings, data = run
+    plan = TrainSettings(
+        epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        seed=settings.seed,
+        keep_best=True,
+        checkpoint=out / CHECKPOINT_FILE,
+        # At the end of an epoch only: these models take little longer to train than to write down.
+        checkpoint_every=max(1, len(batches)),
+        identity=f"{_noted(settings)} {data}",
+        progress=settings.progress,
+    )
+    evaluation = Evaluation(lambda trained: {"accuracy": accuracy(trained.model, judged)}, patience=settings.patience)
+    token = next(iter(replacement_ids(batches.tokenizer).values()))
+    shown = MaskedBatches(batches, settings.masked, token) if settings.masked else batches
+    return fit(plan, module, shown, CrossEntropy(), evaluation)
+
+
+def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, out: Path) -> None:
+    (out / zoo.CARD).unlink(missing_ok=True)
+    with quiet():
+        model.save_pretrained(out, safe_serialization=True)
+    tokenizer.save_pretrained(out)
+
+
+def _base(settings: ScratchSettings) -> dict[str, str]:
+    if settings.base in weights.names():
+        known = weights.base_named(settings.base)
+        return {"name": known.hub, "sha256": known.sha256}
+    return {"name": settings.base or settings.architecture, "sha256": ""}
+
+
+def _noted(settings: ScratchSettings) -> dict[str, Any]:
+    """The settings that decided, as plain JSON values."""
+    unused = _OF_SCRATCH if settings.base else ()
+    return {name: value for name, value in asdict(settings).items() if name not in ("progress", *unused)}

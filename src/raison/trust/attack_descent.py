@@ -1,0 +1,251 @@
+"""Many attacks in embedding space as one batch: descent and random changes, one row per attack.
+
+A row is computed from its own numbers alone: what it finds does not depend on the rows beside it, up to rounding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.dims import Embeddings
+from raison.core.errors import NonFiniteError
+from raison.core.method import Method, Property
+from raison.core.problem import Problem
+from raison.core.registry import name_of
+from raison.core.target import probabilities
+from raison.integration.repeated import repeated
+from raison.numerics.attacks import attack_loss, same_prediction
+from raison.trust.attack_settings import EmbeddingAttack
+
+Rows = Float[Tensor, " rows"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Rows that are attacked together, as they are before anything is changed. Numbers of rows are on the CPU."""
+
+    problem: Problem
+    method: Method
+    embeds: Embeddings
+    """Word embeddings, in at least single precision."""
+    top: Bool[Tensor, "rows units"]
+    """The units that the attack pushes down."""
+    alpha: Rows
+    beta: Rows
+    logits: Float[Tensor, "rows classes"]
+    probability: Rows
+    radius: float
+    """The largest change of a number of an embedding."""
+
+    def select(self, rows: Sequence[int]) -> "Start":
+        """Some of the rows, without the padding that they do not need."""
+        index = torch.as_tensor(list(rows))
+        problem = repeated(self.problem, rows)
+        return replace(
+            self,
+            problem=problem,
+            embeds=self.embeds[index.to(self.embeds.device), : problem.encoding.input_ids.shape[1]],
+            top=self.top[index, : max(problem.encoding.unit_counts)],
+            alpha=self.alpha[index],
+            beta=self.beta[index],
+            logits=self.logits[index],
+            probability=self.probability[index],
+        )
+
+    @property
+    def free(self) -> Bool[Tensor, "rows tokens 1"]:
+        """Which tokens may be changed: those of units, and no special token, prompt or padding."""
+        return self.problem.encoding.scored.to(self.embeds.device)[..., None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What model and method say of changed embeddings."""
+
+    loss: Rows
+    scores: Float[Tensor, "rows units"]
+    probability: Rows
+    held: Bool[Tensor, " rows"]
+
+
+@dataclass(slots=True, eq=False)
+class Best:
+    """The change with the lowest loss among those that keep the prediction; `held` is False where none did."""
+
+    loss: Rows
+    change: Embeddings
+    scores: Float[Tensor, "rows units"]
+    probability: Rows
+    held: Bool[Tensor, " rows"]
+    steps: list[int]
+
+    @classmethod
+    def unchanged(cls, start: Start, seen: Seen) -> "Best":
+        """Before anything was tried: the text itself."""
+        rows = len(start.embeds)
+        return cls(
+            seen.loss.detach().clone(),
+            torch.zeros_like(start.embeds),
+            seen.scores.detach().clone(),
+            seen.probability.detach().clone(),
+            torch.zeros(rows, dtype=torch.bool),
+            [0] * rows,
+        )
+
+    def update(self, rows: Sequence[int], change: Embeddings, seen: Seen) -> None:
+        """Keep what is better, of changes of some of the rows."""
+        index = torch.as_tensor(list(rows))
+        loss = seen.loss.detach()
+        better = (seen.held & (loss < self.loss[index])).nonzero()[:, 0]
+        self.held[index] |= seen.held
+        places = index[better]
+        self.loss[places] = loss[better]
+        self.probability[places] = seen.probability.detach()[better]
+        self.scores[places, : seen.scores.shape[1]] = seen.scores.detach()[better]
+        own = better.to(change.device)
+        self.change[places.to(change.device), : change.shape[1]] = change.detach()[own]
+
+
+def explain(problem: Problem, method: Method, embeds: Embeddings) -> Float[Tensor, "rows units"]:
+    """The method's scores of units at these embeddings, in the graph, in float64 on the CPU. Raises NonFiniteError."""
+    scores = method.scores_at(problem, embeds).cpu().double()
+    if Property.TOKENWISE in method.properties:
+        scores = problem.encoding.sum_to_units(scores)
+    if not torch.isfinite(scores).all():
+        raise NonFiniteError(
+            f"{name_of(method)} gave NaN or infinite scores under attack: load the model in float32 (dtype='float32'), "
+            "or make epsilon smaller."
+        )
+    return scores
+
+
+def classify(problem: Problem, embeds: Embeddings) -> Float[Tensor, "rows classes"]:
+    """Logits at these embeddings, in the graph, in float64 on the CPU."""
+    return problem.model.logits_at(problem.encoding, embeds).cpu().double()
+
+
+def explained_probability(problem: Problem, logits: Float[Tensor, "rows classes"]) -> Rows:
+    """Probability of each row's explained class."""
+    shares = probabilities(logits, problem.model.multi_label)
+    return shares.gather(1, problem.target.index[:, None])[:, 0]
+
+
+def look(start: Start, embeds: Embeddings) -> Seen:
+    """Explain and predict at these embeddings; scores and, where it counts, the probability stay in the graph."""
+    scores = explain(start.problem, start.method, embeds)
+    with torch.set_grad_enabled(bool(start.beta.any())):
+        logits = classify(start.problem, embeds)
+        probability = explained_probability(start.problem, logits)
+    sums = (scores * start.top).sum(1)
+    loss = attack_loss(sums, start.probability - probability, start.alpha, start.beta)
+    held = same_prediction(start.logits, logits.detach(), start.problem.model.multi_label)
+    return Seen(loss, scores, probability, held)
+
+
+def descend(start: Start, plan: EmbeddingAttack) -> Best:
+    """Minimise the loss of every row by `plan`. A row leaves the batch when it stops.
+
+    One step is a forward pass, and a differentiable pass of the method with its second derivative.
+    """
+    live, part = list(range(len(start.embeds))), start
+    change = torch.zeros_like(start.embeds)
+    ends, quiet = torch.zeros_like(start.embeds), torch.zeros(len(live), dtype=torch.long)
+    walker = _Walker(plan, torch.zeros_like(change), torch.zeros_like(change))
+    best: Best | None = None
+    for number in range(plan.steps):
+        seen, gradient = _slope(part, change)
+        if best is None:
+            best = Best.unchanged(start, seen)
+        else:
+            best.update(live, change, seen)
+        moved = (change - walker.step(gradient, number)).clamp(-start.radius, start.radius)
+        still = (moved - change).abs().flatten(1).amax(1).cpu() < plan.tolerance
+        quiet, change = torch.where(still, quiet + 1, 0), moved
+        for row in live:
+            best.steps[row] += 1
+        goes_on = (quiet < plan.patience).nonzero()[:, 0].tolist()
+        if len(goes_on) < len(live):
+            # All of them: those that go on are written again when they stop.
+            ends[live, : change.shape[1]] = change
+            if not goes_on:
+                break
+            live, quiet = [live[place] for place in goes_on], quiet[goes_on]
+            part = start.select(live)
+            width = part.embeds.shape[1]
+            change, walker = change[goes_on, :width], walker.select(goes_on, width)
+    else:
+        ends[live, : change.shape[1]] = change
+    assert best is not None  # a plan has at least one step
+    best.update(range(len(start.embeds)), ends, look(start, start.embeds + ends))
+    return best
+
+
+def disturb(start: Start, plan: EmbeddingAttack, own: Rows, rngs: Sequence[np.random.Generator]) -> Best:
+    """The best of `plan.draws` random changes of every row: the control.
+
+    In turn uniform in the ball, a corner of it, and a corner of the smaller ball of radius `own`: the largest number
+    of the change that an attack found. Unlike an attack, a control always changes something: the best may raise the
+    loss.
+    """
+    best: Best | None = None
+    lengths, hidden = start.problem.encoding.lengths, start.embeds.shape[2]
+    for number in range(plan.draws):
+        change = torch.zeros_like(start.embeds)
+        for row, (length, rng) in enumerate(zip(lengths, rngs, strict=True)):
+            drawn = rng.uniform(-1, 1, (length, hidden))
+            if number % 3:
+                drawn = np.sign(drawn)
+            size = float(own[row]) if number % 3 == 2 and own[row] > 0 else start.radius
+            change[row, :length] = torch.from_numpy(size * drawn).to(change)
+        change = change * start.free
+        seen = look(start, start.embeds + change)
+        if best is None:
+            best = Best.unchanged(start, seen)
+            best.loss.fill_(torch.inf)
+        best.update(range(len(start.embeds)), change, seen)
+        best.steps = [number + 1] * len(start.embeds)
+    assert best is not None  # a plan has at least one draw
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walker:
+    """Turns gradients into steps; Adam remembers means of the gradient and of its square."""
+
+    plan: EmbeddingAttack
+    mean: Embeddings
+    square: Embeddings
+
+    def step(self, gradient: Embeddings, number: int) -> Embeddings:
+        rate = self.plan.learning_rate * 0.5 ** (number // self.plan.halve_every)
+        if self.plan.optimiser == "descent":
+            return rate * gradient
+        if self.plan.optimiser == "sign":
+            return rate * gradient.sign()
+        self.mean.mul_(0.9).add_(gradient, alpha=0.1)
+        self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        mean = self.mean / (1 - 0.9 ** (number + 1))
+        square = self.square / (1 - 0.999 ** (number + 1))
+        return rate * mean / (square.sqrt() + 1e-8)
+
+    def select(self, rows: Sequence[int], width: int) -> "_Walker":
+        return replace(self, mean=self.mean[rows, :width], square=self.square[rows, :width])
+
+
+def _slope(start: Start, change: Embeddings) -> tuple[Seen, Embeddings]:
+    """What is seen at a change, and the loss's gradient with respect to it; zero where nothing may be changed."""
+    point = (start.embeds + change).requires_grad_()
+    with torch.enable_grad():
+        seen = look(start, point)
+        # The zero is for scores that no change reaches, which have no graph: saliency of a linear model.
+        (gradient,) = torch.autograd.grad(seen.loss.sum() + 0 * point.sum().cpu(), point)
+    if not torch.isfinite(gradient).all():
+        raise NonFiniteError(
+            f"the scores of {name_of(start.method)} have a NaN or infinite gradient under attack: load the model in "
+            "float32 (dtype='float32'), or make epsilon smaller."
+        )
+    return seen, torch.where(start.free, gradient, 0)

@@ -1,0 +1,78 @@
+"""What an attack in embedding space may do, checked once."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.numerics.ranking import check_share
+from raison.runs.trust import Objective
+
+Optimiser = Literal["descent", "adam", "sign"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingAttack:
+    """The thesis's top-k attack (its sections 2.3 and 3.5, whose settings are the defaults).
+
+    `objective` "unconstrained" asks for the same prediction only; "constrained" also adds `beta` times the squared
+    change of the explained class's probability to the loss (`alpha` times the sum of the original top units' scores).
+    `epsilon` bounds every number of a word embedding's change; with `relative` it, the learning rate and the tolerance
+    count in standard deviations of the embedding table's numbers. k = floor(`share` * units), at least 1, or
+    `k` itself.
+
+    At most `steps` steps of gradient descent of length `learning_rate` times the gradient, halved every `halve_every`
+    steps; a text stops once no number moved by `tolerance` or more for `patience` steps in a row. Plain descent stops
+    at once where gradients are small, as on sure predictions: "adam" and "sign" take steps of the rate's own size.
+
+    `draws` random changes are the control.
+    """
+
+    objective: Objective = "constrained"
+    epsilon: float = 2.0
+    relative: bool = False
+    share: float = 0.15
+    k: int | None = None
+    alpha: float = 1.0
+    beta: float = 1.0
+    steps: int = 500
+    learning_rate: float = 0.1
+    halve_every: int = 200
+    tolerance: float = 1e-5
+    patience: int = 20
+    optimiser: Optimiser = "descent"
+    draws: int = 16
+
+    def __post_init__(self) -> None:
+        if self.objective not in get_args(Objective):
+            raise UnknownNameError("objective of an attack", self.objective, get_args(Objective))
+        if self.optimiser not in get_args(Optimiser):
+            raise UnknownNameError("optimiser of an attack", self.optimiser, get_args(Optimiser))
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise InputError(
+                f"epsilon is {self.epsilon}: nothing may be changed, so there is no attack. Give the largest change of "
+                "a number of a word embedding, such as 2.0, or 1.0 with relative=True."
+            )
+        check_share(self.share)
+        for name in ("steps", "halve_every", "patience", "draws"):
+            check_count(name, getattr(self, name))
+        if self.k is not None:
+            check_count("k", self.k)
+        for name, least in (("alpha", True), ("learning_rate", True), ("beta", False), ("tolerance", False)):
+            _check_amount(name, getattr(self, name), above=least)
+
+    @property
+    def penalty(self) -> float:
+        """The weight of the squared change of probability: none for the unconstrained objective."""
+        return self.beta if self.objective == "constrained" else 0.0
+
+
+def check_count(name: str, value: object) -> None:
+    """InputError unless it is a whole number from 1 on."""
+    if type(value) is not int or value < 1:
+        raise InputError(f"{name} of an attack cannot be {value!r}: give a whole number from 1 on.")
+
+
+def _check_amount(name: str, value: float, above: bool) -> None:
+    if not math.isfinite(value) or value < 0 or (above and value == 0):
+        raise InputError(f"{name} of an attack cannot be {value!r}: give a number {'above' if above else 'from'} 0.")

@@ -1,0 +1,299 @@
+"""Adversarial examples for explanations, in embedding space: the same prediction with another explanation."""
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raison.attribution import Batch, Settings, prepare
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.method import Method, Property
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Evaluations, Ledger, Problem
+from raison.core.registry import label_of
+from raison.core.unit import Text
+from raison.integration.repeated import repeated
+from raison.models.classifier import Classifier
+from raison.numerics.attacks import on_boundary, probability_change, rank_change, top_count, top_sum_change, top_units
+from raison.progress import Advance
+from raison.runs.trust import Attack, Attacked
+from raison.trust.attack_descent import Start, classify, descend, disturb, explain, explained_probability
+from raison.trust.attack_settings import EmbeddingAttack
+
+Key = tuple[str, str, str, int]
+"""Of a record: method, attack, objective, text."""
+
+_MANY = 1024
+"""Copies of a text that a model is asked how many of them it would run together."""
+
+
+def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[str, str]:
+    """The methods, by label, that cannot be attacked in embedding space on this model, each with the reason."""
+    found = {}
+    for method in methods:
+        if Property.DIFFERENTIABLE not in method.properties:
+            found[label_of(method)] = _reason(method)
+            continue
+        missing = sorted((method.needs | {Capability.EMBEDDINGS}) - model.capabilities)
+        if missing:
+            found[label_of(method)] = f"{model.name} lacks the capability '{missing[0]}'"
+    return found
+
+
+def boundary(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> list[int]:
+    """The texts whose prediction hangs on a rounding error: no change can be said to keep it. One pass each."""
+    return _undecided(prepare(model, texts, settings))
+
+
+def attacks(
+    model: LanguageModel,
+    texts: Sequence[Text],
+    methods: Sequence[Method],
+    settings: Settings,
+    plans: EmbeddingAttack | Sequence[EmbeddingAttack],
+    *,
+    done: Collection[Key] = (),
+    advance: Advance | None = None,
+) -> Iterator[list[Attacked]]:
+    """Attack every method's explanation of every text by every plan, each attack beside its control of random changes.
+
+    Yields the records of attacks that were made together, as they are finished. Plans that differ in their objective,
+    alpha and beta alone share batches. Texts on the boundary (see `boundary`) are left out.
+
+    Args:
+        settings: what is explained; the target of the unchanged text stays the target.
+        plans: one per objective.
+        done: keys of records that exist; attacks all of whose records do are not made again.
+        advance: is told how many attacks are finished.
+
+    Raises:
+        InputError: before anything runs, for a plan's k above a text's units, and for two plans of one objective.
+        UnsupportedError: a method that is not differentiable (see `undifferentiable`), or a relative epsilon on a model
+            without an embedding table.
+        NonFiniteError: scores or gradients that are not finite.
+    """
+    chosen = (plans,) if isinstance(plans, EmbeddingAttack) else tuple(plans)
+    _check(model, methods, chosen)
+    batch = prepare(model, texts, settings)
+    counts = _top_counts(batch, chosen)
+    left_out = set(_undecided(batch))
+    jobs = []
+    for method in methods:
+        for alike in _alike(chosen):
+            rows = _rows(label_of(method), alike, [text for text in range(len(texts)) if text not in left_out], done)
+            jobs += [_Job(batch, method, portion) for portion in _portions(batch, method, rows)]
+    return _run(jobs, counts, advance)
+
+
+Row = tuple[int, EmbeddingAttack]
+"""A text and what is done to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Attacks on one method's explanations that are made together; their plans share all but the objective."""
+
+    batch: Batch
+    method: Method
+    rows: tuple[Row, ...]
+
+    @property
+    def plan(self) -> EmbeddingAttack:
+        return self.rows[0][1]
+
+
+def _run(jobs: Sequence[_Job], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
+    for job in jobs:
+        # A caller's inference mode would leave no graph to go back along.
+        with torch.inference_mode(False):
+            records = _attacked(job, counts)
+        if advance is not None:
+            advance(len(job.rows))
+        yield records
+
+
+def _attacked(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
+    """The records of a job. Where memory runs out, it is done in two halves."""
+    try:
+        return _attacked_at_once(job, counts)
+    except torch.OutOfMemoryError:
+        if len(job.rows) == 1:
+            raise
+    # Outside the handler: inside, the exception's traceback would keep the failed batch's tensors alive.
+    half = len(job.rows) // 2
+    return [
+        record for rows in (job.rows[:half], job.rows[half:]) for record in _attacked(replace(job, rows=rows), counts)
+    ]
+
+
+def _attacked_at_once(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
+    unit = _unit(job.batch.model, job.plan)
+    original, start = _start(job, counts, unit * job.plan.epsilon)
+    steps = replace(job.plan, learning_rate=unit * job.plan.learning_rate, tolerance=unit * job.plan.tolerance)
+    found = descend(start, steps)
+    sizes = found.change.abs().flatten(1).amax(1).cpu()
+    seed = job.batch.settings.seed
+    rngs = [_rng(seed, job.batch.encoding.texts[text]) for text, _ in job.rows]
+    control = disturb(start, job.plan, sizes, rngs)
+    records = []
+    for kind, best in (("embedding", found), ("noise", control)):
+        for place, row in enumerate(job.rows):
+            text, plan = row
+            units = job.batch.encoding.unit_counts[text]
+            before = original[place, :units].numpy()
+            # Without a change that keeps the prediction the measures are those of no change.
+            after = best.scores[place, :units].numpy() if best.held[place] else before
+            own = float(start.probability[place])
+            probability = float(best.probability[place]) if best.held[place] else own
+            records.append(
+                Attacked(
+                    method=label_of(job.method),
+                    attack=kind,
+                    objective=plan.objective,
+                    text=text,
+                    k=counts[row],
+                    rank_change=rank_change(before, after, counts[row]),
+                    sum_change=top_sum_change(before, after, counts[row]),
+                    probability_change=probability_change(own, probability),
+                    steps=best.steps[place],
+                    held=bool(best.held[place]),
+                )
+            )
+    return records
+
+
+def _start(job: _Job, counts: dict[Row, int], radius: float) -> tuple[Tensor, Start]:
+    """The rows before anything is changed, and their scores."""
+    batch = job.batch
+    ledger = Ledger.empty(len(batch.encoding))
+    whole = Problem(batch.model, batch.encoding, batch.target, batch.removal, ledger, Evaluations())
+    problem = repeated(whole, [text for text, _ in job.rows])
+    embeds = batch.model.embed(problem.encoding).detach()
+    # A small step must not be lost in half precision.
+    embeds = embeds.to(torch.promote_types(embeds.dtype, torch.float32))
+    scores = explain(problem, job.method, embeds).detach()
+    top = torch.zeros(scores.shape, dtype=torch.bool)
+    for place, row in enumerate(job.rows):
+        units = batch.encoding.unit_counts[row[0]]
+        top[place, torch.from_numpy(top_units(scores[place, :units].numpy(), counts[row]))] = True
+    with torch.no_grad():
+        logits = classify(problem, embeds)
+    return scores, Start(
+        problem=problem,
+        method=job.method,
+        embeds=embeds,
+        top=top,
+        alpha=torch.tensor([plan.alpha for _, plan in job.rows], dtype=torch.float64),
+        beta=torch.tensor([plan.penalty for _, plan in job.rows], dtype=torch.float64),
+        logits=logits,
+        probability=explained_probability(problem, logits),
+        radius=radius,
+    )
+
+
+def _unit(model: LanguageModel, plan: EmbeddingAttack) -> float:
+    """What a plan's lengths are counted in: the standard deviation of the embedding table's numbers, if relative."""
+    if not plan.relative:
+        return 1.0
+    if not isinstance(model, Classifier):
+        raise UnsupportedError(
+            f"epsilon cannot be relative on {model.name}", ["it shows no embedding table"], "Use relative=False."
+        )
+    # What the table gives, which some models scale.
+    with torch.no_grad():
+        rows = torch.arange(model.core.get_input_embeddings().weight.shape[0], device=model.device)
+        return float(model.embedding_table(rows).double().std())
+
+
+def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[EmbeddingAttack]) -> None:
+    reasons = undifferentiable(model, methods)
+    if reasons:
+        raise UnsupportedError(
+            "not every method can be attacked in embedding space",
+            [f"{label}: {reason}" for label, reason in reasons.items()],
+            "Leave these out, or attack them by word substitution.",
+        )
+    if not plans:
+        raise InputError("no attack to make: give at least one EmbeddingAttack.")
+    objectives = [plan.objective for plan in plans]
+    if len(set(objectives)) < len(objectives):
+        raise InputError(
+            "two attacks have the same objective: their records could not be told apart. Give one of each."
+        )
+    for plan in plans:
+        _unit(model, plan)
+
+
+def _top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[Row, int]:
+    """k of every text and plan."""
+    return {
+        (number, plan): checked_count(text, units, plan.share, plan.k)
+        for number, (text, units) in enumerate(zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True))
+        for plan in plans
+    }
+
+
+def checked_count(text: Text, units: int, share: float, k: int | None) -> int:
+    """`top_count`; raises InputError that names the text where `k` is above its number of units."""
+    if k is not None and k > units:
+        raise InputError(
+            f"k is {k}, and the text {str(text)!r:.60} has {units} units: give a smaller k, or a share of the units "
+            "(share=0.15, k=None)."
+        )
+    return top_count(units, share, k)
+
+
+def _undecided(batch: Batch) -> list[int]:
+    return on_boundary(batch.full.double(), batch.model.multi_label).nonzero()[:, 0].tolist()
+
+
+def _alike(plans: Sequence[EmbeddingAttack]) -> list[list[EmbeddingAttack]]:
+    """Plans that can share a batch: they differ in what is per row, the objective and its weights."""
+    found: dict[EmbeddingAttack, list[EmbeddingAttack]] = {}
+    for plan in plans:
+        found.setdefault(replace(plan, objective="constrained", alpha=1.0, beta=1.0), []).append(plan)
+    return list(found.values())
+
+
+def _rows(label: str, plans: Sequence[EmbeddingAttack], texts: Sequence[int], done: Collection[Key]) -> list[Row]:
+    """What is left to do for one method."""
+    kinds: tuple[Attack, ...] = ("embedding", "noise")
+    return [
+        (text, plan)
+        for text in texts
+        for plan in plans
+        if not all((label, kind, plan.objective, text) in done for kind in kinds)
+    ]
+
+
+def _portions(batch: Batch, method: Method, rows: Sequence[Row]) -> list[tuple[Row, ...]]:
+    """Rows of similar length, as many together as the model's budget has room for with all the method's passes."""
+    lengths = batch.encoding.lengths
+    left = sorted(rows, key=lambda row: -lengths[row[0]])
+    found = []
+    while left:
+        longest = left[0][0]
+        room = len(batch.model.batches(batch.encoding.select([longest] * _MANY))[0])
+        size = max(1, room // max(1, method.cost(batch.encoding.unit_counts[longest]).forwards))
+        found.append(tuple(left[:size]))
+        left = left[size:]
+    return found
+
+
+def _rng(seed: int, text: Text) -> np.random.Generator:
+    """For a text's random changes: the same for all methods and objectives."""
+    digest = hashlib.blake2b(repr((seed, "noise", text)).encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
+
+
+def _reason(method: Method) -> str:
+    if Property.TRAINED in method.properties:
+        return "its scores come from an explainer that was trained"
+    if Property.RANDOM in method.properties:
+        return "its scores come from random draws"
+    if not method.needs:
+        return "it asks the model about texts alone, which have no gradient"
+    return "its scores are not written as a differentiable function of word embeddings"

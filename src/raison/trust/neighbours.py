@@ -1,0 +1,136 @@
+"""Words that a model's embedding table holds close together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.unit import Text, segments
+from raison.models.classifier import Classifier
+
+_MARKS = ("Ġ", "▁")
+"""How tokenizers of the two kinds that mark a word's beginning write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A word of a text that is one token: which token, its characters in the text's string number `segment`.
+
+    `word` is the id of the token that is this word inside a text.
+    """
+
+    position: int
+    segment: int
+    start: int
+    end: int
+    word: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """The whole words among a model's tokens, and the directions of their embeddings. Made once per model."""
+
+    words: dict[int, str]
+    """Id of a token that is a word -> the word, in letters alone."""
+    ids: Tensor
+    """The same ids, ascending."""
+    directions: Tensor
+    """(word, hidden), of length 1."""
+
+    @classmethod
+    def of(cls, model: LanguageModel) -> "Neighbours":
+        """Raises UnsupportedError for a model without an embedding table, or without whole words among its tokens."""
+        if not isinstance(model, Classifier):
+            raise UnsupportedError(f"words of {model.name} have no neighbours", ["it shows no embedding table"])
+        words = _words(model)
+        if len(words) < 2:
+            raise UnsupportedError(f"words of {model.name} have no neighbours", ["no token of it is a whole word"])
+        ids = torch.tensor(sorted(words))
+        with torch.no_grad():
+            rows = model.embedding_table(ids.to(model.device)).float().cpu()
+        return cls(words, ids, torch.nn.functional.normalize(rows, dim=-1))
+
+    def nearest(self, token: int, count: int) -> list[str]:
+        """The `count` words of the greatest cosine with a word, of the same capitalisation, the nearest first."""
+        own = int(torch.searchsorted(self.ids, token))
+        order = (self.directions @ self.directions[own]).argsort(descending=True, stable=True).tolist()
+        kind = _capitals(self.words[token])
+        found = []
+        for place in order:
+            word = self.words[int(self.ids[place])]
+            if place != own and _capitals(word) == kind:
+                found.append(word)
+            if len(found) == count:
+                break
+        return found
+
+    def places(self, encoding: Encoding) -> list[Place]:
+        """The words of a single text that are one token and have neighbours."""
+        strings, spelled = segments(encoding.texts[0]), {word: token for token, word in self.words.items()}
+        found = []
+        ids, units, offsets = (part[0].tolist() for part in (encoding.input_ids, encoding.unit_ids, encoding.offsets))
+        for position, (token, unit, (start, end)) in enumerate(zip(ids, units, offsets, strict=True)):
+            if unit < 0:
+                continue
+            segment = encoding.units[0][unit].segment
+            string = strings[segment]
+            # Some tokenizers count the space before a word as its own.
+            start += len(string[start:end]) - len(string[start:end].lstrip())
+            # At the beginning of a text such a tokenizer has the word without its mark: another token.
+            own = token if token in self.words else spelled.get(string[start:end], -1)
+            if own >= 0 and _alone(string, start, end) and self.words[own].lower() == string[start:end].lower():
+                found.append(Place(position, segment, start, end, own))
+        return found
+
+
+def replaced(text: Text, place: Place, word: str) -> Text:
+    """The text with another word in a place, capitalised as the old one was."""
+    strings = list(segments(text))
+    old = strings[place.segment]
+    shown = _like(old[place.start : place.end], word)
+    strings[place.segment] = old[: place.start] + shown + old[place.end :]
+    return strings[0] if isinstance(text, str) else (strings[0], strings[1])
+
+
+def unchanged_shape(before: Encoding, after: Encoding, row: int) -> bool:
+    """Whether a changed text has the units that the single text `before` has, each of as many tokens."""
+    width = before.lengths[0]
+    return after.lengths[row] == width and bool((after.unit_ids[row, :width] == before.unit_ids[0, :width]).all())
+
+
+def _words(model: Classifier) -> dict[int, str]:
+    tokenizer = model.tokenizer
+    special = set(tokenizer.all_special_ids)
+    vocabulary = {token: name for name, token in tokenizer.get_vocab().items() if token not in special}
+    # Where beginnings are marked, only a marked token is a word; elsewhere continuations are ("##ing").
+    marked = any(name.startswith(_MARKS) and len(name) > 1 for name in vocabulary.values())
+    found = {}
+    for token, name in vocabulary.items():
+        if marked and not name.startswith(_MARKS):
+            continue
+        word = name.removeprefix("Ġ").removeprefix("▁")
+        if word.isascii() and word.isalpha() and len(word) > 1:
+            found[token] = word
+    return found
+
+
+def _alone(string: str, start: int, end: int) -> bool:
+    """Whether no letter or digit touches these characters."""
+    around: Sequence[str] = (string[max(0, start - 1) : start], string[end : end + 1])
+    return end > start and not any(sign.isalnum() for sign in around)
+
+
+def _capitals(word: str) -> tuple[bool, bool]:
+    """Whether a word begins with a capital, and whether it is all capitals."""
+    return word[:1].isupper(), word.isupper()
+
+
+def _like(old: str, word: str) -> str:
+    """A word with the capitals of another: for tokenizers that see none."""
+    if old.isupper() and len(old) > 1:
+        return word.upper()
+    return word.capitalize() if old[:1].isupper() and word.islower() else word

@@ -1,0 +1,246 @@
+"""Does an explanation depend on the model's parameters? The same texts explained with randomised blocks.
+
+After Adebayo et al. 2018 (cascading and independent randomisation) and section 3.3 of the thesis: a block, attention
+and MLP with their norms, is one unit; embeddings, final norm and head stay as they are.
+"""
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+import numpy as np
+
+from raison.attribution import Batch, Settings, check, prepare, run, scores_of
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.method import Method, Property
+from raison.core.model import LanguageModel
+from raison.core.problem import Evaluations
+from raison.core.registry import label_of
+from raison.core.unit import Text
+from raison.methods import CATALOGUE
+from raison.models.blocks import How, check_how, find_blocks
+from raison.models.classifier import Classifier
+from raison.models.randomised import RandomisedModels
+from raison.numerics.agreement import kendall, spearman, top_k_overlap
+from raison.numerics.ranking import check_share
+from raison.runs.trust import Order, Similarity
+
+CHUNK = 16
+"""Texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""
+
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+Key = tuple[str, str, int, int, int]
+"""Of a record: method, order, blocks, draw, text."""
+Scores = list[np.ndarray]
+"""Of each text, one per unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Randomisation:
+    """What is randomised, and how it is measured.
+
+    `orders` "cascading" randomises the last block, the last two, and so on to all; "independent" one block at a time.
+    `how` "initial" draws from the model's own initialisation, "permuted" shuffles each parameter's values. `draws`
+    repeats all with other values. `top` is the share of units, or their number, whose overlap is measured.
+    """
+
+    orders: tuple[Order, ...] = ORDERS
+    how: How = "initial"
+    draws: int = 1
+    top: float | int = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for order in self.orders:
+            if order not in ORDERS:
+                raise UnknownNameError("order of randomisation", order, ORDERS)
+        if not self.orders or len(set(self.orders)) < len(self.orders):
+            raise InputError(f"orders names each order at most once, and at least one; got {self.orders!r}.")
+        check_how(self.how)
+        if self.draws < 1:
+            raise InputError(f"draws is how often blocks are drawn, at least 1; got {self.draws}.")
+        if isinstance(self.top, float):
+            check_share(self.top)
+        elif self.top < 1:
+            raise InputError(f"top is a number of units, at least 1, or a share of them such as 0.2; got {self.top}.")
+
+
+def similarities(
+    model: Classifier,
+    texts: Sequence[Text],
+    methods: Sequence[str | Method],
+    settings: Settings,
+    plan: Randomisation,
+    *,
+    done: Container[Key] = frozenset(),
+    advance: Callable[[int], None] = lambda _records: None,
+) -> Iterator[list[Similarity]]:
+    """How alike the explanations of the model and of its randomised copies are, as units of work are finished.
+
+    A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
+    records that exist already; these are not yielded, and what only they need is not computed. `advance` is told of
+    finished records, those that were done included.
+
+    What is explained stays what the model itself predicted (its class, or its answer to a question): a randomised
+    model's own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
+    explanations have the same seeds, and so the same masks and draws. Every method given is scored; see
+    `without_parameters` for those that should not be. Costs one explanation per record and one per text and method;
+    masked evaluations below the lowest randomised block are shared, see RandomisedModels.
+
+    Raises, before anything is explained: InputError without texts or methods, UnsupportedError for a model without
+    blocks that can be told apart, and for methods that it does not allow.
+    """
+    copies = _Copies(model, plan)
+    chosen = _created(methods)
+    if not texts or isinstance(texts, str):
+        raise InputError("texts to explain are a list of at least one text.")
+    if isinstance(settings.target, list) and len(settings.target) != len(texts):
+        raise InputError(f"{len(settings.target)} targets for {len(texts)} texts: name one class per text.")
+    for method in chosen:
+        check(model, method)
+    for start in range(0, len(texts), CHUNK):
+        numbers = range(start, min(start + CHUNK, len(texts)))
+        chunk = _Chunk(copies, texts, settings, numbers)
+        for draw in range(plan.draws):
+            for method in chosen:
+                for found in chunk.units(method, draw, done):
+                    advance(len(numbers))
+                    if found:
+                        yield found
+
+
+def count_blocks(model: LanguageModel) -> int:
+    """How many blocks a model has. Raises InputError, UnsupportedError where none can be told apart."""
+    if not isinstance(model, Classifier):
+        raise InputError(
+            f"blocks are those of a transformers model that classifies; got a {type(model).__name__}: make it ready "
+            "with raison.load(...), with a prompt if it is a language model."
+        )
+    return len(find_blocks(model.core))
+
+
+def records(model: Classifier, texts: Sequence[Text], methods: Sequence[str | Method], plan: Randomisation) -> int:
+    """How many records `similarities` yields in all: what `advance` counts up to."""
+    return len(texts) * len(methods) * len(plan.orders) * count_blocks(model) * plan.draws
+
+
+def without_parameters(
+    model: Classifier, texts: Sequence[Text], methods: Sequence[str | Method], settings: Settings
+) -> dict[str, str]:
+    """The methods that randomisation says nothing about, by their labels, each with the reason in a line.
+
+    Those that ask the model for nothing, as their count of passes on the shortest text shows (one explanation each),
+    and those with a trained explainer, which belongs to the model as it is.
+    """
+    chosen = _created(methods)
+    if not texts or isinstance(texts, str):
+        raise InputError("texts to explain are a list of at least one text.")
+    shortest = min(range(len(texts)), key=lambda number: len("".join(texts[number])))
+    batch = prepare(model, [texts[shortest]], _settings_of(settings, [shortest]))
+    found = {}
+    for method in chosen:
+        if Property.TRAINED in method.properties:
+            found[label_of(method)] = "its explainer was trained for the model as it is, and does not fit another one"
+            continue
+        (explanation,) = run(batch, method)
+        if explanation.evaluations == explanation.gradients == 0:
+            found[label_of(method)] = "it asks the model for nothing: it has no parameters to depend on"
+    return found
+
+
+class _Copies:
+    """The randomised models of one draw at a time."""
+
+    def __init__(self, model: Classifier, plan: Randomisation) -> None:
+        self.model = model
+        self.plan = plan
+        self.blocks = count_blocks(model)
+        self._draw = -1
+        self._models: RandomisedModels | None = None
+
+    def of(self, draw: int) -> RandomisedModels:
+        if self._models is None or draw != self._draw:
+            # The old copies go before the new ones come.
+            self._models = None
+            self._models = RandomisedModels(self.model, self.plan.how, (self.plan.seed, draw))
+            self._draw = draw
+        return self._models
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Texts with what is known of them: the model's own explanations, by method and texts."""
+
+    copies: _Copies
+    texts: Sequence[Text]
+    settings: Settings
+    numbers: Sequence[int]
+    batches: dict[tuple[int, ...], Batch] = field(default_factory=dict)
+    own: dict[tuple[str, tuple[int, ...]], Scores] = field(default_factory=dict)
+
+    def units(self, method: Method, draw: int, done: Container[Key]) -> Iterator[list[Similarity]]:
+        """The records of each unit of work of one method and draw; an empty list for one that was done."""
+        models = self.copies.of(draw)
+        # What was stored for another method's masks is not asked for again.
+        models.store.clear()
+        # From all blocks down: each model's lower part then goes on where that of the one before ended.
+        for blocks in range(self.copies.blocks, 0, -1):
+            scores: dict[tuple[tuple[int, ...], tuple[int, ...]], Scores] = {}
+            for order in self.copies.plan.orders:
+                unit = (label_of(method), order, blocks, draw)
+                rows = tuple(number for number in self.numbers if (*unit, number) not in done)
+                # The last block alone is the beginning of both orders.
+                randomised = tuple(range(1, blocks + 1)) if order == "cascading" else (blocks,)
+                if rows and (randomised, rows) not in scores:
+                    scores[randomised, rows] = self._randomised(models, randomised, rows, method)
+                yield self._records(unit, rows, method, scores[randomised, rows]) if rows else []
+            if "cascading" not in self.copies.plan.orders:
+                # One block's copy at a time is enough.
+                models.drop_copies()
+
+    def _records(
+        self, unit: tuple[str, Order, int, int], rows: tuple[int, ...], method: Method, scores: Scores
+    ) -> list[Similarity]:
+        label, order, blocks, draw = unit
+        top, total = self.copies.plan.top, self.copies.blocks
+        return [
+            Similarity(label, order, blocks, total, draw, row, spearman(a, b), kendall(a, b), top_k_overlap(a, b, top))
+            for row, a, b in zip(rows, self._original(rows, method), scores, strict=True)
+        ]
+
+    def _batch(self, rows: tuple[int, ...]) -> Batch:
+        if rows not in self.batches:
+            texts = [self.texts[row] for row in rows]
+            self.batches[rows] = prepare(self.copies.model, texts, _settings_of(self.settings, rows))
+        return self.batches[rows]
+
+    def _original(self, rows: tuple[int, ...], method: Method) -> Scores:
+        key = (label_of(method), rows)
+        if key not in self.own:
+            self.own[key] = scores_of(self._batch(rows), method)
+        return self.own[key]
+
+    def _randomised(
+        self, models: RandomisedModels, randomised: tuple[int, ...], rows: tuple[int, ...], method: Method
+    ) -> Scores:
+        # The target stays; what was evaluated belongs to the model as it was.
+        batch = replace(self._batch(rows), model=models.model(randomised), evaluations=Evaluations(), maps={})
+        return scores_of(batch, method)
+
+
+def _created(methods: Sequence[str | Method]) -> list[Method]:
+    if not methods or isinstance(methods, str):
+        raise InputError("methods is a list of at least one name or instance.")
+    chosen = [CATALOGUE.create(method) for method in methods]
+    labels = [label_of(method) for method in chosen]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"the method {label} is named twice.")
+    return chosen
+
+
+def _settings_of(settings: Settings, rows: Sequence[int]) -> Settings:
+    """The settings for some of the texts."""
+    target = settings.target
+    return replace(settings, target=[target[row] for row in rows]) if isinstance(target, list) else settings

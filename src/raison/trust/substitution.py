@@ -1,0 +1,233 @@
+"""Adversarial texts for explanations: words replaced by their neighbours, for any method.
+
+Beyond the thesis, whose attack asks for gradients of the explanation and changes embeddings to what no word has.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raison.attribution import Batch, Settings, prepare, run
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.explanation import Explanation
+from raison.core.method import Method
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.target import TargetSpec, probabilities
+from raison.core.unit import Text
+from raison.numerics.attacks import (
+    on_boundary,
+    probability_change,
+    rank_change,
+    same_prediction,
+    top_sum_change,
+    top_units,
+)
+from raison.numerics.ranking import check_share
+from raison.progress import Advance
+from raison.runs.trust import Attacked
+from raison.trust.attack_settings import check_count
+from raison.trust.attacks import Key, checked_count
+from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """Up to `swaps` words are replaced, one a round, by one of their `neighbours` nearest in the embedding table.
+
+    A round tries `tries` texts, drawn by `seed`; those that keep the prediction, and the explained class's probability
+    up to `tolerance`, are explained, and the one in which the k original top units fall most is kept if they fall at
+    all. k = floor(`share` * units), at least 1, or `k` itself.
+    """
+
+    neighbours: int = 8
+    swaps: int = 3
+    tries: int = 24
+    tolerance: float = 0.05
+    share: float = 0.15
+    k: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("neighbours", "swaps", "tries"):
+            check_count(name, getattr(self, name))
+        if self.k is not None:
+            check_count("k", self.k)
+        check_share(self.share)
+        if not self.tolerance > 0:
+            raise InputError(
+                f"tolerance is {self.tolerance}: no text could be changed. Give the largest change of the probability "
+                "that counts as none, such as 0.05."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Substituted:
+    """What replacing words did, with both explanations, which hold the texts; equal ones where nothing was replaced."""
+
+    record: Attacked
+    before: Explanation
+    after: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The best text so far."""
+
+    explanation: Explanation
+    probability: float
+    sum: float
+    rank_change: float
+    positions: tuple[int, ...]
+    """The tokens that were replaced."""
+
+
+def substitutions(
+    model: LanguageModel,
+    texts: Sequence[Text],
+    methods: Sequence[Method],
+    settings: Settings,
+    plan: Substitution,
+    *,
+    done: Collection[Key] = (),
+    advance: Advance | None = None,
+) -> Iterator[list[Substituted]]:
+    """Attack every method's explanation of every text; yields one text's results at a time.
+
+    Every method is tried with the same texts in its first round. `plan.tries` predictions, and at most as many
+    explanations, per round. A random method's scores also change with the text's draws. Texts on the boundary (see
+    attacks.boundary) are left out. `done` are keys of records that exist.
+
+    Raises InputError, UnsupportedError (no embedding table; a model that answers with a part of the text).
+    """
+    known = Neighbours.of(model)
+    batch = prepare(model, texts, settings)
+    if batch.answers:
+        raise UnsupportedError(
+            f"words cannot be replaced for {model.name}",
+            ["it answers with a part of the text, which may be what is replaced"],
+            "Attack it in embedding space.",
+        )
+    counts = [
+        checked_count(text, units, plan.share, plan.k)
+        for text, units in zip(texts, batch.encoding.unit_counts, strict=True)
+    ]
+    undecided = on_boundary(batch.full.double(), model.multi_label)
+    jobs = [
+        [method for method in methods if (label_of(method), "substitution", "constrained", text) not in done]
+        for text in range(len(texts))
+        if not undecided[text]
+    ]
+    numbers = [text for text in range(len(texts)) if not undecided[text]]
+    return _run(_Search(model, batch, known, plan), counts, list(zip(numbers, jobs, strict=True)), advance)
+
+
+def _run(
+    search: "_Search", counts: Sequence[int], jobs: Sequence[tuple[int, list[Method]]], advance: Advance | None
+) -> Iterator[list[Substituted]]:
+    for text, methods in jobs:
+        if not methods:
+            continue
+        found = [search.attack(text, method, counts[text]) for method in methods]
+        if advance is not None:
+            advance(len(found))
+        yield found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    model: LanguageModel
+    batch: Batch
+    known: Neighbours
+    plan: Substitution
+
+    def attack(self, text: int, method: Method, k: int) -> Substituted:
+        """One method on one text."""
+        start = self._prepare(text, [self.batch.encoding.texts[text]])
+        before = run(start, method)[0]
+        scores = np.array(before.scores)
+        first = _Found(before, _probability(start, 0), float(scores[top_units(scores, k)].sum()), 0.0, ())
+        best, held = first, False
+        rng = _rng(self.plan.seed, self.batch.encoding.texts[text])
+        for _ in range(self.plan.swaps):
+            tried = self._round(text, start, method, best, rng)
+            held |= bool(tried)
+            ranked = [_judged(first, found, k) for found in tried]
+            better = min(ranked, key=lambda found: (found.sum, -found.rank_change), default=best)
+            if better.sum >= best.sum:
+                break
+            best = better
+        after = np.array(best.explanation.scores)
+        record = Attacked(
+            method=label_of(method),
+            attack="substitution",
+            objective="constrained",
+            text=text,
+            k=k,
+            rank_change=rank_change(scores, after, k),
+            sum_change=top_sum_change(scores, after, k),
+            probability_change=probability_change(first.probability, best.probability),
+            steps=len(best.positions),
+            held=held,
+        )
+        return Substituted(record, before, best.explanation)
+
+    def _round(self, text: int, start: Batch, method: Method, best: _Found, rng: np.random.Generator) -> list[_Found]:
+        """Texts with one word more replaced, of those that keep the prediction, explained."""
+        current = self.model.encode([best.explanation.text], start.settings.unit, start.settings.truncate)
+        choices = [
+            (place, word)
+            for place in self.known.places(current)
+            if place.position not in best.positions
+            for word in self.known.nearest(place.word, self.plan.neighbours)
+        ]
+        drawn = [choices[i] for i in rng.permutation(len(choices))[: self.plan.tries]]
+        texts = [replaced(best.explanation.text, place, word) for place, word in drawn]
+        if not texts:
+            return []
+        batch = self._prepare(text, texts)
+        same = same_prediction(
+            start.full.double().expand(len(texts), -1), batch.full.double(), self.model.multi_label
+        ).tolist()
+        own = _probability(start, 0)
+        rows = [
+            row
+            for row in range(len(texts))
+            if same[row]
+            and abs(own - _probability(batch, row)) <= self.plan.tolerance
+            and unchanged_shape(current, batch.encoding, row)
+        ]
+        if not rows:
+            return []
+        kept = self._prepare(text, [texts[row] for row in rows])
+        return [
+            _Found(explanation, _probability(kept, number), 0.0, 0.0, (*best.positions, drawn[row][0].position))
+            for number, (row, explanation) in enumerate(zip(rows, run(kept, method), strict=True))
+        ]
+
+    def _prepare(self, text: int, changed: Sequence[Text]) -> Batch:
+        """Versions of a text, with the text's own target, whatever they are predicted to be themselves."""
+        target, index = self.batch.target, int(self.batch.target.index[text])
+        spec: TargetSpec = [index] * len(changed)
+        if target.against is not None:
+            spec = (index, int(target.against[text]))
+        return prepare(self.model, changed, replace(self.batch.settings, target=spec))
+
+
+def _judged(first: _Found, found: _Found, k: int) -> _Found:
+    original, changed = np.array(first.explanation.scores), np.array(found.explanation.scores)
+    total = float(changed[top_units(original, k)].sum())
+    return replace(found, sum=total, rank_change=rank_change(original, changed, k))
+
+
+def _probability(batch: Batch, row: int) -> float:
+    """Of the explained class."""
+    shares = probabilities(batch.full[row : row + 1].double(), batch.model.multi_label)
+    return float(shares[0, batch.target.index[row]])
+
+
+def _rng(seed: int, text: Text) -> np.random.Generator:
+    digest = hashlib.blake2b(repr((seed, "substitution", text)).encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))

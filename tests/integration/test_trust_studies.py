@@ -1,0 +1,408 @@
+"""Studies of trust with stand-ins for the work: whole, interrupted, broken; mistakes; then small ones with the work."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from typer.testing import CliRunner
+
+from raison.cli import app
+from raison.core.errors import DataError, InputError
+from raison.report.trust import write
+from raison.runs.trust import Attacked, Similarity
+from raison.runs.trust_claims import trust_verdicts
+from raison.runs.trust_study import SIMILARITIES, Variant, read_trust
+from raison.studies.study import StudyError
+from raison.studies.trust import names_trust, read
+from raison.studies.trust_calls import works as real_works
+from raison.studies.trust_run import (
+    ExaminedTrust,
+    check_trust_folder,
+    examine_trust,
+    execute_trust,
+)
+from raison.studies.trust_works import Job, Works
+from tests.tiny import LABELS, TINY
+
+WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
+TEXTS = [" ".join(WORDS[i % 5 : i % 5 + 4 + i % 9]) for i in range(9)]
+STUDY = """
+schema = 1
+kind = "trust"
+title = "A tiny one"
+methods = ["saliency", "attention_rollout", "random"]
+
+[settings]
+unit = "word"
+seed = 3
+
+[models.one]
+name = "MODEL"
+
+[data.words]
+source = "words.tsv"
+limit = 8
+sample = 1
+
+[randomisation]
+texts = 6
+orders = ["cascading"]
+draws = 2
+
+[attacks]
+texts = 4
+objectives = ["unconstrained", "constrained"]
+steps = 3
+substitution = { swaps = 1, tries = 4 }
+
+[figure]
+x = "model"
+
+[[claims]]
+says = "the first block takes all"
+measure = "spearman"
+order = "cascading"
+blocks = "all"
+below = "saliency"
+than = "attention_rollout"
+
+[[claims]]
+says = "attacked more than by noise"
+measure = "rank_change"
+attack = "embedding"
+objective = "constrained"
+above = "saliency"
+than_attack = "noise"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Randomised:
+    """Settings of the stand-in for randomisation."""
+
+    orders: tuple[Literal["cascading", "independent"], ...] = ("cascading", "independent")
+    draws: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError("draws is at least 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """Settings of the stand-in for attacks."""
+
+    objective: Literal["unconstrained", "constrained"] = "constrained"
+    epsilon: float = 2.0
+    steps: int = 500
+    k: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Swaps:
+    """Settings of the stand-in for substitution."""
+
+    swaps: int = 3
+    tries: int = 24
+    seed: int = 0
+
+
+class Stand:
+    """Stand-ins that make up numbers, count what they were asked, and stop when told to."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.stop = stop
+
+    def works(self) -> Works:
+        return Works(
+            settings={"randomisation": Randomised, "embedding": Attack, "substitution": Swaps},
+            similarities=self.similarities,
+            attacked=self.attacked,
+            substituted=self.substituted,
+            unable={
+                "randomisation": lambda job: {"random": "no parameters"},
+                "embedding": lambda job: {name: "no gradient" for name in job.methods if name != "saliency"},
+                "substitution": lambda job: {},
+            },
+            boundary=lambda job: [1],
+            blocks=lambda model: 3,
+        )
+
+    def _step(self, *what: Any) -> None:
+        self.calls.append(what)
+        if len(self.calls) == self.stop:
+            raise KeyboardInterrupt
+
+    def similarities(self, job: Job, plan: Randomised, done: Collection[Any]) -> Iterator[list[Similarity]]:
+        for method in job.methods:
+            for order in plan.orders:
+                for blocks in range(1, 4):
+                    for draw in range(plan.draws):
+                        keys = [(method, order, blocks, draw, text) for text in range(len(job.texts))]
+                        left = [key for key in keys if key not in done]
+                        if left:
+                            self._step(method, order, blocks, draw)
+                            value = float("nan") if method == "saliency" and blocks == 3 and draw else len(method) / 20
+                            yield [Similarity(*key[:3], 3, *key[3:], value, value, 0.2) for key in left]
+
+    def attacked(self, job: Job, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
+        if any(plan.k is not None and plan.k > 3 for plan in plans):
+            raise InputError("k is above a text's units.")
+        return self._attacked(job, plans, done)
+
+    def _attacked(self, job: Job, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
+        for plan in plans:
+            for method in job.methods:
+                keys = [
+                    (method, attack, plan.objective, text) for text in (0, 2, 3) for attack in ("embedding", "noise")
+                ]
+                left = [key for key in keys if key not in done]
+                if left:
+                    self._step(method, plan.objective)
+                    yield [
+                        Attacked(*key, 1, 0.9 if key[1] == "embedding" else 0.1 + key[3] / 100, 0.2, 0.0, 3, True)
+                        for key in left
+                    ]
+
+    def substituted(self, job: Job, plan: Swaps, done: Collection[Any]) -> Iterator[list[Attacked]]:
+        for method in job.methods:
+            keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)]
+            left = [key for key in keys if key not in done]
+            if left:
+                self._step(method, plan.swaps)
+                yield [Attacked(*key, 1, 0.5, 0.1, 0.0, 1, True) for key in left]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trust")
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(folder / "tiny")
+    tokenizer.save_pretrained(folder / "tiny")
+    (folder / "words.tsv").write_text("".join(f"{text}\t{LABELS[i % 3]}\n" for i, text in enumerate(TEXTS)))
+    (folder / "mini.toml").write_text(STUDY.replace("MODEL", str(folder / "tiny")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def examined(place: Path) -> ExaminedTrust:
+    works = Stand().works()
+    return examine_trust(read(place / "mini.toml", works), works)
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path, examined: ExaminedTrust) -> tuple[Path, Stand]:
+    stand = Stand()
+    return run(examined, stand, place / "whole"), stand
+
+
+def run(examined: ExaminedTrust, stand: Stand, folder: Path) -> Path:
+    return execute_trust(replace(examined, works=stand.works()), folder, progress=False)
+
+
+def content(folder: Path) -> tuple[str, str]:
+    """All records as text, for NaN equals nothing."""
+    (found,) = read_trust(folder).runs.values()
+    return repr(sorted(found.similarities.items())), repr(sorted(found.attacks.items()))
+
+
+def test_all_that_is_asked_for_is_there(whole: tuple[Path, Stand], examined: ExaminedTrust) -> None:
+    study = read_trust(whole[0])
+    found = study.runs["one--words"]
+    assert set(found.similarities) == set(found.wanted_similarities())
+    assert set(found.attacks) == set(found.wanted_attacks())
+    assert len(found.similarities) == 2 * 1 * 3 * 2 * 6
+    # Three texts off the boundary: two objectives with their controls on saliency, substitution on all.
+    assert len(found.attacks) == 3 * (4 + 3)
+    assert found.missing == 0
+    assert found.randomised == ("saliency", "attention_rollout")
+    assert found.variants[Variant("noise", "constrained")] == ("saliency",)
+    assert found.variants[Variant("substitution", "constrained")] == ("saliency", "attention_rollout", "random")
+    assert found.header["randomisation"]["left_out"] == {"random": "no parameters"}
+    assert study.header["models"]["one"]["blocks"] == 3
+    assert study.header["models"]["one"]["parameters"] > 1000
+
+
+def test_settings_of_the_file_reach_the_work(examined: ExaminedTrust) -> None:
+    study = examined.study
+    assert study.randomisation is not None
+    assert study.randomisation.plan == Randomised(("cascading",), 2, 3)
+    assert study.attacks is not None
+    assert [(plan.objective, plan.steps, plan.seed) for plan in study.attacks.plans] == [
+        ("unconstrained", 3, 3),
+        ("constrained", 3, 3),
+    ]
+    assert study.attacks.substitution == Swaps(1, 4, 3)
+    assert study.settings.seed == 3
+
+
+@pytest.mark.parametrize("stop", [1, 5, 13, 15])
+def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
+    examined: ExaminedTrust, whole: tuple[Path, Stand], tmp_path: Path, stop: int
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(examined, Stand(stop), tmp_path)
+    assert read_trust(tmp_path).runs["one--words"].missing > 0
+    stand = Stand()
+    run(examined, stand, tmp_path)
+    assert len(stand.calls) == len(whole[1].calls) - (stop - 1)
+    assert content(tmp_path) == content(whole[0])
+    again = Stand()
+    run(examined, again, tmp_path)
+    assert again.calls == []
+
+
+def test_broken_lines_are_done_again(examined: ExaminedTrust, whole: tuple[Path, Stand], tmp_path: Path) -> None:
+    run(examined, Stand(), tmp_path)
+    path = tmp_path / "one--words" / SIMILARITIES
+    content_before = path.read_text()
+    path.write_text(content_before[:-30])
+    assert read_trust(tmp_path).runs["one--words"].dropped == 1
+    stand = Stand()
+    run(examined, stand, tmp_path)
+    assert len(stand.calls) == 1
+    assert content(tmp_path) == content(whole[0])
+
+
+def test_another_study_or_one_without_resume_is_refused(examined: ExaminedTrust, whole: tuple[Path, Stand]) -> None:
+    folder, study = whole[0], examined.study
+    with pytest.raises(DataError, match="--resume goes on"):
+        check_trust_folder(folder, study, None, False)
+    check_trust_folder(folder, study, None, True)
+    with pytest.raises(DataError, match="all rows"):
+        check_trust_folder(folder, study, 5, True)
+    with pytest.raises(DataError, match="another study"):
+        check_trust_folder(folder, replace(study, text=study.text + "#"), None, True)
+    other = dict(examined.header) | {"methods": ["saliency"]}
+    with pytest.raises(DataError, match="differs in methods"):
+        run(replace(examined, header=other), Stand(), folder)
+
+
+def test_limit_takes_fewer_texts_of_the_same_draw(examined: ExaminedTrust) -> None:
+    few = examine_trust(examined.study, examined.works, 3)
+    entry = few.header["runs"][0]
+    assert (entry["randomisation"]["texts"], entry["attacks"]["texts"], few.header["limit"]) == (3, 3, 3)
+    assert set(few.data["words"].texts) <= set(examined.data["words"].texts)
+
+
+def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Stand], tmp_path: Path) -> None:
+    stated = trust_verdicts(read_trust(whole[0]))
+    # The second draw of saliency's last point is undefined: the first stands alone.
+    assert [verdict.finding for verdict in stated] == ["holds", "holds"]
+    page = write(whole[0], tmp_path).read_text(encoding="utf-8")
+    for words in ("cascading", "words substituted", "no parameters", "number 2"):
+        assert words in page
+    assert "unfinished" not in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("draws = 2", "draws = 0", "[randomisation]: draws is at least 1"),
+        ("draws = 2", "drows = 2", "Did you mean 'draws'"),
+        ('orders = ["cascading"]', 'orders = ["forward"]', "[randomisation]: orders is"),
+        ("texts = 6", "texts = 0", "[randomisation]: texts is 0"),
+        ("steps = 3", 'steps = "many"', "[attacks]: steps is 'many'"),
+        ("steps = 3", 'objective = "constrained"', "write objectives = [...]"),
+        ('"unconstrained", "constrained"]', '"constraint"]', "Did you mean 'constrained'"),
+        ("{ swaps = 1, tries = 4 }", "{ swops = 1 }", "[attacks] substitution: unknown key 'swops'"),
+        ("{ swaps = 1, tries = 4 }", "3", "a table, or false"),
+        ("seed = 3", "seeds = [3]", "[settings]: unknown key 'seeds'"),
+        ("draws = 2", "seed = 2", "write it under [settings]"),
+        ('"saliency", "attention_rollout"', '"salience", "attention_rollout"', "Did you mean 'saliency'"),
+        ('x = "model"', 'x = "modell"', "Did you mean 'model'"),
+        ('order = "cascading"', 'order = "sideways"', "[[claims]] number 1: unknown order"),
+        ('blocks = "all"\n', "", "spearman needs blocks"),
+        ('measure = "spearman"', 'measure = "spearman_area"', "blocks does not belong to spearman_area"),
+        ('than_attack = "noise"', "", "than is missing"),
+        ('than_attack = "noise"', 'than_objective = "constrained"', "compares saliency with itself"),
+        ('than_attack = "noise"', 'than = 0.3\nthan_attack = "noise"', "leave than_attack out"),
+        ('below = "saliency"', 'below = "occlusion"', "unknown method 'occlusion'"),
+        ('[models.one]\nname = "MODEL"', '[models.one]\nnome = "MODEL"', "Did you mean 'name'"),
+    ],
+)
+def test_mistakes_are_named(place: Path, old: str, new: str, mistake: str) -> None:
+    assert old in STUDY
+    (place / "wrong.toml").write_text(STUDY.replace(old, new, 1))
+    with pytest.raises(StudyError) as caught:
+        read(place / "wrong.toml", Stand().works())
+    assert any(mistake in line for line in caught.value.mistakes), caught.value.mistakes
+
+
+def test_a_study_that_asks_for_nothing(place: Path) -> None:
+    (place / "wrong.toml").write_text(STUDY[: STUDY.index("[randomisation]")])
+    with pytest.raises(StudyError, match="it asks for nothing"):
+        read(place / "wrong.toml", Stand().works())
+
+
+def test_a_claim_needs_its_part(place: Path) -> None:
+    text = STUDY[: STUDY.index("[attacks]")] + STUDY[STUDY.index("[figure]") :]
+    (place / "wrong.toml").write_text(text)
+    with pytest.raises(StudyError, match=r"rank_change needs the table \[attacks\]"):
+        read(place / "wrong.toml", Stand().works())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("steps = 3", "k = 9", "k is above a text's units"),
+        ('"attention_rollout", "random"', '"mp_pi"', "model 'one' on data 'words'"),
+        ('methods = ["saliency", "attention_rollout", "random"]', 'methods = ["random"]', "leaves out every method"),
+        ('source = "words.tsv"', 'source = "nowhere.tsv"', "nowhere.tsv"),
+    ],
+)
+def test_what_only_data_and_models_tell_is_told_before_anything_runs(
+    place: Path, old: str, new: str, mistake: str
+) -> None:
+    text = STUDY.replace("MODEL", str(place / "tiny")).replace(old, new, 1)
+    (place / "wrong.toml").write_text(text[: text.index("[[claims]]")])
+    works = Stand().works()
+    with pytest.raises(StudyError) as caught:
+        examine_trust(read(place / "wrong.toml", works), works)
+    assert any(mistake in line for line in caught.value.mistakes), caught.value.mistakes
+
+
+def test_kinds_are_told_apart(place: Path) -> None:
+    assert names_trust(place / "mini.toml")
+    (place / "other.toml").write_text("schema = 1\n")
+    assert not names_trust(place / "other.toml")
+    assert not names_trust(place / "words.tsv")
+    assert not names_trust(place / "nowhere.toml")
+
+
+def test_commands_check_run_go_on_and_report(place: Path, tmp_path: Path) -> None:
+    file, out = str(place / "mini.toml"), str(tmp_path / "out")
+    runner = CliRunner()
+    checked = runner.invoke(app, ["study", "check", file])
+    assert checked.exit_code == 0, checked.output
+    assert "can be run" in checked.output
+    assert "random is left out" in checked.output
+    ran = runner.invoke(app, ["study", "run", file, "--out", out, "--limit", "3", "--json"])
+    assert ran.exit_code == 0, ran.output
+    said = json.loads(ran.stdout)
+    assert said["records"] == said["wanted"] > 0
+    again = runner.invoke(app, ["study", "run", file, "--out", out, "--limit", "3"])
+    assert isinstance(again.exception, DataError)
+    assert "--resume goes on" in str(again.exception)
+    onward = runner.invoke(app, ["study", "run", file, "--out", out, "--limit", "3", "--resume"])
+    assert onward.exit_code == 0, onward.output
+    reported = runner.invoke(app, ["report", out])
+    assert reported.exit_code == 0, reported.output
+    assert "Spearman" in (tmp_path / "out/report/index.html").read_text(encoding="utf-8")
+
+
+def test_the_work_itself_is_what_is_written(place: Path, tmp_path: Path) -> None:
+    works = real_works()
+    study = read(place / "mini.toml", works)
+    folder = execute_trust(examine_trust(study, works, 2), tmp_path, progress=False)
+    found = read_trust(folder).runs["one--words"]
+    assert found.missing == 0
+    assert found.randomised == ("saliency", "attention_rollout")
+    assert {record.of for record in found.similarities.values()} == {found.blocks}
+    assert any(abs(record.spearman) < 1 for record in found.similarities.values())
