@@ -152,7 +152,9 @@ def test_a_relative_bound_counts_in_deviations_of_the_table():
         [r.to_dict() for r in records(model, TEXTS[:1], [Saliency()], Settings(), plan)]
         for plan in (
             EmbeddingAttack(epsilon=0.1, relative=True, **settings),
-            EmbeddingAttack(epsilon=0.1 * deviation, **settings),
+            EmbeddingAttack(
+                epsilon=0.1 * deviation, steps=4, learning_rate=5.0 * deviation, tolerance=1e-5 * deviation
+            ),
         )
     )
     assert found == same

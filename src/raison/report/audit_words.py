@@ -52,8 +52,8 @@ RULES: dict[Question, str] = {
 }
 
 OVERALL = (
-    "Overall: red where a method is not faithful or does not depend on the model; amber where it is neither, but moves "
-    "under harmless changes, breaks under attack, or one of the first two is undecided; green else."
+    "Overall: red where one of the first two is red: not faithful, or not dependent on the model. Amber where one of these "
+    "is undecided, or the explanation is unstable under harmless changes or breaks under attack. Green else."
 )
 
 

@@ -1,0 +1,160 @@
+"""An audit end to end: what it writes, that it goes on, what it refuses, and that its lights follow the numbers."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import raison
+from raison.audit import AuditPlan, estimate_audit
+from raison.cli import app
+from raison.core.errors import DataError, InputError, UnsupportedError
+from raison.models.classifier import Classifier
+from raison.report import audit as report
+from raison.runs.audit import Audit, read_audit
+from raison.runs.trust_study import ATTACKS, SIMILARITIES
+from raison.trust.attacks import EmbeddingAttack
+from raison.trust.substitution import Substitution
+from tests.tiny import build
+
+TEXTS = [
+    "a quiet film and a loud end",
+    "the film is not good",
+    "a dull and quiet pleasure",
+    "it is a good film about the sea",
+]
+METHODS = ["saliency", "occlusion", "attention_average"]
+PLAN = AuditPlan(
+    randomised=2,
+    changed=2,
+    attacked=2,
+    attack=EmbeddingAttack(epsilon=1.0, relative=True, steps=3, optimiser="sign", draws=3),
+    substitution=Substitution(swaps=1, tries=2),
+)
+
+
+def model() -> Classifier:
+    loaded = raison.load(*build("bert"))
+    assert isinstance(loaded, Classifier)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("audit") / "first"
+    raison.audit(model(), TEXTS, METHODS, out=place, plan=PLAN, data="four texts", progress=False)
+    return place
+
+
+@pytest.fixture(scope="module")
+def audited(folder: Path) -> Audit:
+    return read_audit(folder)
+
+
+def test_every_method_gets_four_answers_with_their_numbers(audited: Audit) -> None:
+    assert sorted(one.method for one in audited.methods) == sorted(METHODS)
+    for one in audited.methods:
+        assert [found.question for found in one.evidence] == ["faithful", "parameters", "changes", "attacks"]
+        for found in one.evidence:
+            assert (found.value is None) == (found.light == "grey")
+            assert found.value is None or found.value.count >= 1
+    assert audited["occlusion"]["attacks"].value is not None
+    reasons = audited.trust.header["attacks"]["left_out"]["embedding"]
+    assert dict(audited.left_out) == {"occlusion, attacked by shifted embeddings": reasons["occlusion"]}
+
+
+def test_the_light_of_a_method_follows_from_its_answers(audited: Audit) -> None:
+    for one in audited.methods:
+        lights = {found.question: found.light for found in one.evidence}
+        first, second = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
+        expected = "red" if "red" in first else "amber" if "amber" in first or "red" in second else "green"
+        assert one.light == expected
+    if audited.recommended is None:
+        assert {one.light for one in audited.methods} == {"red"}
+    else:
+        best = {one.light for one in audited.methods} - {"red"}
+        assert audited[audited.recommended].light == ("green" if "green" in best else "amber")
+
+
+def test_an_audit_that_is_finished_does_nothing_more_and_one_that_was_cut_goes_on(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    again = tmp_path / "again"
+    shutil.copytree(folder, again)
+    before = {path.name: path.read_bytes() for path in (again / "trust").iterdir()}
+    for name in (SIMILARITIES, ATTACKS):
+        lines = before[name].decode().splitlines(keepends=True)
+        (again / "trust" / name).write_text("".join(lines[: len(lines) // 2]) + lines[-1][:9])
+    gone = raison.audit(model(), TEXTS, METHODS, out=again, plan=PLAN, data="four texts", progress=False)
+    whole = read_audit(folder)
+    assert gone.trust.missing == 0
+    assert set(gone.trust.similarities) == set(whole.trust.similarities)
+    for key, record in whole.trust.similarities.items():
+        assert gone.trust.similarities[key].spearman == pytest.approx(record.spearman, abs=1e-6, nan_ok=True)
+    finished = {path.name: path.read_bytes() for path in (again / "trust").iterdir()}
+    raison.audit(model(), TEXTS, METHODS, out=again, plan=PLAN, data="four texts", progress=False)
+    assert {path.name: path.read_bytes() for path in (again / "trust").iterdir()} == finished
+
+
+def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_path: Path) -> None:
+    page = report.write(folder, tmp_path / "report", draw=True)
+    text = page.read_text(encoding="utf-8")
+    for one in audited.methods:
+        own = (tmp_path / "report" / report.file_of(one.method)).read_text(encoding="utf-8")
+        assert one.method in own
+        assert "Text 1" in own
+        assert f'href="{report.file_of(one.method)}"' in text
+    assert "://" not in text.replace("http://www.w3.org", "")
+    assert text.count("<svg") >= 4
+    told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
+    assert told["recommended"] == audited.recommended
+    assert report.plain(audited).count("\n") >= len(METHODS) + 2
+    assert (tmp_path / "report" / "tables.md").read_text(encoding="utf-8").startswith("# Audit of")
+
+
+def test_the_model_is_as_it_was(tmp_path: Path) -> None:
+    loaded = model()
+    before = {name: value.clone() for name, value in loaded.core.state_dict().items()}
+    raison.audit(loaded, TEXTS[:2], ["saliency"], out=tmp_path / "out", plan=PLAN, progress=False)
+    assert all((value == before[name]).all() for name, value in loaded.core.state_dict().items())
+    assert all(parameter.grad is None for parameter in loaded.core.parameters())
+
+
+def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least 2 texts"):
+        raison.audit(model(), TEXTS[:1], out=tmp_path / "a")
+    with pytest.raises(InputError, match="an interval needs at least 2 texts"):
+        replace(PLAN, attacked=1)
+    with pytest.raises(UnsupportedError, match="step_logits"):
+        raison.audit(model(), TEXTS, ["sp_pi"], out=tmp_path / "b")
+    with pytest.raises(DataError, match="holds another audit"):
+        raison.audit(model(), TEXTS[:3], METHODS, out=folder, plan=PLAN, data="four texts")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(DataError, match="holds something else"):
+        raison.audit(model(), TEXTS, METHODS, out=tmp_path / "full", plan=PLAN)
+    assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
+
+
+def test_the_estimate_names_every_part() -> None:
+    told = estimate_audit(model(), TEXTS, ["saliency", "occlusion"], plan=PLAN)
+    assert set(told.parts) == {
+        "faithfulness", "harmless changes", "randomised blocks", "attacks", "exchanged words"
+    }  # fmt: skip
+    assert all(seconds > 0 for seconds in told.parts.values())
+    assert told.text().startswith("about")
+
+
+def test_command_line(tmp_path: Path) -> None:
+    core, tokenizer = build("bert")
+    core.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "texts.tsv").write_text("sentence\tlabel\n" + "".join(f"{text}\t0\n" for text in TEXTS))
+    arguments = ["audit", "--model", str(tmp_path / "model"), "--data", str(tmp_path / "texts.tsv"), "--json"]
+    arguments += ["--methods", "saliency,occlusion", "--limit", "2", "--out", str(tmp_path / "out"), "--no-plots"]
+    estimated = CliRunner().invoke(app, [*arguments, "--estimate"])
+    assert estimated.exit_code == 0, estimated.output
+    assert json.loads(estimated.stdout)["seconds"] > 0
+    assert not (tmp_path / "out").exists()
