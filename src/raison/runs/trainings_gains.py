@@ -51,9 +51,13 @@ def mixed(study: Trainings) -> list[GainTable]:
 
 
 def transferred(study: Trainings) -> list[GainTable]:
-    """For every move to another task's data: rows trained there, over the same rows trained elsewhere."""
+    """For every move to another task's data: rows trained there, over the same rows trained elsewhere.
+
+    Judged by the metrics of the criteria that some row was trained for.
+    """
     tables = []
-    criteria = list(study.header["gains"])
+    trained = {criterion for row in rows(study, "training") for criterion in row["criteria"]}
+    criteria = [criterion for criterion in study.header["gains"] if criterion in trained]
     for place in places(study, transferred=True):
         there = [row["name"] for row in rows(study, "training") if {place.task, place.test} <= set(row["tasks"])]
         if not (there and criteria):
