@@ -22,8 +22,8 @@ from raison.trust.randomisation import without_parameters
 
 PROBED = 8
 """Texts on which the model's speed is measured."""
-SHORT, LONG = 2, 6
-"""Steps of attacks that are timed: what all steps take follows from the difference."""
+SHORT, LONG, TIMED = 1, 3, 2
+"""Steps of attacks that are timed, and on how many texts: what all take follows from the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +110,18 @@ def _attacking(job: Job) -> float:
     made = [CATALOGUE.create(method) for method in job.methods]
     left_out = undifferentiable(model, made)
     methods = [method for method in made if label_of(method) not in left_out]
-    texts = list(job.texts[: job.plan.attacked])
+    attacked = min(job.plan.attacked, len(job.texts))
     if not methods:
         return 0.0
+    texts = list(job.texts[:TIMED])
 
     def timed(steps: int) -> float:
         plan = replace(job.plan.attack, steps=steps)
         return _timed(lambda: attacks(model, texts, methods, job.settings, (plan,)))
 
-    timed(1)
     short, long = timed(SHORT), timed(LONG)
-    return short + (job.plan.attack.steps - SHORT) * max(0.0, long - short) / (LONG - SHORT)
+    step = max(0.0, long - short) / (LONG - SHORT)
+    return attacked / len(texts) * (short + (job.plan.attack.steps - SHORT) * step)
 
 
 def _exchanging(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:

@@ -42,7 +42,7 @@ MODEL, DATA = "model", "data"
 
 
 _RANDOMISATION = Randomisation(orders=("cascading",))
-_ATTACK = EmbeddingAttack(epsilon=1.0, relative=True, steps=60, optimiser="sign")
+_ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
 
 
