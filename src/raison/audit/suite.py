@@ -3,7 +3,8 @@
 import json
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -63,15 +64,24 @@ def audit(
     """
     job = job_of(model, texts, methods, (plan or AuditPlan(), settings or Settings()), (Path(out), data, progress))
     header = _open(job)
-    started = time.perf_counter()
-    spent = header.get("seconds", 0.0)
-    try:
-        for name, comparison in comparisons(job).items():
+    for name, comparison in comparisons(job).items():
+        with _timed(job, header, name):
             execute(comparison, open_run(header_of(comparison), job.folder / name), job.progress)
+    with _timed(job, header, TRUST):
         _trust(job, header["trust"])
-    finally:
-        _write(job.folder, header | {"seconds": round(spent + time.perf_counter() - started, 1)})
     return read_audit(job.folder)
+
+
+@contextmanager
+def _timed(job: Job, header: dict[str, Any], part: str) -> Iterator[None]:
+    """Write down what a part took, an interrupted one too; what several calls took adds up."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        spent = header.setdefault("spent", {})
+        spent[part] = round(spent.get(part, 0.0) + time.perf_counter() - started, 1)
+        _write(job.folder, header)
 
 
 def _open(job: Job) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def _provenance(audit: Audit) -> str:
         "Explained": f"{header['of']} of the predicted class, {header['unit']} by {header['unit']}",
         "Randomised": _asked(audit, "randomisation"),
         "Attacked": _asked(audit, "attacks"),
-        "Time": phrases.seconds(header["seconds"]) if header.get("seconds") else "",
+        "Time": phrases.seconds(sum(header.get("spent", {}).values())),
         "Estimated before": phrases.seconds(header["estimate"]["seconds"]) if header.get("estimate") else "",
         "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
     }

@@ -47,13 +47,14 @@ RULES: dict[Question, str] = {
         "An adversary looks for a small change that keeps the prediction and pushes the top units down: of the word "
         "embeddings where the method's gradient can be followed, and by exchanging words for similar ones. The number "
         f"is the share of the top ranks that other units hold afterwards. Green: its interval lies below {HARD:.0%}. "
-        f"Red: from {HALF:.0%} on. Amber: between."
+        f"Red: from {HALF:.0%} on. Amber: between. Where only words could be exchanged the test is the easier one."
     ),
 }
 
 OVERALL = (
     "Overall: red where one of the first two is red: not faithful, or not dependent on the model. Amber where one of "
-    "these is undecided, or the explanation is unstable under harmless changes or breaks under attack. Green else."
+    "these is undecided or could not be tested, or the explanation is unstable under harmless changes or breaks under "
+    "attack. Green else."
 )
 
 

@@ -162,12 +162,8 @@ def read_audit(folder: Path) -> Audit:
 def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
     lights = {found.question: found.light for found in evidence}
     score = summary(_scores(row))
-    if "red" in (lights["faithful"], lights["parameters"]):
-        light: Light = "red"
-    elif "red" in (lights["changes"], lights["attacks"]) or "amber" in (lights["faithful"], lights["parameters"]):
-        light = "amber"
-    else:
-        light = "green"
+    needed, further = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
+    light: Light = "red" if "red" in needed else "green" if needed == {"green"} and "red" not in further else "amber"
     return MethodAudit(row.method, light, evidence, score, cost(row), row.seconds.mean)
 
 
