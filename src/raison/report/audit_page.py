@@ -73,7 +73,7 @@ def _counts(audit: Audit) -> str:
 
 
 def _verdicts(audit: Audit) -> str:
-    head = ["method", "verdict", *(escape(words) for words in SHORT.values()), "passes per text", "seconds per text"]
+    head = ["method", "verdict", *(escape(words) for words in SHORT.values()), "passes", "time"]
     rows = [
         [
             f'<a href="{quote(file_of(one.method))}">{breakable(one.method)}</a>',
@@ -88,7 +88,7 @@ def _verdicts(audit: Audit) -> str:
         f'<article class="raison" id="verdicts">\n<h2>Which explanations can be trusted</h2>\n'
         f"{grid('Verdicts', head, rows)}\n"
         '<p class="caption">Small: what the light is set by, mean with its 95 % interval over texts. A method\'s name '
-        "leads to its evidence. A backward pass counts as two passes.</p></article>"
+        "leads to its evidence. Passes and time are for one text; a backward pass counts as two.</p></article>"
     )
 
 
