@@ -88,7 +88,8 @@ def _verdicts(audit: Audit) -> str:
         f'<article class="raison" id="verdicts">\n<h2>Which explanations can be trusted</h2>\n'
         f"{grid('Verdicts', head, rows)}\n"
         '<p class="caption">Small: what the light is set by, mean with its 95 % interval over texts. A method\'s name '
-        "leads to its evidence. Passes and time are for one text; a backward pass counts as two.</p></article>"
+        "leads to its evidence. Passes are those that a text takes alone, a backward pass counting as two; time is "
+        "what it took here, where methods share predictions.</p></article>"
     )
 
 
