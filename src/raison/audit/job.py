@@ -40,7 +40,6 @@ METHODS = (
 """What is audited unless methods are named: of these, all that the model allows."""
 MODEL, DATA = "model", "data"
 
-
 _RANDOMISATION = Randomisation(orders=("cascading",))
 _ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
@@ -65,6 +64,8 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """An audit that can be run; `unable` says why usual methods are not in it, `folder` is where it is written."""
+
     model: LanguageModel
     texts: tuple[Text, ...]
     methods: tuple[str, ...]
@@ -83,6 +84,7 @@ def job_of(
     what: tuple[AuditPlan, Settings],
     place: tuple[Path, str, bool],
 ) -> Job:
+    """Check what is asked for: `what` holds plan and settings, `place` the folder, the data's name and the progress."""
     if isinstance(texts, str) or len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
     plan, settings = what
@@ -123,6 +125,7 @@ def study_of(job: Job) -> TrustStudy:
 
 
 def run_of(job: Job) -> Run:
+    """The audit's texts as the one run of that study."""
     rows = tuple(Row(text, None, number) for number, text in enumerate(job.texts, start=1))
     return Run(MODEL, DATA, Dataset(job.data, rows))
 

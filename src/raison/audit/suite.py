@@ -19,12 +19,7 @@ from raison.core.errors import DataError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.data.records import write_whole
-from raison.runs.audit import (
-    HEADER,
-    TRUST,
-    Audit,
-    read_audit,
-)
+from raison.runs.audit import HEADER, TRUST, Audit, read_audit
 from raison.runs.run import open_run
 from raison.runs.study import digest_of
 from raison.studies import trust_calls
