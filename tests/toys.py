@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.encoding import Encoding
@@ -92,6 +92,11 @@ class ToyModel(LanguageModel):
         return Encoding(
             tuple(texts), unit, units, ids, mask, torch.zeros_like(ids), offsets, unit_ids, (0,) * len(rows)
         )
+
+    @property
+    def embedding_table(self) -> nn.Module:
+        """The vocabulary, for methods that look for words in it."""
+        return nn.Embedding.from_pretrained(self.table)
 
     def embed(self, encoding: Encoding) -> Tensor:
         return self.table[encoding.input_ids]

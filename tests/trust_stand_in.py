@@ -5,8 +5,32 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from raison.core.errors import InputError
-from raison.runs.trust import Attacked, Similarity
+from raison.core.explanation import Explanation
+from raison.core.unit import Unit
+from raison.runs.trust import Attacked, Similarity, Substituted
 from raison.studies.trust_works import Job, Works
+
+EXPLANATION = Explanation(
+    text="a calm sea",
+    unit="word",
+    units=(Unit(0, 1, "a"), Unit(2, 6, "calm"), Unit(7, 10, "sea")),
+    scores=(0.0, 1.0, 0.5),
+    classes=("no", "yes"),
+    probabilities=(0.4, 0.6),
+    target="yes",
+    against=None,
+    of="probability",
+    value_full=0.6,
+    value_empty=0.5,
+    method="saliency",
+    config={},
+    model="toy",
+    removal="mask",
+    seed=0,
+    evaluations=0,
+    gradients=0,
+    seconds=0.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +124,11 @@ class Stand:
                         for key in left
                     ]
 
-    def substituted(self, job: Job, plan: Swaps, done: Collection[Any]) -> Iterator[list[Attacked]]:
+    def substituted(self, job: Job, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
         for method in job.methods:
             keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)]
             left = [key for key in keys if key not in done]
             if left:
                 self._step(method, plan.swaps)
-                yield [Attacked(*key, 1, 0.5, 0.1, 0.0, 1, True) for key in left]
+                records = [Attacked(*key, 1, 0.5, 0.1, 0.0, 1, True) for key in left]
+                yield [Substituted(record, EXPLANATION, EXPLANATION) for record in records]

@@ -15,12 +15,14 @@ from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, Shift
-from raison.core.problem import Evaluations, Ledger, Problem
+from raison.core.precision import check_precision
+from raison.core.problem import Attributed, Evaluations, Ledger, Problem
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
 from raison.core.unit import Granularity, Text, check_unit
 from raison.methods import CATALOGUE
 from raison.models import spans
+from raison.models.precision import rank_agreement
 
 BATCH = 32
 """Texts explained together: enough to fill batches, few enough that an interruption loses little."""
@@ -28,7 +30,10 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is explained, whatever the method. `removal` None is the model's default: mask, else unk, else pad."""
+    """What is explained, whatever the method. `removal` None is the model's default: mask, else unk, else pad.
+
+    `precision` is that of the methods' perturbed texts alone: predictions, gradients and metrics keep the model's own.
+    """
 
     unit: Granularity = "word"
     target: TargetSpec = None
@@ -36,9 +41,11 @@ class Settings:
     removal: str | None = None
     seed: int = 0
     truncate: bool = False
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         check_unit(self.unit)
+        check_precision(self.precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,8 @@ class Batch:
     evaluations: Evaluations = field(default_factory=Evaluations)
     maps: dict[tuple[str, int], Maps] = field(default_factory=dict)
     """The candidates that were computed, by the label of a method's part and the seed. Only for this target."""
+    attributed: dict[tuple[str, int], Attributed] = field(default_factory=dict)
+    """What whole methods said, by label and seed, for those that are made of others. Only for this target."""
     answers: tuple[ExplainedAnswer, ...] = ()
     """What is explained where the model answers questions, one per text."""
 
@@ -131,7 +140,7 @@ def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarra
     """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
     with batch.model.shifted(shift):
         # What was computed before belongs to the model as it was.
-        return scores_of(replace(batch, evaluations=Evaluations(), maps={}), method)
+        return scores_of(replace(batch, evaluations=Evaluations(), maps={}, attributed={}), method)
 
 
 def scores_of(batch: Batch, method: Method) -> list[np.ndarray]:
@@ -177,9 +186,16 @@ def _attributed(batch: Batch, method: Method) -> Maps:
     """
     keys = [(label_of(part), batch.settings.seed) for part in method.parts]
     if len(keys) == 1 and keys[0] not in batch.maps:
-        return _computed(batch, method, lambda problem, rngs: method.attribute(problem, rngs)[None])
+        return _computed(batch, method, lambda problem, rngs: _kept(problem, rngs, method)[None])
     found = _candidates(batch, method)
     return replace(found, scores=method.unselected(found.scores)[None])
+
+
+def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
+    scores = method.attribute(problem, rngs).detach().cpu()
+    key = (label_of(method), problem.seed)
+    problem.attributed[key] = Attributed(scores, problem.ledger, frozenset(problem.asked))
+    return scores
 
 
 def _candidates(batch: Batch, method: Method) -> Maps:
@@ -200,6 +216,9 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
     with torch.inference_mode(False):
         # A device has finished when its numbers have arrived.
         scores = function(problem, problem.generators(name_of(method))).detach().cpu()
+    findings = rank_agreement(problem)
+    if findings is not None:
+        problem.note("precision", findings)
     return Maps(scores, problem.ledger, time.perf_counter() - started)
 
 
@@ -228,6 +247,8 @@ def _problem(batch: Batch) -> Problem:
         Ledger.empty(len(batch.encoding)),
         batch.evaluations,
         seed=batch.settings.seed,
+        attributed=batch.attributed,
+        reduced=None if batch.settings.precision == "float32" else batch.model.reduced,
     )
 
 

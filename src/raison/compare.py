@@ -10,7 +10,7 @@ from pathlib import Path
 
 from raison._version import __version__
 from raison.attribution import Batch, Settings, check, prepare, run, run_candidates
-from raison.core.errors import InputError
+from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Metric
@@ -84,6 +84,7 @@ def compare(
     removal: str | None = None,
     seed: int | Sequence[int] = 0,
     truncate: bool = False,
+    precision: str = "float32",
     rationales: Annotations | None = None,
     select: Sequence[str | Metric] = (),
     out: str | Path | None = None,
@@ -116,7 +117,7 @@ def compare(
         raise InputError("texts to compare on are a list of at least one text.")
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError("seed is a number, or a list of different ones.")
-    settings = Settings(unit, target, of, removal, seeds[0], truncate)
+    settings = Settings(unit, target, of, removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows([CATALOGUE.create(method) for method in methods], choosers, seeds)
     chosen = tuple(create_metrics(metrics))
@@ -154,6 +155,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> None:
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
+    bounds = {row.label: most for row in plan.rows if (most := row.method.most_units) is not None}
     has_rationales = bool(plan.rationales)
     check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
     if has_rationales and len(plan.rationales) != len(plan.texts):
@@ -161,19 +163,43 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> None:
     for number, text in enumerate(plan.texts, start=1):
         # One at a time: a large data set's tokens need not be in memory together.
         try:
-            plan.model.encode([text], plan.settings.unit, plan.settings.truncate)
+            units = plan.model.encode([text], plan.settings.unit, plan.settings.truncate).unit_counts[0]
         except InputError as error:
             raise type(error)(f"text {number} of {len(plan.texts)}: {error}") from None
+        for label, most in bounds.items():
+            if units > most:
+                raise InputError(f"text {number} of {len(plan.texts)} {_too_long(label, units, most)}")
+
+
+def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tuple[list[Method], dict[str, str]]:
+    """Those of the methods that can explain texts of at most so many units with the model, and why not the others."""
+    able, reasons = [], {}
+    for method in methods:
+        try:
+            check(model, method)
+        except RaisonError as error:
+            reasons[label_of(method)] = "; ".join(error.reasons) if isinstance(error, UnsupportedError) else str(error)
+            continue
+        if method.most_units is not None and units > method.most_units:
+            reasons[label_of(method)] = f"a text {_too_long(label_of(method), units, method.most_units)}"
+        else:
+            able.append(method)
+    return able, reasons
+
+
+def _too_long(label: str, units: int, most: int) -> str:
+    return f"has {units} units, and {label} takes at most {most}: leave it out, raise its limit, or take coarser units."
 
 
 def execute(plan: Plan, found: Run, progress: bool | Advance = True) -> None:
     """Do what the run lacks, a chunk of texts at a time, then the metrics that judge all texts together."""
+    # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
+    left = replace(plan, rows=tuple(row for row in plan.rows if not _is_done(row, found, range(len(plan.texts)))))
     with progress_bar("compare", len(plan.texts), progress) as advance:
         for start in range(0, len(plan.texts), CHUNK):
             numbers = range(start, min(start + CHUNK, len(plan.texts)))
-            keys = [(row.label, seed, number) for row in plan.rows for seed in row.seeds for number in numbers]
-            if not all(key in found.records for key in keys):
-                found.add(_chunk(plan, numbers))
+            if not all(_is_done(row, found, numbers) for row in left.rows):
+                found.add(_chunk(left, numbers))
             advance(len(numbers))
     grouped = [metric for metric in plan.metrics if isinstance(metric, GroupMetric)]
     jobs = [(row.label, seed, metric) for metric in grouped for row in plan.rows for seed in row.seeds]
@@ -183,6 +209,10 @@ def execute(plan: Plan, found: Run, progress: bool | Advance = True) -> None:
                 values = measure_groups(plan.model, found.explanations(label, seed), metric)
                 found.add_groups(label, seed, label_of(metric), values)
             advance(1)
+
+
+def _is_done(row: Row, found: Run, numbers: Sequence[int]) -> bool:
+    return all((row.label, seed, number) in found.records for seed in row.seeds for number in numbers)
 
 
 def header_of(plan: Plan) -> dict[str, object]:
@@ -205,11 +235,17 @@ def header_of(plan: Plan) -> dict[str, object]:
             for row in plan.rows
         ],
         "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
-        "settings": asdict(plan.settings),
+        "settings": _stated(plan.settings),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
     }
     # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
     return dict(json.loads(json.dumps(header)))
+
+
+def _stated(settings: Settings) -> dict[str, object]:
+    """As a header has them; the usual precision goes without saying, so that older folders can be continued."""
+    stated = asdict(settings)
+    return stated if settings.precision != "float32" else {k: v for k, v in stated.items() if k != "precision"}
 
 
 def _spans(plan: Plan) -> list[list[list[tuple[int, int, int]]]]:

@@ -150,9 +150,9 @@ def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
     seconds = 0.0
     for (_, seeds), part in parts.items():
         # The first use of a layer is checked, which takes longer.
-        run_candidates(replace(batch, maps={}), part)
+        run_candidates(replace(batch, maps={}, attributed={}), part)
         started = time.perf_counter()
-        run_candidates(replace(batch, maps={}), part)
+        run_candidates(replace(batch, maps={}, attributed={}), part)
         seconds += (time.perf_counter() - started) * len(seeds)
     return seconds / encoding.lengths[probe]
 

@@ -184,6 +184,7 @@ def _wordings_like(
         settings=replace(wordings.settings, seed=explanations[0].seed),
         evaluations=evaluations,
         maps={},
+        attributed={},
     )
 
 
@@ -195,15 +196,23 @@ def _explain_wordings(those: Sequence[tuple[TextEvidence, Rewording]], batch: Ba
 
 
 def _counts(found: TextEvidence, rewording: Rewording, wordings: Batch, row: int) -> bool:
-    """Whether the model reads other tokens and gives the explained class about the same probability."""
-    before, after = found.batch.encoding, wordings.encoding
-    ids = before.input_ids[found.text][before.attention_mask[found.text].bool()]
+    target = target_of(found.batch, [found.explanation])
+    return is_harmless((found.batch, found.text), (wordings, row), target, rewording.tolerance)
+
+
+def is_harmless(text: tuple[Batch, int], wording: tuple[Batch, int], target: Target, tolerance: float) -> bool:
+    """Whether the model reads other tokens and gives the explained class about the same probability.
+
+    Texts are rows of batches; `target` is that of the one text.
+    """
+    (batch, number), (wordings, row) = text, wording
+    before, after = batch.encoding, wordings.encoding
+    ids = before.input_ids[number][before.attention_mask[number].bool()]
     if torch.equal(ids, after.input_ids[row][after.attention_mask[row].bool()]):
         return False
-    target = replace(target_of(found.batch, [found.explanation]), against=None, of="probability")
-    logits = torch.stack([found.batch.full[found.text], wordings.full[row]]).double()
-    was, now = target.row(0, 2).scalar(logits).tolist()
-    return abs(now - was) <= rewording.tolerance
+    logits = torch.stack([batch.full[number], wordings.full[row]]).double()
+    was, now = replace(target, against=None, of="probability").row(0, 2).scalar(logits).tolist()
+    return bool(abs(now - was) <= tolerance)
 
 
 def _is_selected(explanation: Explanation) -> bool:

@@ -33,6 +33,7 @@ def explain(
     removal: str | None = None,
     seed: int = 0,
     truncate: bool = False,
+    precision: str = "float32",
     select: str | Metric | None = None,
     progress: bool | Advance = True,
     output: str | None = None,
@@ -54,12 +55,12 @@ def explain(
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. Where the model answers questions: None for its answer, or a part of the context.
         of: "probability", "logit", "log_odds", "margin" or "log_probability" (sums to that of the whole output).
-        removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the model's default, the first
-            of these that its tokenizer allows.
+        removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the first that is possible.
         seed: of random methods. A text's draws depend on the seed and the text alone.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
-        select: a metric, as a name, a call or an instance, that chooses each text's map among those that the method
-            offers. The explanation's notes say how; its evaluations hold what choosing took.
+        precision: "bfloat16" evaluates perturbed texts with weights of 16 bits; the notes say how well that agrees.
+        select: a metric (name, call, instance) that chooses each text's map among those that the method offers. The
+            notes say how; evaluations hold what choosing took.
         progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
         output: what the language model is to have written, exactly as it follows the prompt, a space at its beginning
             included. None for what it writes by itself.
@@ -72,7 +73,7 @@ def explain(
         InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
     """
     chosen = CATALOGUE.create(method)
-    settings = Settings(unit, target, of, removal, seed, truncate)
+    settings = Settings(unit, target, of, removal, seed, truncate, precision)
     writing = Writing(output, max_new_tokens, contrast, earlier)
     chooser = _chooser(model, chosen, select)
     if isinstance(model, Generator):

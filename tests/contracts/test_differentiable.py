@@ -21,7 +21,7 @@ FURTHER = (
     "integrated_gradients(steps=4, baseline='zero')",
     "sequential_integrated_gradients(steps=None)",
     "attention_average(queries='prediction')",
-    "attention_rollout(residual=False)",
+    "attention_rollout(residual=False, queries='all')",
 )
 SHORTER = {
     "integrated_gradients": "integrated_gradients(steps=6)",

@@ -14,7 +14,7 @@ from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.models.classifier import Classifier
 from raison.report import audit as report
 from raison.runs.audit import Audit, read_audit
-from raison.runs.trust_study import ATTACKS, SIMILARITIES
+from raison.runs.trust_study import ATTACKS, SIMILARITIES, substituted
 from raison.trust.attacks import EmbeddingAttack
 from raison.trust.substitution import Substitution
 from tests.tiny import build
@@ -106,6 +106,11 @@ def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_
         assert one.method in own
         assert "Text 1" in own
         assert f'href="{report.file_of(one.method)}"' in text
+    changed = [one.method for one in audited.methods if substituted(folder, audited.trust, one.method) is not None]
+    assert changed, "words could be exchanged"
+    for one in audited.methods:
+        own = (tmp_path / "report" / report.file_of(one.method)).read_text(encoding="utf-8")
+        assert ("What exchanged words do to it" in own) == (one.method in changed)
     assert "://" not in text.replace("http://www.w3.org", "")
     assert text.count("<svg") >= 4
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))

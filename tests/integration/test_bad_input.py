@@ -48,6 +48,7 @@ for method, said in {
     "integrated_gradients(baseline='zeros')": "Did you mean 'zero'",
     "lime(alpha='big')": "alpha",
     "attention_rollout(residual='no')": "residual",
+    "attention_flow(residual='no')": "residual",
 }.items():
     try:
         raison.explain(model, "fine", method)
@@ -290,7 +291,9 @@ def test_doctor_methods_metrics_and_estimate(
 ) -> None:
     code, out, _ = run(monkeypatch, capsys, "doctor", folder)
     assert code == 0
-    assert "methods that work: attention_average, attention_last, attention_rollout" in out
+    assert "methods that work: alti, attention_average, attention_flow, attention_last, attention_rollout" in " ".join(
+        out.split()
+    )
     assert "FAIL" not in out
     for command in ("methods", "metrics"):
         assert run(monkeypatch, capsys, command)[0] == 0

@@ -1,5 +1,6 @@
 """A comparison that is killed and run again equals one that was not."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,9 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import raison
+from raison.cli import app
 from raison.core.errors import DataError, InputError, TextTooLongError
+from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from tests.tiny import TINY
 
@@ -132,3 +136,31 @@ def test_equal_perturbations_are_evaluated_once(model: Classifier) -> None:
     both, shap_alone = rows([enumerated, "occlusion"]), rows([enumerated])
     # Occlusion's keeps are among the enumerated ones; what it adds are the deletions of its own top words.
     assert both - shap_alone <= 5
+
+
+def test_a_bound_on_units_is_known_before_anything_runs(model: Classifier, tmp_path: Path) -> None:
+    texts = ["a quiet film", "the film is a dull and quiet pleasure"]
+    with pytest.raises(InputError, match=r"text 2 of 2 has 8 units, and shapley_exact\(limit=5\) takes at most 5"):
+        raison.compare(model, texts, ["shapley_exact(limit=5)"], out=tmp_path / "out", progress=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_methods_are_those_that_the_model_and_the_texts_allow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are named with what they lack; here the catalogue is cut down to some of each kind."""
+    names = ("occlusion", "random", "saliency", "shapley_exact", "sp_pi", "ivra")
+    monkeypatch.setattr(CATALOGUE, "names", names)
+    loaded, tokenizer = TINY["bert"]()
+    loaded.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "data.tsv").write_text(f"{' '.join(WORDS)} {' '.join(WORDS)}\t1\na quiet film\t0\n")
+    said = ["--model", str(tmp_path / "model"), "--data", str(tmp_path / "data.tsv"), "--methods", "all", "--json"]
+    monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
+    found = CliRunner().invoke(app, ["compare", *said, "--metrics", "gini"], catch_exceptions=False)
+    table = json.loads(found.stdout)
+    assert [row["method"] for row in table["rows"]] == ["occlusion", "random", "saliency"]
+    lines = [line for line in found.stderr.splitlines() if line.startswith("left out: ")]
+    assert len(lines) == 3
+    for name, why in (("shapley_exact", "30 units"), ("sp_pi", "step_logits"), ("ivra", "raison train ivra")):
+        assert any(name in line and why in line for line in lines), (name, lines)

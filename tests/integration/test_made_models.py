@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli.train import app
-from raison.core.errors import DataError, InputError
+from raison.core.errors import DataError, InputError, LoadError
 from raison.data.dataset import Dataset, Row
 from raison.models.t5_encoder import T5EncoderForSequenceClassification
+from raison.models.zoo import fresh_classifier
 from raison.studies import made
 from raison.studies.jobs import load_named_model
 from raison.studies.run import run
@@ -149,6 +150,19 @@ def test_a_base_is_trained_whole_or_by_adapters(tmp_path: Path) -> None:
 def three_classes() -> Dataset:
     rows = tuple(replace(row, label=number % 3) for number, row in enumerate(decided(24, 2).rows))
     return replace(decided(24, 2), rows=rows, labels=("a", "b", "c"))
+
+
+def test_a_base_gives_its_lowest_layers(tmp_path: Path) -> None:
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    cut, _ = fresh_classifier(tmp_path / "base", ("a", "b", "c"), layers=1)
+    assert model.config.num_hidden_layers > cut.config.num_hidden_layers == len(cut.bert.encoder.layer) == 1
+    for name, value in cut.bert.encoder.layer[0].state_dict().items():
+        assert torch.equal(value, model.bert.encoder.layer[0].state_dict()[name]), name
+    settings = ScratchSettings(base=str(tmp_path / "base"), layers=9, epochs=1, progress=False)
+    with pytest.raises(LoadError, match="layers, not 9: give fewer"):
+        train_scratch(three_classes(), three_classes(), tmp_path / "out", settings)
 
 
 def test_the_encoder_of_a_t5_is_a_base(tmp_path: Path) -> None:

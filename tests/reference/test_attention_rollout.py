@@ -5,7 +5,7 @@ from raison.methods.attention_rollout import AttentionRollout
 from tests.toys import TEXTS, Linear, generators, make_problem
 
 
-def rollout(model, encoding, residual):
+def rollout(model, encoding, residual, queries):
     """Abnar and Zuidema 2020, equation 1, by explicit loops over one text without padding."""
     with model.tap() as tap:
         model.logits(encoding)
@@ -22,7 +22,7 @@ def rollout(model, encoding, residual):
         product = [
             [sum(mixing[i][k] * product[k][j] for k in range(tokens)) for j in range(tokens)] for i in range(tokens)
         ]
-    rows = model.prediction_rows(encoding)[0].tolist()
+    rows = [1 / tokens] * tokens if queries == "all" else model.prediction_rows(encoding)[0].tolist()
     return [sum(rows[i] * product[i][j] for i in range(tokens)) for j in range(tokens)]
 
 
@@ -36,11 +36,12 @@ class MeanPooled(Linear):
 
 @pytest.mark.parametrize("model", [Linear(), MeanPooled()])
 @pytest.mark.parametrize("residual", [True, False])
-def test_equals_loops_and_padding_does_not_leak(model, residual):
+@pytest.mark.parametrize("queries", ["prediction", "all"])
+def test_equals_loops_and_padding_does_not_leak(model, residual, queries):
     problem = make_problem(model, TEXTS)
-    scores = AttentionRollout(residual=residual).attribute(problem, generators(len(TEXTS)))
+    scores = AttentionRollout(residual=residual, queries=queries).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
-        expected = rollout(model, problem.encoding.select([text]), residual)
+        expected = rollout(model, problem.encoding.select([text]), residual, queries)
         assert scores[text, :length].tolist() == pytest.approx(expected, abs=1e-12)
         assert float(scores[text].sum()) == pytest.approx(1)
         assert torch.all(scores[text, length:] == 0)

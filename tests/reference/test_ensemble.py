@@ -71,6 +71,21 @@ def test_removals_that_members_share_count_once() -> None:
     assert (gradients.evaluations, gradients.gradients) == (2, 2)
 
 
+def test_members_that_are_compared_beside_it_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, passes = raison.load(*TINY["bert"]()), []
+    plain = type(model).path_gradients
+    monkeypatch.setattr(type(model), "path_gradients", lambda *given: (passes.append(len(given[3])), plain(*given))[1])
+    members = ["integrated_gradients(steps=5)", "occlusion"]
+    found = raison.compare(model, ["a quiet sea", "not bad"], [*members, Ensemble(members)], ["gini"], progress=False)
+    assert passes == [5]
+    alone = raison.compare(model, ["a quiet sea", "not bad"], [Ensemble(members)], ["gini"], progress=False)
+    assert passes == [5, 5]
+    label = alone.rows[0].method
+    np.testing.assert_allclose(found[label]["gini"].values, alone[label]["gini"].values, rtol=1e-6)
+    assert found[label].evaluations == alone[label].evaluations
+    assert found[label].gradients == alone[label].gradients
+
+
 def test_the_notes_of_members_are_kept_apart() -> None:
     found = raison.explain(Linear(), TEXT, Ensemble(("lime", "kernel_shap", "occlusion")))
     assert set(found.notes["members"]) == {"lime", "kernel_shap"}

@@ -1,5 +1,5 @@
 from collections import Counter
-from itertools import permutations
+from itertools import combinations, permutations
 from math import comb, factorial
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from raison.core.errors import InputError
 from raison.methods.kernel_shap import KernelShap
 from raison.numerics.shapley import level_mass, plan_coalitions, solve_shapley
+from raison.numerics.shapley_process import fit_prior, lone_values, process_shapley, smooth_values
 from tests.toys import TEXTS, TOYS, Ignored, Linear, game_problem, generators, make_problem
 
 
@@ -217,3 +218,111 @@ def test_refuses_a_budget_per_unit_that_cannot_be():
         KernelShap(samples_per_unit=0)
     with pytest.raises(InputError, match="not both"):
         KernelShap(samples=8, samples_per_unit=2)
+
+
+def prior_covariance(rates, noise, rows):
+    """Of the odd parts, interaction by interaction, in units of the smooth part's variance; one matrix per part."""
+    units = rows.shape[1]
+    signs = np.where(rows, 1.0, -1.0)
+    smooth = np.zeros((len(rows), len(rows)))
+    for size in range(1, units + 1, 2):
+        for members in combinations(range(units), size):
+            character = signs[:, members].prod(axis=1)
+            smooth += rates[list(members)].prod() * np.outer(character, character)
+    return smooth / smooth[0, 0], noise * np.eye(len(rows))
+
+
+def every_pair(units):
+    """One coalition of each pair, the full one first."""
+    rows = (np.arange(2**units)[::-1, None] >> np.arange(units) & 1).astype(bool)
+    return rows[rows[:, 0]]
+
+
+@pytest.mark.parametrize("units", [2, 5, 6])
+def test_gaussian_process_is_conditioning_on_all_coalitions(units):
+    # Literally: the posterior mean of all 2^n values, and their Shapley values by subsets.
+    rng = np.random.default_rng(units)
+    rows = every_pair(units)
+    seen = np.sort(np.append(0, 1 + rng.permutation(len(rows) - 1)[: len(rows) // 2]))
+    odds = rng.normal(size=len(seen))
+    rates, noise = fit_prior(np.where(rows[seen], 1.0, -1.0), odds)
+    smooth, lone = prior_covariance(rates, noise, rows)
+    joint = smooth + lone
+    mean = joint[:, seen] @ np.linalg.solve(joint[np.ix_(seen, seen)], odds)
+    values = np.zeros(2**units)
+    for row, value in zip(rows, mean, strict=True):
+        values[number(row)], values[number(~row)] = value, -value
+    np.testing.assert_allclose(process_shapley(rows[seen], odds), by_subsets(values, units), atol=1e-8)
+
+
+def test_shapley_values_of_the_two_parts():
+    units = 7
+    rates = np.random.default_rng(1).uniform(0.01, 0.9, units)
+    rows = every_pair(units)
+    signs = np.where(rows, 1.0, -1.0)
+    for row in (0, 5, 40):
+        game, lone = np.zeros(2**units), np.zeros(2**units)
+        for subset in range(2**units):
+            other = np.where(subset >> np.arange(units) & 1, 1.0, -1.0)
+            same, opposite = 1 + rates * signs[row] * other, 1 - rates * signs[row] * other
+            game[subset] = (same.prod() - opposite.prod()) / 2 / (1 + rates).prod()
+        lone[number(rows[row])], lone[number(~rows[row])] = 1.0, -1.0
+        np.testing.assert_allclose(smooth_values(signs, rates)[row], by_subsets(game, units), atol=1e-12)
+        np.testing.assert_allclose(lone_values(rows)[row], by_subsets(lone, units), atol=1e-12)
+
+
+def test_prior_is_fitted_to_the_units_that_matter():
+    # Only the first three of ten units do anything, and they interact.
+    rows = every_pair(10)[np.random.default_rng(0).permutation(512)[:200]]
+    signs = np.where(rows, 1.0, -1.0)
+    odds = signs[:, 0] + 0.5 * signs[:, 1] + 0.4 * signs[:, :3].prod(axis=1)
+    rates, _ = fit_prior(signs, odds)
+    assert rates[:3].min() > 10 * rates[3:].max()
+    assert np.array_equal(process_shapley(rows, np.zeros(200)), np.zeros(10))
+
+
+@pytest.mark.parametrize("samples", [2, 3, 10, 40, 500, 1023])
+def test_gaussian_process_is_complete_within_its_budget(samples):
+    values = smooth_game(1, units=10)
+    problem, method = game_problem(values), KernelShap(samples=samples, estimator="gaussian_process")
+    scores = method.attribute(problem, generators(1))[0].numpy()
+    assert problem.ledger.evaluations[0] <= samples
+    assert problem.ledger.notes == [{"solution": "gaussian process"}]
+    assert scores.sum() == pytest.approx(values[-1] - values[0], abs=1e-10)
+
+
+def test_gaussian_process_is_exact_where_nothing_is_left_out():
+    values = np.random.default_rng(8).normal(size=2**8)
+    problem = game_problem(values)
+    scores = KernelShap(samples=256, estimator="gaussian_process").attribute(problem, generators(1))[0]
+    np.testing.assert_allclose(scores, by_subsets(values, 8), atol=1e-10)
+    assert problem.ledger.notes == [{"solution": "exact"}]
+    # And so is the process itself, by conditioning on every pair.
+    rows = every_pair(8)
+    odds = np.array([values[number(row)] - values[number(~row)] for row in rows]) / 2
+    np.testing.assert_allclose(process_shapley(rows, odds), by_subsets(values, 8), atol=1e-8)
+
+
+def test_gaussian_process_errs_less_than_least_squares():
+    errors = np.zeros((2, 12))
+    for seed in range(12):
+        values = smooth_game(seed)
+        truth = by_subsets(values, 12)
+        for row, estimator in enumerate(("least_squares", "gaussian_process")):
+            method = KernelShap(samples=256, estimator=estimator)
+            scores = method.attribute(game_problem(values), generators(1, seed))[0].numpy()
+            errors[row, seed] = np.linalg.norm(scores - truth) / np.linalg.norm(truth)
+    assert errors[1].mean() < errors[0].mean()
+
+
+def test_gaussian_process_does_not_depend_on_the_batch():
+    texts = ["good film not bad fine um film . good terrible film", "bad film"]
+    method = KernelShap(samples=40, estimator="gaussian_process")
+    together = method.attribute(make_problem(Linear(), texts, of="probability"), generators(2))
+    alone = method.attribute(make_problem(Linear(), texts[:1], of="probability"), generators(1))
+    assert torch.equal(together[0], alone[0])
+
+
+def test_refuses_an_unknown_estimator():
+    with pytest.raises(InputError, match="Did you mean 'gaussian_process'"):
+        KernelShap(estimator="gaussian process")

@@ -3,27 +3,34 @@ import math
 import pytest
 import torch
 
+import raison
+from raison.core.errors import UnknownNameError
 from raison.core.method import Cost
+from raison.core.registry import label_of
 from raison.methods.saliency import Saliency
+from tests.tiny import TINY
 from tests.toys import TEXTS, TOYS, Linear, generators, make_problem
 
 
+@pytest.mark.parametrize("features", ["norm", "sum"])
 @pytest.mark.parametrize("toy", TOYS)
-def test_equals_finite_differences(toy):
+def test_equals_finite_differences(toy, features):
     model = toy()
     problem = make_problem(model, TEXTS, of="probability")
-    scores = Saliency().attribute(problem, generators(len(TEXTS)))
+    scores = Saliency(features=features).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
         single = problem.encoding.select([text])
         embeds = model.embed(single)
         for token in range(length):
-            squares = 0.0
+            slopes = []
             for feature in range(2):
                 step = torch.zeros_like(embeds)
                 step[0, token, feature] = 1e-6
                 ends = [model.logits(single, embeds + sign * step).softmax(-1)[0, 1] for sign in (1, -1)]
-                squares += (float(ends[0] - ends[1]) / 2e-6) ** 2
-            assert scores[text, token] == pytest.approx(math.sqrt(squares), abs=1e-7)
+                slopes.append(float(ends[0] - ends[1]) / 2e-6)
+            expected = math.hypot(*slopes) if features == "norm" else sum(slopes)
+            assert scores[text, token] == pytest.approx(expected, abs=1e-7)
+        assert torch.all(scores[text, length:] == 0)
 
 
 def test_linear_model_has_one_gradient_for_every_token():
@@ -34,3 +41,36 @@ def test_linear_model_has_one_gradient_for_every_token():
     assert torch.all(scores[0, lengths[0] :] == 0)
     assert problem.ledger.evaluations == problem.ledger.gradients == [1, 1]
     assert Saliency().cost(7) == Cost(1, 1)
+
+
+@pytest.mark.parametrize("features", ["norm", "sum"])
+def test_at_given_embeddings(features):
+    problem = make_problem(Linear(), TEXTS, of="probability")
+    method = Saliency(features=features)
+    embeds = problem.model.embed(problem.encoding)
+    expected = method.attribute(problem, generators(len(TEXTS)))
+    found = method.scores_at(problem, embeds)
+    torch.testing.assert_close(found[problem.encoding.attention_mask], expected[problem.encoding.attention_mask])
+
+
+def test_a_layer_norm_after_the_embeddings_leaves_no_sum():
+    # It subtracts the mean over features, so that adding one number to all of them changes nothing.
+    tiny = raison.load(*TINY["bert"]())
+    norm, total = (
+        torch.tensor(raison.explain(tiny, "a dull plot", Saliency(features=features), of="logit").scores)
+        for features in ("norm", "sum")
+    )
+    assert norm.min() > 0.01
+    assert total.abs().max() < 1e-5
+
+
+def test_defaults_are_not_part_of_the_label():
+    assert label_of(Saliency()) == "saliency"
+    assert label_of(Saliency(features="sum")) == "saliency(features='sum')"
+
+
+def test_refuses_unknown_features():
+    method = Saliency()
+    object.__setattr__(method, "features", "summ")
+    with pytest.raises(UnknownNameError, match="features of saliency.*Did you mean 'sum'"):
+        method.__post_init__()

@@ -1,11 +1,22 @@
 """The facts about families against the models themselves."""
 
+from operator import attrgetter
+
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, MPNetConfig, PreTrainedConfig, PreTrainedModel, RobertaConfig, T5Config
+from transformers import (
+    BertConfig,
+    MPNetConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    RobertaConfig,
+    T5Config,
+    XLMRobertaConfig,
+)
 
 from raison.models.families import UNKNOWN, family_names, family_of
+from raison.models.layers import layer_stack
 from raison.models.limits import max_tokens
 from tests.tiny import POSITIONS, TINY
 
@@ -79,3 +90,38 @@ def test_unknown_types_get_the_default() -> None:
     assert family_of(Novel()) == UNKNOWN
     assert max_tokens(Novel(max_position_embeddings=40), NO_LIMIT) == 40
     assert max_tokens(Novel(), NO_LIMIT) is None
+
+
+def test_parts_are_where_the_families_say() -> None:
+    """Every name of every family leads to a module; `tests/unit/test_decomposition.py` checks that they are all."""
+    named = [name for name in sorted(TINY) if family_of(TINY[name]()[0]).parts is not None]
+    # A whole T5 has two stacks; every other family is known.
+    assert named == sorted(set(TINY) - {"t5"})
+    for name in named:
+        model, _ = TINY[name]()
+        parts = family_of(model).parts
+        assert parts is not None
+        layer = layer_stack(model)[0]
+        for path in (parts.attention_norm, parts.value.name, parts.output.name, parts.mlp_norm, parts.activation):
+            assert isinstance(attrgetter(path)(layer), nn.Module)
+        for piece in (parts.inner, parts.outer, parts.gate):
+            assert piece is None or isinstance(attrgetter(piece.name)(layer), nn.Module)
+        assert all(
+            isinstance(attrgetter(path)(model), nn.Module) for path in parts.head if path not in ("tanh", "relu")
+        )
+
+
+def test_relatives_whose_modules_differ_share_no_parts() -> None:
+    assert family_of(MPNetConfig()).parts is None
+    assert family_of(RobertaConfig(pad_token_id=None)).parts is not None
+    assert family_of(RobertaConfig()).parts == family_of(XLMRobertaConfig()).parts
+
+
+def test_a_gate_is_a_setting_of_t5() -> None:
+    plain, gated = (
+        family_of(T5Config(feed_forward_proj=kind, is_encoder_decoder=False)).parts for kind in ("relu", "gated-gelu")
+    )
+    assert plain is not None
+    assert plain.gate is None
+    assert gated is not None
+    assert gated.gate is not None

@@ -5,20 +5,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raison.attribution import Settings
+from raison.attribution import Batch, Settings, prepare
 from raison.audit.job import AuditPlan, Job, comparisons, job_of
 from raison.core.method import Cost
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.unit import Text
 from raison.estimate import estimate_plan
+from raison.evaluate import create_metrics
+from raison.evidence import is_harmless
 from raison.methods import CATALOGUE
+from raison.metrics.harmless_change import HarmlessChange
 from raison.models.blocks import find_blocks
 from raison.models.classifier import Classifier
 from raison.models.speed import Speed, measure_speed
-from raison.runs.audit import CHANGES, FAITHFULNESS
+from raison.runs.audit import FAITHFULNESS, HARMLESS
+from raison.text.edits import edit
 from raison.trust.attacks import attacks, undifferentiable
 from raison.trust.randomisation import without_parameters
+from raison.trust.substitution import kept_tries
 
 PROBED = 8
 """Texts on which the model's speed is measured."""
@@ -67,15 +72,14 @@ def cost_of(job: Job) -> AuditCost:
     model: Classifier = job.model  # type: ignore[assignment]
     encoding = model.encode(list(job.texts), job.settings.unit, job.settings.truncate)
     speed = measure_speed(model, encoding.select(list(range(min(PROBED, len(encoding))))))
-    plans = comparisons(job)
     lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
     return AuditCost(
         {
-            "faithfulness": estimate_plan(plans[FAITHFULNESS]).seconds,
-            "harmless changes": estimate_plan(plans[CHANGES]).seconds,
+            "faithfulness": estimate_plan(comparisons(job)[FAITHFULNESS]).seconds,
+            "harmless changes": _changing(job, speed),
             "randomised blocks": _randomising(job, lengths[: job.plan.randomised], speed),
             "attacks": _attacking(job),
-            "exchanged words": _exchanging(job, lengths[: job.plan.attacked], speed),
+            "exchanged words": _exchanging(job, lengths, speed),
         }
     )
 
@@ -124,10 +128,43 @@ def _attacking(job: Job) -> float:
     return attacked / len(texts) * (short + (job.plan.attack.steps - SHORT) * step)
 
 
+def _changing(job: Job, speed: Speed) -> float:
+    """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
+    (metric,) = create_metrics([HARMLESS])
+    assert isinstance(metric, HarmlessChange)
+    batch = prepare(job.model, job.texts[: job.plan.changed], job.settings)
+    asked = [(text, edit(name, given)) for text, given in enumerate(batch.encoding.texts) for name in metric.edits]
+    found = [(text, edited.text) for text, edited in asked if edited is not None]
+    seconds = _explaining(job, batch, range(len(batch.encoding)), speed)
+    if not found:
+        return seconds
+    wordings = prepare(job.model, [wording for _, wording in found], replace(job.settings, truncate=True))
+    rows = [
+        row
+        for row, (text, _) in enumerate(found)
+        if is_harmless((batch, text), (wordings, row), batch.target.row(text, 1), metric.tolerance)
+    ]
+    return seconds + _explaining(job, wordings, rows, speed)
+
+
+def _explaining(job: Job, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
+    """Some texts by every method."""
+    units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
+    return sum(_seconds(_cost(name, units[row]), lengths[row], speed) for row in rows for name in job.methods)
+
+
 def _exchanging(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
-    """Each text is explained once, and then as often as a round tries, in every round."""
-    times = 1 + job.plan.substitution.swaps * job.plan.substitution.tries
-    return times * sum(_seconds(_cost(name, units), length, speed) for name in job.methods for units, length in lengths)
+    """Each text is explained once, and in every round as often as a try keeps the prediction.
+
+    How many do is counted in a first round, which is the same for all methods.
+    """
+    plan = job.plan.substitution
+    kept = kept_tries(job.model, job.texts[: job.plan.attacked], job.settings, plan)
+    return sum(
+        (1 + plan.swaps * tries) * _seconds(_cost(name, units), length, speed)
+        for name in job.methods
+        for tries, (units, length) in zip(kept, lengths, strict=False)
+    )
 
 
 def _cost(method: str, units: int) -> Cost:

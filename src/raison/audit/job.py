@@ -6,8 +6,8 @@ from pathlib import Path
 
 from raison.attribution import Settings
 from raison.attribution import check as check_method
-from raison.compare import Plan, plan_rows
-from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.compare import Plan, allowed, plan_rows
+from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.unit import Text
@@ -90,16 +90,14 @@ def job_of(
     plan, settings = what
     if settings.target is not None:
         raise InputError("an audit explains what the model predicts: leave target out.")
-    chosen, unable = [], {}
-    for name in METHODS if methods is None else methods:
-        method = CATALOGUE.create(name)
-        try:
-            check_method(model, method)
-            chosen.append(label_of(method))
-        except RaisonError as error:
-            if methods is not None:
-                raise
-            unable[label_of(method)] = "; ".join(error.reasons) if isinstance(error, UnsupportedError) else str(error)
+    wanted = [CATALOGUE.create(name) for name in (METHODS if methods is None else methods)]
+    for method in wanted if methods is not None else ():
+        check_method(model, method)
+    longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
+    able, unable = allowed(model, wanted, longest)
+    if methods is not None and unable:
+        raise InputError(" ".join(f"{label}: {why}" for label, why in unable.items()))
+    chosen = [label_of(method) for method in able]
     if not chosen:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
     folder, data, progress = place

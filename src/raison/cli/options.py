@@ -7,9 +7,12 @@ import typer
 from raison.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from raison.core.model import LanguageModel
     from raison.core.registry import Catalogue
     from raison.core.target import TargetSpec
+    from raison.core.unit import Granularity, Text
 
 Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model.")]
 Device = Annotated[str | None, typer.Option(help="Where to put the model, such as cpu or cuda.")]
@@ -33,6 +36,10 @@ Seed = Annotated[int, typer.Option(help="Seed of random methods.")]
 Seeds = Annotated[str, typer.Option(help="Seed of random methods; several with commas are averaged: 0,1,2.")]
 Select = Annotated[
     str, typer.Option(help="Metrics that choose each text's map among those that a method offers, beside a control.")
+]
+Precision = Annotated[
+    str,
+    typer.Option(help="Of perturbed texts: float32 (the model's own) or bfloat16, often faster."),
 ]
 Truncate = Annotated[bool, typer.Option("--truncate", help="Explain the beginning of a text that is too long.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
@@ -89,6 +96,19 @@ def named_in(option: str, catalogue: "Catalogue[Any]") -> list[str]:
     for spec in specs:
         catalogue.create(spec)
     return specs
+
+
+def able_methods(model: "LanguageModel", texts: "Sequence[Text]", how: tuple["Granularity", bool]) -> list[str]:
+    """All methods that can explain the texts in these units, cut if need be; the others are named on stderr."""
+    from raison.compare import allowed
+    from raison.core.registry import label_of
+    from raison.methods import CATALOGUE
+
+    longest = max(model.encode([text], *how).unit_counts[0] for text in texts)
+    able, reasons = allowed(model, [CATALOGUE.create(name) for name in CATALOGUE.names], longest)
+    for label, reason in reasons.items():
+        typer.echo(f"left out: {label}: {reason}", err=True)
+    return [label_of(method) for method in able]
 
 
 def split_calls(option: str) -> list[str]:

@@ -34,6 +34,9 @@ def run(
     shard: Annotated[
         str | None, typer.Option(help="For trainings: 1/2 does one half of a study, and a process with 2/2 the other.")
     ] = None,
+    reuse: Annotated[
+        list[Path] | None, typer.Option(help="A run or study that has some of the rows already; may be repeated.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Check the whole study, say what it will cost, and run it. A kill loses at most a few texts' work."""
@@ -41,6 +44,8 @@ def run(
     from raison.studies.trainings import names_trainings
     from raison.studies.trust import names_trust
 
+    if reuse and (names_trainings(file) or names_trust(file)):
+        raise InputError(f"--reuse is for studies that compare methods, and {file} is of another kind: leave it out.")
     if names_trainings(file):
         study_trainings.run(file, study_trainings.Asked(out, limit, resume, shard, json))
         return
@@ -49,15 +54,17 @@ def run(
     if names_trust(file):
         study_trust.run(file, study_trust.Asked(out, limit, resume, json))
         return
+    from raison.runs.reuse import runs_in
     from raison.studies.run import check_folder, examine, execute_study, folder_of
     from raison.studies.study import read
 
+    sources = runs_in(reuse or ())
     study = read(file)
     folder = folder_of(study, out)
     check_folder(folder, study, limit, resume)
     examined = examine(study, limit)
     _show_estimates(_estimates(examined), stderr=True)
-    execute_study(examined, folder)
+    execute_study(examined, folder, sources=sources)
     _report(folder, json)
 
 

@@ -20,7 +20,9 @@ def scratch(
         str, typer.Option(help="bert, gpt2, roberta or t5_encoder; of a base, t5_encoder takes a T5's encoder.")
     ] = "",
     base: Annotated[str, typer.Option(help="Train all of a base: a known name, a folder, or an id of the Hub.")] = "",
-    layers: Annotated[int, typer.Option(min=1, help="Layers of a small model.")] = 2,
+    layers: Annotated[
+        int | None, typer.Option(min=1, help="Layers of a small model (2), or the lowest so many of a base (all).")
+    ] = None,
     width: Annotated[int, typer.Option(min=1, help="Width of a small model.")] = 64,
     heads: Annotated[int, typer.Option(min=1, help="Attention heads of a small model.")] = 4,
     vocabulary: Annotated[int, typer.Option(min=1, help="Tokens that a small model knows.")] = 4000,

@@ -12,6 +12,7 @@ read     rows of an attention map that the prediction is made from
 points   points of a path through embedding space, or through attention maps
 texts, parts, samples   numbers per text that a pooled value is made from, and resamples of their means
 layers, groups, coefficients  numbers per layer; what is normalised together; trained weights
+sources, inputs, outputs  tokens whose part of a state a vector is; the axes of a weight matrix
 rows, entries  anything, and the axis that is normalised
 methods, metrics, maps  rows and columns of a table; maps of one text that a metric may choose from
 

@@ -74,6 +74,11 @@ class Method(ABC):
         return
 
     @property
+    def most_units(self) -> int | None:
+        """The most units that a text may have, if there is a bound; longer texts are refused before anything runs."""
+        return None
+
+    @property
     def maps(self) -> int:
         """How many maps `candidates` offers; a method with the property CANDIDATES overrides this."""
         return 1

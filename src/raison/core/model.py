@@ -11,9 +11,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from raison.core.anatomy import Anatomy
 from raison.core.attention import AttentionSite
 from raison.core.dims import Attention, Embeddings, HeadStates, Logits, PathEmbeddings, Points
 from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 
@@ -29,6 +32,10 @@ class Capability(StrEnum):
     """Its attention can be replaced, and gradients reach it."""
     STEP_LOGITS = "step_logits"
     """Gives a prediction after each unit, as if the text ended there: causal models."""
+    RULES = "rules"
+    """Its backward pass can follow other rules than the gradient's: attention goes through transformers' interface."""
+    DECOMPOSITION = "decomposition"
+    """Its layers can be taken apart into what each token contributes: the family says where their parts are."""
 
 
 @runtime_checkable
@@ -87,6 +94,17 @@ class LanguageModel(ABC):
         An adapter that keeps a prompt's states overrides this: the prompt is not run again.
         """
         return self.logits(encoding, embeds)
+
+    def reduced(self) -> "LanguageModel":
+        """The same model with weights and states of 16 bits (bfloat16), for `masked_logits`; itself if it has these.
+
+        An adapter that can make one overrides this. Raises UnsupportedError elsewhere.
+        """
+        raise UnsupportedError(
+            f"{self.name} cannot be evaluated in bfloat16",
+            ["its adapter makes no copy of lower precision"],
+            "Leave precision at float32.",
+        )
 
     def decisions(self, encoding: Encoding, embeds: Embeddings | None = None) -> Float[Tensor, "batch parts choices"]:
         """Logits of each choice that a prediction consists of, in one differentiable pass.
@@ -151,6 +169,34 @@ class LanguageModel(ABC):
         Returns the sums (own tokens only, at least single precision, on the CPU) and the target's value at each point.
         Costs one forward and one backward pass per text and point, in batches of bounded size.
         """
+
+    def ruled_gradients(
+        self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        """What stands for d target / d embeddings at `embeds` where the way back follows `rules` (core/rules.py).
+
+        Returns it per text (own tokens only, at least single precision, on the CPU), and the target's value at the
+        embeddings; under Difference also at its starts. One forward and one backward pass per text, under Difference a
+        further forward. A Difference is one of the target's value, under Relevance the target's slope is a plain one.
+
+        An adapter with Capability.RULES overrides this. Raises UnsupportedError elsewhere.
+        """
+        raise UnsupportedError(
+            f"{self.name} has no other way back than the gradient's",
+            [f"it lacks the capability '{Capability.RULES}'"],
+            "Use integrated_gradients.",
+        )
+
+    def anatomy(self) -> Anatomy:
+        """The model's layers taken apart: their weights, and what they compute for a text.
+
+        An adapter with Capability.DECOMPOSITION overrides this. Raises UnsupportedError elsewhere.
+        """
+        raise UnsupportedError(
+            f"the layers of {self.name} cannot be taken apart",
+            [f"it lacks the capability '{Capability.DECOMPOSITION}'"],
+            "Use attention_rollout or integrated_gradients.",
+        )
 
     @abstractmethod
     def tap(

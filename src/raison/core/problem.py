@@ -35,14 +35,27 @@ class Ledger:
 class Evaluations:
     """Logits already computed for a batch of texts, shared by all methods and metrics that see the same batch.
 
-    The key of a keep is (text, removal, bits); a keep that removes nothing is the same under every removal.
+    The key of a keep is (text, removal, bits); a keep that removes nothing is the same under every removal. `logits`
+    are in the model's own precision, `reduced` in the lower one that a problem asks for.
     """
 
     logits: dict[tuple[int, str, bytes], Tensor] = field(default_factory=dict)
+    reduced: dict[tuple[int, str, bytes], Tensor] = field(default_factory=dict)
 
     @staticmethod
     def key(text: int, removal: str, keep: bytes) -> tuple[int, str, bytes]:
         return (text, "" if 0 not in keep else removal, keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """What a method said of a problem when it was run alone."""
+
+    scores: Tensor
+    """(batch, scored), as the method returned them."""
+    ledger: Ledger
+    asked: frozenset[tuple[int, str, bytes]]
+    """The keeps whose evaluations the ledger counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,11 @@ class Problem:
     asked: set[tuple[int, str, bytes]] = field(default_factory=set)
     seed: int = 0
     """Of the run; a method draws from what `generators` gives for its name."""
+    reduced: Callable[[], LanguageModel] | None = None
+    """Gives what `values` evaluates perturbed texts with in place of the model: the same in less precision. The whole
+    and the fully removed text stay the model's own, and so does whatever has gradients or is a step of a text."""
+    attributed: dict[tuple[str, int], Attributed] = field(default_factory=dict)
+    """By label and seed, for methods that are made of others; shared by all methods that see the same problem."""
 
     def generators(self, method: str) -> list[np.random.Generator]:
         """A generator per text that depends on the seed, the method's name and the text, and on nothing else."""
@@ -76,13 +94,12 @@ class Problem:
         keys = self._keys(keeps)
         self._count(keys)
         self._compute(keeps, keys)
-        found = self.evaluations.logits
         values = []
         for text, rows in enumerate(keys):
             if not rows:
                 values.append(torch.zeros(0, dtype=torch.float64))
                 continue
-            logits = torch.stack([found[key] for key in rows]).double()
+            logits = torch.stack([self._store(key)[key] for key in rows]).double()
             values.append(self.target.row(text, len(rows)).scalar(logits))
         return values
 
@@ -160,6 +177,16 @@ class Problem:
         for notes, value in zip(self.ledger.notes, per_text, strict=True):
             notes[name] = value
 
+    def reduced_keeps(self, text: int) -> list[bytes]:
+        """The bits of the keeps of a text that were evaluated in less precision than the model's own."""
+        known = self.evaluations.reduced
+        return [key[2] for key in self.asked if key[0] == text and self._store(key) is known]
+
+    def _store(self, key: tuple[int, str, bytes]) -> dict[tuple[int, str, bytes], Tensor]:
+        """Where the logits of a keep are: those of a text's two ends always in the model's own precision."""
+        whole_or_empty = 0 not in key[2] or 1 not in key[2]
+        return self.evaluations.logits if self.reduced is None or whole_or_empty else self.evaluations.reduced
+
     def _keys(self, keeps: Sequence[Tensor]) -> list[list[tuple[int, str, bytes]]]:
         key = self.evaluations.key
         return [[key(text, self.removal, row.tobytes()) for row in rows.numpy()] for text, rows in enumerate(keeps)]
@@ -171,16 +198,29 @@ class Problem:
             self.asked.update(new)
 
     def _compute(self, keeps: Sequence[Tensor], keys: list[list[tuple[int, str, bytes]]]) -> None:
-        found = self.evaluations.logits
-        missing: list[list[int]] = []
+        own, reduced = self.evaluations.logits, self.evaluations.reduced
+        missing: dict[bool, list[list[int]]] = {False: [], True: []}
         for rows in keys:
-            first = {key: number for number, key in reversed(list(enumerate(rows))) if key not in found}
-            missing.append(sorted(first.values()))
+            first = {key: number for number, key in reversed(list(enumerate(rows))) if key not in self._store(key)}
+            for kind, numbers in missing.items():
+                numbers.append(sorted(number for key, number in first.items() if (self._store(key) is reduced) is kind))
+        self._fill(own, lambda: self.model, (keeps, keys, missing[False]))
+        if self.reduced is not None:
+            self._fill(reduced, self.reduced, (keeps, keys, missing[True]))
+
+    def _fill(
+        self,
+        store: dict[tuple[int, str, bytes], Tensor],
+        reader: Callable[[], LanguageModel],
+        wanted: tuple[Sequence[Tensor], list[list[tuple[int, str, bytes]]], list[list[int]]],
+    ) -> None:
+        """Evaluate some rows of each text's keeps."""
+        keeps, keys, missing = wanted
         texts = [text for text, rows in enumerate(missing) if rows]
         if not texts:
             return
-        encoding = self.encoding.select(texts)
-        wanted = [keeps[text][missing[text]] for text in texts]
-        for text, logits in zip(texts, self.model.masked_logits(encoding, wanted, self.removal), strict=True):
+        rows = [keeps[text][missing[text]] for text in texts]
+        found = reader().masked_logits(self.encoding.select(texts), rows, self.removal)
+        for text, logits in zip(texts, found, strict=True):
             for number, row in zip(missing[text], logits, strict=True):
-                found[keys[text][number]] = row
+                store[keys[text][number]] = row

@@ -1,7 +1,7 @@
 """Attention rollout: attention followed through the layers."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,10 +9,12 @@ from torch import Tensor
 
 from raison.core.dims import Attention, Embeddings
 from raison.core.encoding import Encoding
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
+
+Queries = Literal["prediction", "all"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class AttentionRollout(Method):
     Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward
     layers and the head are ignored.
 
-    `residual=False` leaves out the identity: B_l = A_l.
+    `residual=False` leaves out the identity: B_l = A_l. `queries="all"` takes the mean over all rows for r. Both
+    together are the rollout of the thesis Assessing the Interpretability of Large Language Models, section 2.2.2.3.
 
     Differences from the paper: it reads the first token's row; here r is that row for a model that predicts from its
     first token, the last token's for a decoder, and the mean where the model pools a mean.
@@ -36,6 +39,7 @@ class AttentionRollout(Method):
     """
 
     residual: bool = True
+    queries: Queries = "prediction"
 
     reference: ClassVar[str] = "abnar2020quantifying"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
@@ -48,11 +52,13 @@ class AttentionRollout(Method):
                 f"residual of attention_rollout cannot be {self.residual!r}: it says whether the identity is added to "
                 "the attention. Give True or False."
             )
+        if self.queries not in get_args(Queries):
+            raise UnknownNameError("queries of attention_rollout", self.queries, get_args(Queries))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        rows = model.prediction_rows(encoding)
+        rows = self._rows(model, encoding)
         for group in model.batches(encoding):
             part = encoding.select(group)
             width = part.input_ids.shape[1]
@@ -63,12 +69,19 @@ class AttentionRollout(Method):
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """See Method.scores_at."""
-        rows = problem.model.prediction_rows(problem.encoding)
+        rows = self._rows(problem.model, problem.encoding)
         with torch.enable_grad():
             return self._followed(problem.model, problem.encoding, rows, embeds)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)
+
+    def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        """How much each row of the product counts, summing to 1."""
+        if self.queries == "prediction":
+            return model.prediction_rows(encoding)
+        own = encoding.attention_mask.double()
+        return own / own.sum(1, keepdim=True)
 
     def _followed(
         self,

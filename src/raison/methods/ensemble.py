@@ -1,5 +1,6 @@
 """Ensemble: the mean of several methods' scores."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -11,7 +12,7 @@ from torch import Tensor
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
-from raison.core.problem import Ledger, Problem
+from raison.core.problem import Attributed, Ledger, Problem
 from raison.core.registry import label_of, name_of
 from raison.methods import CATALOGUE
 
@@ -26,7 +27,7 @@ GROUPS = {
         "saliency",
         "input_x_gradient",
         "attention_average",
-        "attention_rollout(residual=False)",
+        "attention_rollout(residual=False, queries='all')",
     ),
 }
 """The two ensembles of the thesis, with its variants of the methods."""
@@ -47,14 +48,14 @@ class Ensemble(Method):
 
     `methods` are names or calls of other methods, or "top3" (lime, kernel_shap, integrated_gradients: the default) or
     "all", the thesis's seven. Random members draw what they draw alone under the same seed. The passes are those of
-    the members together; a removal that several of them evaluate counts once. The note `members` holds their notes.
+    the members together; a removal that several of them evaluate counts once. A member that is compared beside the
+    ensemble is not computed again. The note `members` holds their notes.
 
     Signed where all members are. Unsigned ones (saliency, attention) say how much a unit matters and push up what
     signed ones find to speak against the target: mix them for a ranking by importance, not for signs. Guarantees no
     sum: with "absolute" the magnitudes sum to at most 1.
 
-    Differences from the thesis: "absolute" by default; its attention rollout is the mean over all rows, ours the row
-    that the model predicts from.
+    Differences from the thesis: "absolute" by default.
 
     Reference: oxford2022assessing.
     """
@@ -94,9 +95,10 @@ class Ensemble(Method):
         told: list[dict[str, object]] = [{} for _ in range(batch)]
         turned: list[list[str]] = [[] for _ in range(batch)]
         total = torch.zeros(batch, max(problem.encoding.unit_counts), dtype=torch.float64)
-        for member in members:
-            ledger = Ledger(problem.ledger.evaluations, problem.ledger.gradients, [{} for _ in range(batch)])
-            scores = _scores(replace(problem, ledger=ledger), member)
+        found = [_attributed(problem, member) for member in members]
+        _count(problem, found)
+        for member, alone in zip(members, found, strict=True):
+            scores, ledger = _in_units(problem, member, alone.scores), alone.ledger
             sizes = self._sizes(scores, member, problem)
             total += scores / sizes[:, None]
             for text in range(batch):
@@ -124,15 +126,35 @@ class Ensemble(Method):
         return sizes.masked_fill(magnitudes == 0, 1.0)
 
 
-def _scores(problem: Problem, member: Method) -> Float[Tensor, "batch units"]:
-    """What the member says alone, summed to units; zero past a text's own units."""
-    if len(member.parts) == 1:
-        scores = member.attribute(problem, problem.generators(name_of(member)))
-    else:
-        # As raison.attribution has it: each part draws as if alone.
-        maps = [part.candidates(problem, problem.generators(name_of(part))) for part in member.parts]
-        scores = member.unselected(torch.cat(maps))
-    scores = scores.detach().cpu()
+def _attributed(problem: Problem, member: Method) -> Attributed:
+    """What the member says alone; taken from where it has been said before."""
+    key = (label_of(member), problem.seed)
+    if key not in problem.attributed:
+        own = replace(problem, ledger=Ledger.empty(len(problem.encoding)), asked=set())
+        if len(member.parts) == 1:
+            scores = member.attribute(own, own.generators(name_of(member)))
+        else:
+            # As raison.attribution has it: each part draws as if alone.
+            maps = [part.candidates(own, own.generators(name_of(part))) for part in member.parts]
+            scores = member.unselected(torch.cat(maps))
+        problem.attributed[key] = Attributed(scores.detach().cpu(), own.ledger, frozenset(own.asked))
+    return problem.attributed[key]
+
+
+def _count(problem: Problem, found: Sequence[Attributed]) -> None:
+    """Tell the ledger of the members' passes; keeps that several of them asked for count once."""
+    asked = frozenset().union(*(member.asked for member in found))
+    problem.asked.update(asked)
+    repeated = Counter(text for member in found for text, _, _ in member.asked)
+    once = Counter(text for text, _, _ in asked)
+    for text in range(len(problem.encoding)):
+        problem.ledger.evaluations[text] += sum(member.ledger.evaluations[text] for member in found)
+        problem.ledger.evaluations[text] -= repeated[text] - once[text]
+        problem.ledger.gradients[text] += sum(member.ledger.gradients[text] for member in found)
+
+
+def _in_units(problem: Problem, member: Method, scores: Tensor) -> Float[Tensor, "batch units"]:
+    """The member's scores, summed to units; zero past a text's own units."""
     encoding = problem.encoding
     if Property.TOKENWISE in member.properties:
         return encoding.sum_to_units(scores).double()

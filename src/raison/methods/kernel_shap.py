@@ -9,10 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.numerics.shapley import plan_coalitions, solve_shapley
+from raison.numerics.shapley import Plan, plan_coalitions, solve_shapley
+from raison.numerics.shapley_process import process_shapley
+
+ESTIMATORS = ("least_squares", "gaussian_process")
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,31 @@ class KernelShap(Method):
     scores zero only where the result is exact. With samples < 2 n the least-norm solution of an underdetermined
     system is returned. The note `solution` says which: "exact", "least squares" or "minimum norm".
 
+    `estimator` is what the values become scores by. "least_squares" is the formula above. "gaussian_process" takes the
+    same coalitions, conditions a random set function on them, in which interactions are the likelier the more their
+    units matter and the fewer they are, and returns its mean Shapley values (numerics/shapley_process.py; the prior is
+    fitted to the text's own values by marginal likelihood, MacKay 1992). It passes through all evaluated values, so
+    that the sum holds and the result is exact with samples >= 2^n, but it is no longer the paper's regression.
+    With it the note `solution` is "exact" or "gaussian process". On 12 words of the demo classifier its error at 256
+    evaluations is less than half that of least squares: benchmarks/results/shapley_error.md.
+
     Differences from the paper: the sum is a constraint that is eliminated, not two rows of huge weight; no
     L1 selection of units; sampled levels are stratified by size, with weights equal instead of counted duplicates.
 
-    Reference: lundberg2017unified; covert2021improving.
+    Reference: lundberg2017unified; covert2021improving; mackay1992bayesian.
     """
 
     samples: int | None = None
     samples_per_unit: int | None = None
+    estimator: str = "least_squares"
 
     reference: ClassVar[str] = "lundberg2017unified"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.RANDOM})
     passes: ClassVar[str] = "min(samples, 2^n) forward; samples = samples_per_unit n, or 4 n + 128, unless given"
 
     def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise UnknownNameError("estimator of kernel_shap", self.estimator, ESTIMATORS)
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
                 f"samples of kernel_shap cannot be {self.samples!r}: it counts evaluations, of which the full and the "
@@ -70,15 +84,26 @@ class KernelShap(Method):
         ]
         rows, solutions = [], []
         for plan, found in zip(plans, problem.values(keeps), strict=True):
-            full, empty, gains = float(found[0]), float(found[1]), (found[2:] - found[1]).numpy()
-            phi, determined = solve_shapley(plan.keeps, plan.weights, gains, full - empty)
+            phi, solution = self._solve(plan, found.numpy())
             rows.append(torch.from_numpy(phi))
-            solutions.append("exact" if plan.exact else "least squares" if determined else "minimum norm")
+            solutions.append(solution)
         problem.note("solution", solutions)
         return pad_sequence(rows, batch_first=True)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=min(self._budget(units), 2**units))
+
+    def _solve(self, plan: Plan, found: Float[np.ndarray, " values"]) -> tuple[Float[np.ndarray, " units"], str]:
+        """Scores from the values of the full and the empty text and of the plan's coalitions, and what they are."""
+        full, empty, values = float(found[0]), float(found[1]), found[2:]
+        if self.estimator == "least_squares" or plan.exact:
+            phi, determined = solve_shapley(plan.keeps, plan.weights, values - empty, full - empty)
+            return phi, "exact" if plan.exact else "least squares" if determined else "minimum norm"
+        # The second half of the plan are the complements of the first.
+        half = len(values) // 2
+        keeps = np.concatenate([np.ones((1, plan.keeps.shape[1]), dtype=bool), plan.keeps[:half]])
+        odds = np.concatenate([[full - empty], values[:half] - values[half:]]) / 2
+        return process_shapley(keeps, odds), "gaussian process"
 
     def _budget(self, units: int) -> int:
         if self.samples is not None:

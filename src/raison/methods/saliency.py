@@ -1,17 +1,20 @@
 """Saliency: the size of the gradient."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.dims import Embeddings
+from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.slopes import gradients_at
+
+Features = Literal["norm", "sum"]
 
 
 @dataclass(frozen=True)
@@ -21,19 +24,31 @@ class Saliency(Method):
     score_t = || d v / d e_t ||_2 (Simonyan et al. 2014, section 3), v the target and e_t the token's word embedding.
     Returns (batch, tokens), in target per embedding length, never negative. 1 forward and 1 backward pass.
 
-    Guarantees no sign and no sum: a saturated model has small gradients wherever it is sure. A token that the model
-    does not read scores zero.
+    `features` says how the gradient's features become one score: their L2 "norm", or their "sum", which is signed and
+    says how the target changes when all features of the token grow together. A model that subtracts an embedding's mean
+    first (the layer norm of BERT and its kin) does not notice that: its sums are zero, and what is left is rounding.
 
-    Differences from the paper: the L2 norm over the embedding's features, as is usual for text, instead of the
-    largest absolute value over colour channels; any target, not only the class score before the softmax.
+    Guarantees no sum over tokens, and a sign with features="sum" only, which is that of a direction and not of the
+    token: a text's own words do not enter it. A saturated model has small gradients wherever it is sure. A token that
+    the model does not read scores zero.
+
+    Differences from the paper: the L2 norm over the embedding's features, as is usual for text, or their sum, instead
+    of the largest absolute value over colour channels; any target, not only the class score before the softmax. The
+    papers that name vanilla gradients leave the reduction open.
 
     Reference: simonyan2014deep.
     """
+
+    features: Features = "norm"
 
     reference: ClassVar[str] = "simonyan2014deep"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
     passes: ClassVar[str] = "1 forward + 1 backward"
+
+    def __post_init__(self) -> None:
+        if self.features not in get_args(Features):
+            raise UnknownNameError("features of saliency", self.features, get_args(Features))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding = problem.encoding
@@ -45,12 +60,15 @@ class Saliency(Method):
         )
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for text, gradient in enumerate(gradients):
-            scores[text, : len(gradient)] = gradient.double().norm(dim=-1)
+            scores[text, : len(gradient)] = self._reduced(gradient.double())
         return scores
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.scores_at. Has no derivative where the gradient is zero; zero stands for it there."""
-        return gradients_at(problem, embeds).double().norm(dim=-1)
+        """See Method.scores_at. A norm has no derivative where the gradient is zero; zero stands for it there."""
+        return self._reduced(gradients_at(problem, embeds).double())
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1, backwards=1)
+
+    def _reduced(self, gradients: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows"]:
+        return gradients.norm(dim=-1) if self.features == "norm" else gradients.sum(-1)

@@ -12,15 +12,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
+from raison.core.anatomy import Anatomy
 from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import NonFiniteError, UnsupportedError
-from raison.core.model import LanguageModel, Path, Shift
+from raison.core.model import Capability, LanguageModel, Path, Shift
+from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models import batching
 from raison.models.causal import CausalReader
+from raison.models.decomposition import ModelAnatomy, can_take_apart
 from raison.models.diagnose import first_nonfinite
 from raison.models.embeddings import causal_embeddings, given_embeddings
 from raison.models.encoder import TextEncoder
@@ -32,10 +35,12 @@ from raison.models.inner import capabilities_of, decoder_head, inner_model
 from raison.models.limits import max_tokens
 from raison.models.packing import PackedReader
 from raison.models.pooling import find_pooling, prediction_rows
+from raison.models.precision import OwnReadout, ReducedModel
 from raison.models.quiet import evaluating
 from raison.models.readout import HeadReadout, Readout
 from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
 from raison.models.rerun import Reruns
+from raison.models.rules.passes import RuledPasses
 from raison.models.shift import shifted_tables
 from raison.models.tap import Tap, tap
 
@@ -106,8 +111,12 @@ class Classifier(LanguageModel):
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
         self.budget = batching.TokenBudget(batching.default_budget(self.device))
         self.capabilities = capabilities_of(self.core, self.readout, self.head)
+        if can_take_apart(self.core):
+            self.capabilities |= {Capability.DECOMPOSITION}
+        self._anatomy: Anatomy | None = None
         self._packed = None if self.readout is None else PackedReader(self.core.base_model, self.budget)
         self._reruns = Reruns(self.core, self._predict, self.budget)
+        self._reduced: ReducedModel[Classifier] = ReducedModel(model, self.core)
 
     @property
     def device(self) -> torch.device:
@@ -207,6 +216,16 @@ class Classifier(LanguageModel):
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         return path_gradients(self.forward, self.budget, encoding, path, (positions, weights), target)
 
+    def ruled_gradients(
+        self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        return RuledPasses(self.core, self.forward, self.budget).gradients(encoding, embeds, rules, target)
+
+    def anatomy(self) -> Anatomy:
+        if self._anatomy is None:
+            self._anatomy = ModelAnatomy(self.core, (self.readout, self.head), (self.logits, self.prediction_rows))
+        return self._anatomy
+
     def tap(
         self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
     ) -> AbstractContextManager[Tap]:
@@ -276,6 +295,23 @@ class Classifier(LanguageModel):
         stored = contextlib.nullcontext() if self._packed is None else self._packed.uncached()
         with stored, shifted_tables(tables, shift, self.tokenizer.all_special_ids):
             yield
+
+    def reduced(self) -> LanguageModel:
+        """See LanguageModel.reduced. Takes 2 bytes per weight beside the model from the first call on."""
+        return self if self.core.dtype is torch.bfloat16 else self._reduced.get(self._over)
+
+    def _over(self, tree: nn.Module) -> "Classifier":
+        """The same adapter over a twin of the model; the readout stays the model's own. Texts are encoded here."""
+        completion: Completion | Answering | None = None
+        if isinstance(self.head, SpanHead):
+            completion = Answering(self, self.head)
+        elif not (self.readout is None or isinstance(self.readout, HeadReadout)):
+            completion = Completion(self.classes, self, self.readout)
+        found = Classifier(tree, self.tokenizer, self.name, completion)
+        found.readout = (
+            None if self.readout is None else OwnReadout(self.readout.branches, self.readout, self.core.dtype)
+        )
+        return found
 
     def quiet(self) -> AbstractContextManager[None]:
         """Evaluation mode for the duration; modules that were training train again afterwards."""

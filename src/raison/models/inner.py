@@ -42,6 +42,9 @@ def decoder_head(model: PreTrainedModel) -> nn.Module | None:
 def capabilities_of(model: PreTrainedModel, readout: Readout | None, head: Head) -> frozenset[Capability]:
     """What the architecture allows; `raison doctor` checks that it holds."""
     found = {Capability.EMBEDDINGS} if readout is None else {Capability.EMBEDDINGS, Capability.STEP_LOGITS}
+    with contextlib.suppress(UnsupportedError):
+        attention_modules(model)
+        found.add(Capability.RULES)
     # The head of an encoder-decoder reads the decoder: the encoder's attention has no row that predicts.
     if not model.config.is_encoder_decoder:
         with contextlib.suppress(UnsupportedError):

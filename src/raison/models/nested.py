@@ -5,12 +5,14 @@ from contextlib import AbstractContextManager
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from raison.core.anatomy import Anatomy
 from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel, Path, Shift, TapRecord
+from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models.batching import groups, shrinking
@@ -168,6 +170,22 @@ class NestedReader(LanguageModel):
 
     def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
         return self._inner.hidden_states(encoding)
+
+    @property
+    def embedding_table(self) -> nn.Module:
+        """The word embeddings, as the classifier has them."""
+        return self._inner.embedding_table
+
+    def ruled_gradients(
+        self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        return self._inner.ruled_gradients(encoding, embeds, rules, target)
+
+    def anatomy(self) -> Anatomy:
+        return self._inner.anatomy()
+
+    def reduced(self) -> LanguageModel:
+        return self._inner.reduced()
 
     def shifted(self, shift: Shift) -> AbstractContextManager[None]:
         return self._inner.shifted(shift)

@@ -8,6 +8,7 @@ import torch
 from raison.core.encoding import Encoding
 from raison.core.errors import RaisonError
 from raison.core.model import Capability
+from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.classifier import Classifier
 from raison.models.readout import WordReadout
@@ -28,7 +29,7 @@ class Finding:
 
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
-    """Check on one text whatever the adapter claims: about ten forward and three backward passes of it."""
+    """Check on one text whatever the adapter claims: about a dozen forward and four backward passes of it."""
     encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
     checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
         ("the adapter's prediction equals the plain model's", None, _plain),
@@ -40,6 +41,8 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
         ("tapped attention equals the model's own", Capability.ATTENTION, _tap),
         ("rows of attention sum to 1", Capability.ATTENTION, _rows),
         ("the head reads known positions", Capability.ATTENTION, _pooling),
+        ("a way back by rules leaves the prediction alone", Capability.RULES, _rules),
+        ("layers rebuilt from their parts give the model's own states", Capability.DECOMPOSITION, _anatomy),
         ("the model's own attention, put in its place, changes nothing", Capability.ATTENTION_PATHS, _put_in),
     ]
     return [
@@ -143,6 +146,19 @@ def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     reached = int((norms > 0).sum())
     # Not all need have one: a sliding window may hide the text's beginning from the last token.
     return reached > 0, f"{reached} of {len(norms)} tokens have a gradient"
+
+
+def _rules(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
+    rules = Relevance(attention="constant", activations="gradient", gates="gradient")
+    _, values = model.ruled_gradients(encoding, model.embed(encoding), rules, target)
+    return _difference(model, values[:, 0], _logits(model, encoding)[:, 0])
+
+
+def _anatomy(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    # Compared inside, the first time; a difference raises.
+    (trace,) = model.anatomy().traces(encoding)
+    return True, f"{len(trace.states) - 1} layers rebuilt"
 
 
 def _steps(model: Classifier, encoding: Encoding) -> tuple[bool, str]:

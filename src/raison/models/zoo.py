@@ -14,6 +14,7 @@ from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -129,11 +130,17 @@ def assemble(
 
 
 def fresh_classifier(
-    base_folder: Path, labels: tuple[str, ...], seed: int = 0, *, t5_encoder: bool = False
+    base_folder: Path,
+    labels: tuple[str, ...],
+    seed: int = 0,
+    *,
+    t5_encoder: bool = False,
+    layers: int | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
 
-    `t5_encoder` takes the encoder of a T5 alone (raison.models.t5_encoder).
+    `t5_encoder` takes the encoder of a T5 alone (raison.models.t5_encoder); `layers` only the lowest so many.
+    Raises LoadError.
     """
     kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))
@@ -144,6 +151,8 @@ def fresh_classifier(
             id2label=numbered,
             label2id={label: index for index, label in numbered.items()},
         )
+        if layers is not None:
+            _cut(config, layers, base_folder)
         with quiet(), _unchanged_random_state():
             torch.default_generator.manual_seed(seed)
             model = kind.from_pretrained(base_folder, config=config, use_safetensors=True, dtype=torch.float32)
@@ -151,6 +160,13 @@ def fresh_classifier(
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot load a classifier from {base_folder}: {error}") from error
     return model.eval(), tokenizer
+
+
+def _cut(config: PreTrainedConfig, layers: int, base_folder: Path) -> None:
+    whole = config.num_hidden_layers
+    if layers > whole:
+        raise LoadError(f"{base_folder.name} has {whole} layers, not {layers}: give fewer, or leave layers out.")
+    config.num_hidden_layers = layers
 
 
 def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

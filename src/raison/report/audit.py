@@ -14,6 +14,8 @@ from raison.report.study import MARKDOWN, PAGE
 from raison.report.tables import escape_markdown
 from raison.runs.audit import FAITHFULNESS, Audit, MethodAudit, read_audit
 from raison.runs.run import read_run
+from raison.runs.trust import Substituted
+from raison.runs.trust_study import substituted
 
 EXAMPLES = 3
 """Texts that a method's page shows."""
@@ -30,7 +32,8 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
     target = folder / "report" if out is None else out
     texts = shown_texts(read_run(folder / FAITHFULNESS))
     for one in audit.methods:
-        write_whole(target / file_of(one.method), _method_page(audit, one, texts))
+        attacked = substituted(folder, audit.trust, one.method)
+        write_whole(target / file_of(one.method), _method_page(audit, one, texts, attacked))
     write_whole(target / MARKDOWN, markdown(audit))
     write_whole(target / PAGE, page(audit, draw))
     return target / PAGE
@@ -63,7 +66,9 @@ def plain(audit: Audit) -> str:
     return "\n".join([*lines, "", f"{advice} {audit.reason}"]) + "\n"
 
 
-def _method_page(audit: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]) -> str:
+def _method_page(
+    audit: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]], attacked: Substituted | None
+) -> str:
     shown = [found for rows in texts.values() for found in rows if found.record.row == one.method][:EXAMPLES]
     examples = "\n".join(
         compact(found.explanation, f"Text {found.record.text + 1}", f"text-{found.record.text + 1}") for found in shown
@@ -77,10 +82,29 @@ def _method_page(audit: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Sh
         f'<nav class="steps" aria-label="Pages"><a href="{PAGE}">the whole audit</a></nav>\n'
         f"{of_method(audit, one)}\n"
         + (f'<article class="raison"><h2>How it explains</h2>\n<p>{_said(shown)}</p></article>\n' if shown else "")
-        + f'{examples}\n<article class="raison"><h2>Other methods</h2><p>{others}</p></article>\n'
+        + f"{examples}\n{_attacked(attacked)}"
+        f'<article class="raison"><h2>Other methods</h2><p>{others}</p></article>\n'
         '<div id="tip" role="tooltip" hidden></div>'
     )
     return document(heading, body, STYLES, asset("page.js"))
+
+
+def _attacked(found: Substituted | None) -> str:
+    """The text whose explanation exchanged words changed most, before and after."""
+    if found is None:
+        return ""
+    words = phrases.count(found.record.steps, "word")
+    was, now = (e.probabilities[e.classes.index(e.target)] for e in (found.before, found.after))
+    said = (
+        f"Text {found.record.text + 1} with {words} exchanged. The prediction stays {found.before.target} "
+        f"({was:.3f} before, {now:.3f} after), and of the {phrases.count(found.record.k, 'top rank')} "
+        f"{found.record.rank_change:.0%} go to other units."
+    )
+    head = '<article class="raison" id="attacked"><h2>What exchanged words do to it</h2>'
+    return (
+        f"{head}\n<p>{escape(said)}</p></article>\n"
+        f"{compact(found.before, 'Before', 'attacked-before')}\n{compact(found.after, 'After', 'attacked-after')}\n"
+    )
 
 
 def _said(shown: Sequence[Shown]) -> str:

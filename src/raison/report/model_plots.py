@@ -8,7 +8,7 @@ from raison.core.results import Summary
 from raison.report.colours import SERIES
 from raison.report.labels import spread
 from raison.report.phrases import shorten
-from raison.report.plots import FONT, GREY, INK, LABEL, as_svg, look_of, new_figure, spot_of
+from raison.report.plots import FONT, GREY, INK, LABEL, WIDTH, as_svg, look_of, new_figure, spot_of
 from raison.runs.models_figure import Axis, Place, told
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LETTER = 5.9
 """Points that a letter of a label takes, on average."""
+_BAR, _AXIS = 8.0, 60.0
+"""Points that a bar takes at least, and what stands beside them."""
 _HATCHES = ("", "////", "....")
 _STYLES = {"": "-", "dashed": "--", "dotted": ":"}
 
@@ -139,7 +141,8 @@ def _bars(asked: Figure) -> str:
     drawn = [one for one in asked.series if not one.style]
     beside = [one for one in asked.series if one.style]
     width = 0.82 / max(1, len(drawn))
-    with new_figure(_margin(drawn)) as (figure, axes):
+    needed = _margin(drawn) + _AXIS + _BAR * len(drawn) * len(asked.models)
+    with new_figure(_margin(drawn), width=max(WIDTH, needed)) as (figure, axes):
         _head(axes, asked)
         axes.grid(axis="y")
         axes.set_axisbelow(True)
@@ -153,7 +156,8 @@ def _bars(asked: Figure) -> str:
                 marks = [(place + shift, found.mean) for place, found in enumerate(other.values) if found]
                 x, y = [place for place, _ in marks], [mean for _, mean in marks]
                 axes.hlines(y, [p - width / 2 for p in x], [p + width / 2 for p in x], color=INK, linestyle=":")
-        short = max(6, 56 // max(1, len(asked.models)))
+        room = axes.bbox.width / max(1, len(asked.models))
+        short = max(6, int(room / _LETTER) - 1)
         axes.set_xticks(range(len(asked.models)), [shorten(model.name, short) for model in asked.models])
         axes.tick_params(axis="x", length=0)
         _legend(axes, drawn)

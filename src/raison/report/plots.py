@@ -234,7 +234,8 @@ def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
 
 
 @contextmanager
-def new_figure(right: float, left: float = _LEFT) -> "Iterator[tuple[Figure, Axes]]":
+def new_figure(right: float, left: float = _LEFT, width: float = WIDTH) -> "Iterator[tuple[Figure, Axes]]":
+    """Axes with margins in points; a figure that is wider than others has a row of the page to itself."""
     require()
     import matplotlib
     from matplotlib.figure import Figure
@@ -242,8 +243,8 @@ def new_figure(right: float, left: float = _LEFT) -> "Iterator[tuple[Figure, Axe
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
-        figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
-        box = (left / WIDTH, _BOTTOM / HEIGHT, (WIDTH - left - right) / WIDTH, (HEIGHT - _BOTTOM - _TOP) / HEIGHT)
+        figure = Figure(figsize=(width / 72, HEIGHT / 72), dpi=72)
+        box = (left / width, _BOTTOM / HEIGHT, (width - left - right) / width, (HEIGHT - _BOTTOM - _TOP) / HEIGHT)
         yield figure, figure.add_axes(box)
 
 
@@ -270,4 +271,6 @@ def as_svg(figure: "Figure", name: str, label: str) -> str:
     ]
     for pattern, new in replaced:
         body = re.sub(pattern, new, body, flags=re.S)
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{body.rstrip()}'
+    width = round(72 * figure.get_figwidth())
+    wide = ' class="wide"' if width > WIDTH else ""
+    return f'<svg{wide} viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(label)}">{body.rstrip()}'

@@ -97,6 +97,12 @@ class Run:
             self._store("records").append(record.to_dict() for record, _ in rows)
         self.records.update({record.key: record for record, _ in rows})
 
+    def add_records(self, records: Sequence[Record]) -> None:
+        """Keep records whose explanations are not at hand. Raises DataError when the disk is full."""
+        if self.folder is not None:
+            self._store("records").append(record.to_dict() for record in records)
+        self.records.update({record.key: record for record in records})
+
     def add_groups(self, row: str, seed: int, metric: str, values: Sequence[tuple[float, ...]]) -> None:
         """Keep the values of all groups of one row."""
         if self.folder is not None:

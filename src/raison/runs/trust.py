@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from raison.core.explanation import Explanation
+
 Order = Literal["cascading", "independent"]
 Objective = Literal["unconstrained", "constrained"]
 Attack = Literal["embedding", "substitution", "noise"]
@@ -66,3 +68,21 @@ class Attacked:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Substituted:
+    """What replacing words did, with both explanations, which hold the texts; equal ones where nothing was replaced."""
+
+    record: Attacked
+    before: Explanation
+    after: Explanation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: which explanation was attacked, and both."""
+        return {
+            "method": self.record.method,
+            "text": self.record.text,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+        }

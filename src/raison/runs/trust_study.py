@@ -4,8 +4,9 @@
     trust.json                what was asked: models, runs, methods, what was left out and why, claims
     RUN/similarities.jsonl    one line per method, order, blocks, draw and text (raison.runs.trust.Similarity)
     RUN/attacks.jsonl         one line per method, attack, objective and text (raison.runs.trust.Attacked)
+    RUN/substitutions.jsonl   the explanations before and after words were replaced, with their texts
 
-Records are numbers; there is no text in them.
+Records are numbers, with no text in them, and are enough for every table and figure.
 """
 
 import json
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from raison.core.errors import DataError
+from raison.core.explanation import Explanation
 from raison.data.records import RecordStore
 from raison.runs.study import FILE
-from raison.runs.trust import Attack, Attacked, Objective, Order, Similarity
+from raison.runs.trust import Attack, Attacked, Objective, Order, Similarity, Substituted
 
 SCHEMA = 1
 HEADER = "trust.json"
@@ -27,6 +29,7 @@ KIND = "trust"
 """The value of `kind` in the study files of this sort."""
 SIMILARITIES = "similarities.jsonl"
 ATTACKS = "attacks.jsonl"
+SUBSTITUTIONS = "substitutions.jsonl"
 
 SimilarityKey = tuple[str, str, int, int, int]
 AttackKey = tuple[str, str, str, int]
@@ -183,6 +186,24 @@ def read_run(folder: Path, entry: Mapping[str, Any]) -> TrustRun:
 def store_of(folder: Path, run: str, name: str) -> RecordStore:
     """Where a run's records of a kind are written: `name` is SIMILARITIES or ATTACKS."""
     return RecordStore(folder / run / name)
+
+
+def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
+    """Of the texts whose words were replaced, the one whose explanation by the method changed most.
+
+    None where no words were, or where the folder holds records only.
+    """
+    known = {(line["method"], line["text"]): line for line in store_of(folder, run.name, SUBSTITUTIONS).read().records}
+    found = [
+        record
+        for (name, attack, _, text), record in run.attacks.items()
+        if name == method and attack == "substitution" and (name, text) in known
+    ]
+    if not found:
+        return None
+    worst = max(found, key=lambda record: (record.rank_change, record.sum_change))
+    line = known[method, worst.text]
+    return Substituted(worst, Explanation.from_dict(line["before"]), Explanation.from_dict(line["after"]))
 
 
 def plain(record: Similarity | Attacked) -> dict[str, Any]:

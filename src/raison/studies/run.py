@@ -1,7 +1,7 @@
 """Run a study: check everything, then one comparison for every model and data set, resumable."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from raison.data import Dataset
 from raison.data.records import write_whole
 from raison.progress import Advance
 from raison.runs import agreement
+from raison.runs.reuse import runs_in, take_over
 from raison.runs.run import HEADER, SCHEMA, Run, open_run
 from raison.runs.study import FILE, STUDY
 from raison.studies.check import run_name
@@ -48,6 +49,8 @@ def run(
     limit: int | None = None,
     resume: bool = False,
     progress: bool | Advance = True,
+    *,
+    reuse: Sequence[Path] = (),
 ) -> Path:
     """Run a study file, and return the folder with its records.
 
@@ -57,6 +60,8 @@ def run(
         limit: use the first so many rows of every data set. Recorded: it is another study then.
         resume: go on with what `out` holds; the result equals that of a study that was never interrupted.
         progress: a progress bar on stderr, or a function that is told of finished texts.
+        reuse: folders of runs or studies: rows of the same method on the same model, texts and settings are taken over
+            from there, whole (raison.runs.reuse).
 
     Raises:
         StudyError: with every mistake of the file, or of what its models and data allow, before anything runs.
@@ -65,7 +70,7 @@ def run(
     study = read(path)
     folder = folder_of(study, out)
     check_folder(folder, study, limit, resume)
-    return execute_study(examine(study, limit), folder, progress)
+    return execute_study(examine(study, limit), folder, progress, runs_in(reuse))
 
 
 def folder_of(study: Study, out: str | Path | None) -> Path:
@@ -123,8 +128,10 @@ def examine(study: Study, limit: int | None = None) -> Examined:
     return Examined(study, limit, data, {run_name(*run): headers[run] for run in study.runs}, models)
 
 
-def execute_study(examined: Examined, folder: Path, progress: bool | Advance = True) -> Path:
-    """Do what the folder lacks, one run after the other."""
+def execute_study(
+    examined: Examined, folder: Path, progress: bool | Advance = True, sources: Sequence[Path] = ()
+) -> Path:
+    """Do what the folder lacks, one run after the other; what the runs in `sources` have found is taken from there."""
     for name, header in examined.headers.items():
         if (folder / name / HEADER).exists():
             # A data set that has changed is found before the first run starts.
@@ -135,6 +142,8 @@ def execute_study(examined: Examined, folder: Path, progress: bool | Advance = T
         write_whole(folder / STUDY, json.dumps(_header(examined), ensure_ascii=False, indent=1) + "\n")
     for name, plan in examined.plans():
         found = open_run(examined.headers[name], folder / name)
+        model = next(examined.models[key] for key, data in examined.study.runs if run_name(key, data) == name)
+        take_over(found, sources, model, explained=examined.study.agreement)
         execute(plan, found, progress)
         if examined.study.agreement:
             _write_agreement(found, folder / name)

@@ -8,7 +8,7 @@ from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.blocks import find_blocks
 from raison.models.classifier import Classifier
-from raison.runs.trust import Attacked
+from raison.runs.trust import Substituted
 from raison.studies.trust_works import Job, Works
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
@@ -43,9 +43,8 @@ def works() -> Works:
     )
 
 
-def _substituted(job: Job, plan: Substitution, done: Collection[Key]) -> Iterator[list[Attacked]]:
-    found = substitution.substitutions(job.model, job.texts, _created(job), job.settings, plan, done=done)
-    return ([one.record for one in part] for part in found)
+def _substituted(job: Job, plan: Substitution, done: Collection[Key]) -> Iterator[list[Substituted]]:
+    return substitution.substitutions(job.model, job.texts, _created(job), job.settings, plan, done=done)
 
 
 def _created(job: Job) -> list[Method]:

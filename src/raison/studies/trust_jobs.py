@@ -1,7 +1,7 @@
 """What only the models and the data of a study of trust can tell, and the work on one of its runs."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from raison.attribution import check as check_method
 from raison.core.errors import InputError, RaisonError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
+from raison.data.records import RecordStore
 from raison.methods import CATALOGUE
 from raison.progress import progress_bar
-from raison.runs.trust import Attacked, Similarity
-from raison.runs.trust_study import ATTACKS, SIMILARITIES, TrustRun, plain, read_run, store_of
+from raison.runs.trust import Attacked, Similarity, Substituted
+from raison.runs.trust_study import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustRun, plain, read_run, store_of
 from raison.studies.check import run_name
 from raison.studies.made import described
 from raison.studies.trust import TrustStudy
@@ -131,11 +132,19 @@ def _attack(study: TrustStudy, works: Works, job: Job, place: tuple[Path, TrustR
             continue
         some = replace(job, methods=_methods(known, substituted))
         if substituted:
-            found = works.substituted(some, asked.substitution, known.attacks)
+            parts = works.substituted(some, asked.substitution, known.attacks)
+            found = _kept(parts, store_of(folder, known.name, SUBSTITUTIONS))
         else:
             found = works.attacked(some, asked.plans, known.attacks)
         title = f"{'substitution' if substituted else 'attacks'}, {known.name}"
         _write(found, (folder, known.name, ATTACKS), (title, count, progress))
+
+
+def _kept(parts: Iterable[list[Substituted]], store: RecordStore) -> Iterator[list[Attacked]]:
+    """The records, whose explanations are written first: a text that has a record has everything."""
+    for part in parts:
+        store.append(one.to_dict() for one in part if one.record.steps)
+        yield [one.record for one in part]
 
 
 def _methods(run: TrustRun, substituted: bool) -> tuple[str, ...]:

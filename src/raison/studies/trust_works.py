@@ -7,7 +7,7 @@ from typing import Any, Literal
 from raison.attribution import Settings
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
-from raison.runs.trust import Attacked, Similarity
+from raison.runs.trust import Attacked, Similarity, Substituted
 
 Kind = Literal["randomisation", "embedding", "substitution"]
 
@@ -35,7 +35,7 @@ class Works:
     settings: Mapping[Kind, type]
     similarities: Callable[[Job, Any, Collection[Any]], Iterator[list[Similarity]]]
     attacked: Callable[[Job, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
-    substituted: Callable[[Job, Any, Collection[Any]], Iterator[list[Attacked]]]
+    substituted: Callable[[Job, Any, Collection[Any]], Iterator[list[Substituted]]]
     unable: Mapping[Kind, Callable[[Job], dict[str, str]]]
     boundary: Callable[[Job], list[int]]
     blocks: Callable[[LanguageModel], int]

@@ -127,4 +127,5 @@ def part_of(texts: Prepared, rows: Sequence[int]) -> Prepared:
         full=texts.full[index],
         evaluations=Evaluations(),
         maps={},
+        attributed={},
     )

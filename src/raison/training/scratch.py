@@ -33,7 +33,9 @@ from raison.training.trainer import Evaluation, History, TrainSettings, fit
 
 ENCODER = "t5_encoder"
 """The one architecture that a base can be made into: other bases decide their own."""
-_OF_SCRATCH = ("layers", "width", "heads", "vocabulary")
+_OF_SCRATCH = ("width", "heads", "vocabulary")
+_LAYERS = 2
+"""Of a model from nothing."""
 _FEWEST_TOKENS = 320
 """Of a vocabulary: the bytes, and some room."""
 _LAST = 100
@@ -46,17 +48,18 @@ class ScratchSettings:
 
     Without `base` the model is a small one of `architecture` (raison.models.scratch). With one (a folder, a name that
     raison.models.weights knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters that are
-    merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. The learning rate rises over 6 % of the
-    steps and falls linearly; the best epoch by the held-out texts is kept, and `patience` epochs without gain end the
-    training. `masked` is the share of texts in which, at each step, a random part of the tokens gives way to the token
-    that stands for removed ones: a model that starts from nothing has no other way to know what that token says.
+    merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest ones,
+    all unless given; without a base 2. The learning rate rises over 6 % of the steps and falls linearly; the best
+    epoch by the held-out texts is kept, and `patience` epochs without gain end the training. `masked` is the share of
+    texts in which, at each step, a random part of the tokens gives way to the token that stands for removed ones: a
+    model that starts from nothing has no other way to know what that token says.
     `half` computes the training passes in bfloat16.
     """
 
     architecture: str = ""
     base: str = ""
     rank: int | None = None
-    layers: int = 2
+    layers: int | None = None
     width: int = 64
     heads: int = 4
     vocabulary: int = 4000
@@ -107,7 +110,7 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
         found.append(str(UnknownNameError("base model", s.base, weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
         found.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")
-    if min(s.layers, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
+    if min(s.layers or 1, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
         found.append("layers, heads, epochs, batch_size and patience start at 1, max_tokens at 8.")
     elif s.width < s.heads or s.width % s.heads:
         found.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
@@ -157,13 +160,15 @@ def _start(
     s = settings
     if s.base:
         folder = weights.located(s.base, s.progress)
-        model, tokenizer = zoo.fresh_classifier(folder, labels, s.seed, t5_encoder=s.architecture == ENCODER)
+        model, tokenizer = zoo.fresh_classifier(
+            folder, labels, s.seed, t5_encoder=s.architecture == ENCODER, layers=s.layers
+        )
         if tokenizer.pad_token is None:
             # Batches need one; the model finds a text's last token by its id.
             tokenizer.pad_token = tokenizer.eos_token
         model.config.pad_token_id = tokenizer.pad_token_id
         return model, tokenizer
-    size = Size(s.layers, s.width, s.heads, s.vocabulary, s.max_tokens)
+    size = Size(s.layers or _LAYERS, s.width, s.heads, s.vocabulary, s.max_tokens)
     made = scratch_tokenizer(s.architecture, train.texts, size)
     return scratch_model(s.architecture, size, made, labels, s.seed), made
 
@@ -218,5 +223,7 @@ def _base(settings: ScratchSettings) -> dict[str, str]:
 
 def _noted(settings: ScratchSettings) -> dict[str, Any]:
     """The settings that decided, as plain JSON values."""
+    noted = {name: value for name, value in asdict(settings).items() if name != "progress"}
+    noted["layers"] = settings.layers or (None if settings.base else _LAYERS)
     unused = _OF_SCRATCH if settings.base else ()
-    return {name: value for name, value in asdict(settings).items() if name not in ("progress", *unused)}
+    return {name: value for name, value in noted.items() if name not in unused}

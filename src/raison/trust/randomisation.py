@@ -225,7 +225,9 @@ class _Chunk:
         self, models: RandomisedModels, randomised: tuple[int, ...], rows: tuple[int, ...], method: Method
     ) -> Scores:
         # The target stays; what was evaluated belongs to the model as it was.
-        batch = replace(self._batch(rows), model=models.model(randomised), evaluations=Evaluations(), maps={})
+        batch = replace(
+            self._batch(rows), model=models.model(randomised), evaluations=Evaluations(), maps={}, attributed={}
+        )
         return scores_of(batch, method)
 
 

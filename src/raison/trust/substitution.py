@@ -27,7 +27,7 @@ from raison.numerics.attacks import (
 )
 from raison.numerics.ranking import check_share
 from raison.progress import Advance
-from raison.runs.trust import Attacked
+from raison.runs.trust import Attacked, Substituted
 from raison.trust.attack_settings import check_count
 from raison.trust.attacks import Key, checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
@@ -61,15 +61,6 @@ class Substitution:
                 f"tolerance is {self.tolerance}: no text could be changed. Give the largest change of the probability "
                 "that counts as none, such as 0.05."
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Substituted:
-    """What replacing words did, with both explanations, which hold the texts; equal ones where nothing was replaced."""
-
-    record: Attacked
-    before: Explanation
-    after: Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +115,18 @@ def substitutions(
     return _run(_Search(model, batch, known, plan), counts, list(zip(numbers, jobs, strict=True)), advance)
 
 
+def kept_tries(model: LanguageModel, texts: Sequence[Text], settings: Settings, plan: Substitution) -> list[int]:
+    """How many tries of each text's first round keep the prediction, which is the same for all methods.
+
+    `plan.tries` predictions a text and no explanation. Raises what `substitutions` raises.
+    """
+    search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
+    return [
+        len(search.tries(number, search.start(number), (text, ()), _rng(plan.seed, text)))
+        for number, text in enumerate(search.batch.encoding.texts)
+    ]
+
+
 def _run(
     search: "_Search", counts: Sequence[int], jobs: Sequence[tuple[int, list[Method]]], advance: Advance | None
 ) -> Iterator[list[Substituted]]:
@@ -145,7 +148,7 @@ class _Search:
 
     def attack(self, text: int, method: Method, k: int) -> Substituted:
         """One method on one text."""
-        start = self._prepare(text, [self.batch.encoding.texts[text]])
+        start = self.start(text)
         before = run(start, method)[0]
         scores = np.array(before.scores)
         first = _Found(before, _probability(start, 0), float(scores[top_units(scores, k)].sum()), 0.0, ())
@@ -176,15 +179,32 @@ class _Search:
 
     def _round(self, text: int, start: Batch, method: Method, best: _Found, rng: np.random.Generator) -> list[_Found]:
         """Texts with one word more replaced, of those that keep the prediction, explained."""
-        current = self.model.encode([best.explanation.text], start.settings.unit, start.settings.truncate)
+        tries = self.tries(text, start, (best.explanation.text, best.positions), rng)
+        if not tries:
+            return []
+        kept = self._prepare(text, [changed for changed, _ in tries])
+        return [
+            _Found(explanation, _probability(kept, number), 0.0, 0.0, (*best.positions, position))
+            for number, ((_, position), explanation) in enumerate(zip(tries, run(kept, method), strict=True))
+        ]
+
+    def tries(
+        self, text: int, start: Batch, best: tuple[Text, tuple[int, ...]], rng: np.random.Generator
+    ) -> list[tuple[Text, int]]:
+        """Of the texts that a round draws, those that keep the prediction, each with the token that was replaced.
+
+        `start` holds the text as it was, `best` the text to go on from and the tokens that were replaced in it.
+        """
+        now, positions = best
+        current = self.model.encode([now], start.settings.unit, start.settings.truncate)
         choices = [
             (place, word)
             for place in self.known.places(current)
-            if place.position not in best.positions
+            if place.position not in positions
             for word in self.known.nearest(place.word, self.plan.neighbours)
         ]
         drawn = [choices[i] for i in rng.permutation(len(choices))[: self.plan.tries]]
-        texts = [replaced(best.explanation.text, place, word) for place, word in drawn]
+        texts = [replaced(now, place, word) for place, word in drawn]
         if not texts:
             return []
         batch = self._prepare(text, texts)
@@ -192,20 +212,17 @@ class _Search:
             start.full.double().expand(len(texts), -1), batch.full.double(), self.model.multi_label
         ).tolist()
         own = _probability(start, 0)
-        rows = [
-            row
+        return [
+            (texts[row], drawn[row][0].position)
             for row in range(len(texts))
             if same[row]
             and abs(own - _probability(batch, row)) <= self.plan.tolerance
             and unchanged_shape(current, batch.encoding, row)
         ]
-        if not rows:
-            return []
-        kept = self._prepare(text, [texts[row] for row in rows])
-        return [
-            _Found(explanation, _probability(kept, number), 0.0, 0.0, (*best.positions, drawn[row][0].position))
-            for number, (row, explanation) in enumerate(zip(rows, run(kept, method), strict=True))
-        ]
+
+    def start(self, text: int) -> Batch:
+        """The text alone, as it is."""
+        return self._prepare(text, [self.batch.encoding.texts[text]])
 
     def _prepare(self, text: int, changed: Sequence[Text]) -> Batch:
         """Versions of a text, with the text's own target, whatever they are predicted to be themselves."""

@@ -16,6 +16,37 @@ Pooling = Literal["first", "last", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A linear module by its dotted name, or one of several equal parts of its outputs."""
+
+    name: str
+    part: int = 0
+    of: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Where the parts of a layer are, by dotted names inside it; those of what follows the layers, inside the model."""
+
+    attention_norm: str
+    value: Piece
+    output: Piece
+    mlp_norm: str
+    inner: Piece
+    """The feed-forward layer's first matrix; with a gate, the one that is not activated."""
+    outer: Piece
+    activation: str
+    gate: Piece | None = None
+    """The feed-forward layer's matrix that is activated and multiplied with the other."""
+    norm_first: bool = False
+    """Norms stand before attention and feed-forward layer, and not after the sums with their residuals."""
+    final_norm: str | None = None
+    """A norm of all states after the last layer, by its name inside the base model."""
+    head: tuple[str, ...] = ()
+    """What the sequence classification head does after pooling: names of modules, or tanh and relu for functions."""
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """What the library knows about an architecture beyond what every transformers model has in common."""
 
@@ -26,6 +57,8 @@ class Family:
     that is not padding, or the mean over tokens. None: something else, or unknown."""
     position_offset: int = 0
     """Rows of the position table, counted in config.max_position_embeddings, that no token can use."""
+    parts: Parts | None = None
+    """Where the parts of the layers are; None: unknown, or not the usual two sublayers."""
 
 
 UNKNOWN = Family(model_types=())

@@ -4,7 +4,20 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family
+from raison.models.families import Family, Parts, Piece
+
+PARTS = Parts(
+    attention_norm="attention.output.LayerNorm",
+    value=Piece("attention.self.value"),
+    output=Piece("attention.output.dense"),
+    mlp_norm="output.LayerNorm",
+    inner=Piece("intermediate.dense"),
+    outer=Piece("output.dense"),
+    activation="intermediate.intermediate_act_fn",
+    head=("classifier.dense", "tanh", "classifier.out_proj"),
+)
+_SAME_PARTS = ("camembert", "data2vec-text", "roberta", "xlm-roberta")
+"""Types whose modules are built and named as RoBERTa's; the others only share its positions."""
 
 FAMILY = Family(
     model_types=(
@@ -31,4 +44,5 @@ def configure(config: PreTrainedConfig) -> Family:
     MPNet takes 1 for the padding's row whatever its config says.
     """
     padding = 1 if config.model_type == "mpnet" else config.pad_token_id
-    return FAMILY if padding is None else replace(FAMILY, position_offset=padding + 1)
+    family = replace(FAMILY, parts=PARTS if config.model_type in _SAME_PARTS else None)
+    return family if padding is None else replace(family, position_offset=padding + 1)

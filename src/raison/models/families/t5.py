@@ -5,11 +5,27 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family
+from raison.models.families import Family, Parts, Piece
 
+_FEED_FORWARD = "layer.1.DenseReluDense"
+PARTS = Parts(
+    attention_norm="layer.0.layer_norm",
+    value=Piece("layer.0.SelfAttention.v"),
+    output=Piece("layer.0.SelfAttention.o"),
+    mlp_norm="layer.1.layer_norm",
+    inner=Piece(f"{_FEED_FORWARD}.wi"),
+    outer=Piece(f"{_FEED_FORWARD}.wo"),
+    activation=f"{_FEED_FORWARD}.act",
+    norm_first=True,
+    final_norm="encoder.final_layer_norm",
+    head=("classifier",),
+)
+GATED = replace(PARTS, inner=Piece(f"{_FEED_FORWARD}.wi_1"), gate=Piece(f"{_FEED_FORWARD}.wi_0"))
 FAMILY = Family(model_types=("t5",), pools=None)
 
 
 def configure(config: PreTrainedConfig) -> Family:
     """The facts by the model's settings."""
-    return FAMILY if config.is_encoder_decoder else replace(FAMILY, pools="mean")
+    if config.is_encoder_decoder:
+        return FAMILY
+    return replace(FAMILY, pools="mean", parts=GATED if config.is_gated_act else PARTS)

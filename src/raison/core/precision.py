@@ -1,0 +1,15 @@
+"""In which precision perturbed texts are evaluated."""
+
+from typing import Literal, get_args
+
+from raison.core.errors import UnknownNameError
+
+Precision = Literal["float32", "bfloat16"]
+"""float32: in the model's own precision, whatever it was loaded in. bfloat16: weights and states of 16 bits."""
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+
+def check_precision(name: str) -> None:
+    """UnknownNameError unless it is a precision of evaluations."""
+    if name not in PRECISIONS:
+        raise UnknownNameError("precision", name, PRECISIONS)

@@ -1,0 +1,161 @@
+"""Words of the vocabulary on the way from a word to a baseline (Sanyal and Ren 2021), found once per model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from raison.core.errors import UnsupportedError
+from raison.core.model import LanguageModel
+from raison.numerics.monotone_paths import Strategy, anchor_costs
+from raison.numerics.nearest import nearest_rows, squared_lengths
+
+NUMBERS = 1 << 20
+"""Features of anchors that are compared at a time: 4 MB in single precision, which processors keep at hand."""
+ZERO = -1
+"""In place of a token's id: a baseline of zeros, which is no row of the table."""
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    """A model that shows the module which turns ids into word embeddings."""
+
+    @property
+    def embedding_table(self) -> nn.Module: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How anchors are chosen: among `neighbours` of the word before, `steps` of them, by `strategy`."""
+
+    steps: int
+    neighbours: int
+    strategy: Strategy
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was found in an embedding table, as long as it is `version`."""
+
+    version: tuple[object, ...]
+    lengths: Float[Tensor, " size"]
+    """Squared, of its rows."""
+    neighbours: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    """(number of neighbours, id) -> ids."""
+    anchors: dict[tuple[Walk, int, int], Tensor] = field(default_factory=dict)
+    """(walk, word, baseline) -> ids."""
+
+
+_KNOWN: WeakKeyDictionary[nn.Module, _Known] = WeakKeyDictionary()
+"""Neighbours and anchors by embedding table, as long as tables are in use."""
+
+
+def table_of(model: LanguageModel, method: str) -> nn.Module:
+    """The model's embedding table; UnsupportedError where it shows none."""
+    if isinstance(model, Vocabulary):
+        return model.embedding_table
+    raise UnsupportedError(
+        f"{method} does not work on {model.name}",
+        ["its paths go over words of the vocabulary, and the model shows no embedding table"],
+        "Use integrated_gradients or sequential_integrated_gradients, whose paths are straight.",
+    )
+
+
+def anchors_of(table: nn.Module, walk: Walk, pairs: Sequence[tuple[int, int]]) -> Int[Tensor, "rows steps"]:
+    """Ids of the anchors between each word and its baseline (an id, or ZERO), from the word on.
+
+    From the word before, one step goes to the anchor of the least cost (numerics.monotone_paths.anchor_costs) among its
+    nearest neighbours, without the baseline and words that the walk has been to; where there is none left, to the
+    baseline, which is never left again. Distances are those of the table itself, whatever shifts its embeddings.
+    """
+    known = _known(table)
+    missing = sorted({pair for pair in pairs if (walk, *pair) not in known.anchors})
+    if missing:
+        for pair, ids in zip(missing, _walked(table, known, walk, missing), strict=True):
+            known.anchors[walk, *pair] = ids
+    return torch.stack([known.anchors[walk, *pair] for pair in pairs])
+
+
+def embedded(
+    table: nn.Module,
+    ids: Int[Tensor, "rows steps"],
+    pairs: Sequence[tuple[int, int]],
+    base: Float[Tensor, "rows hidden"],
+) -> Float[Tensor, "rows steps hidden"]:
+    """Word embeddings of the anchors of these pairs, with whatever shifts the table, and `base` at the baseline."""
+    with torch.no_grad():
+        # As one row: who counts rows that go through the table counts texts.
+        flat: Tensor = table(ids.clamp(min=0).reshape(1, -1).to(_weight(table).device))
+    found = flat.reshape(*ids.shape, -1).to(base)
+    ended = ids == torch.tensor([base_id for _, base_id in pairs])[:, None]
+    return torch.where(ended.to(base.device)[..., None], base[:, None], found)
+
+
+def _walked(table: nn.Module, known: _Known, walk: Walk, pairs: Sequence[tuple[int, int]]) -> Int[Tensor, "rows steps"]:
+    words, bases = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+    been = words[:, None]
+    for _ in range(walk.steps):
+        current = been[:, -1]
+        following = _following(table, known, walk, (current, bases, been))
+        been = torch.cat([been, torch.where(current == bases, bases, following)[:, None]], 1)
+    return been[:, 1:]
+
+
+def _following(
+    table: nn.Module, known: _Known, walk: Walk, rows: tuple[Tensor, Tensor, Tensor]
+) -> Int[Tensor, " rows"]:
+    """The next word of each row of current word, baseline and words that the walk has been to."""
+    near = _neighbours(table, known, rows[0], walk.neighbours)
+    rows_of = _reader(table)
+    size = max(1, NUMBERS // (near.shape[1] * _weight(table).shape[1]))
+    found = []
+    for start in range(0, len(near), size):
+        current, bases, been, some = (part[start : start + size] for part in (*rows, near))
+        base = rows_of(bases.clamp(min=0))
+        base = base.masked_fill((bases == ZERO).to(base.device)[:, None], 0.0)
+        costs = anchor_costs(base, rows_of(current.clamp(min=0)), rows_of(some), walk.steps, walk.strategy).cpu()
+        closed = (some[:, :, None] == been[:, None]).any(-1) | (some == bases[:, None])
+        costs = costs.masked_fill(closed, torch.inf)
+        best = some.gather(1, costs.argmin(1, keepdim=True))[:, 0]
+        found.append(torch.where(closed.all(1), bases, best))
+    return torch.cat(found)
+
+
+def _neighbours(table: nn.Module, known: _Known, ids: Int[Tensor, " rows"], count: int) -> Int[Tensor, "rows entries"]:
+    """Ids of the nearest rows of the table; of the row 0 for a baseline of zeros, which no walk leaves."""
+    wanted = ids.clamp(min=0).tolist()
+    missing = sorted({word for word in wanted if (count, word) not in known.neighbours})
+    if missing:
+        found = nearest_rows(_reader(table), known.lengths, torch.tensor(missing), count)
+        known.neighbours.update({(count, word): row for word, row in zip(missing, found, strict=True)})
+    return torch.stack([known.neighbours[count, word] for word in wanted]).long()
+
+
+def _reader(table: nn.Module) -> Callable[[Int[Tensor, "*rows"]], Float[Tensor, "*rows features"]]:
+    """Rows as the table gives them: some scale their weights. No call of the module, which may have hooks."""
+
+    def rows_of(ids: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows features"]:
+        with torch.no_grad():
+            found: Tensor = table.forward(ids.to(_weight(table).device))
+        return found.float()
+
+    return rows_of
+
+
+def _known(table: nn.Module) -> _Known:
+    """What is known of the table as it is now: training or editing it changes the version."""
+    weight = _weight(table)
+    edits = 0 if weight.is_inference() else weight._version
+    version = (weight.data_ptr(), edits, weight.dtype, weight.detach().float().sum().item())
+    if table not in _KNOWN or _KNOWN[table].version != version:
+        _KNOWN[table] = _Known(version, squared_lengths(_reader(table), len(weight)))
+    return _KNOWN[table]
+
+
+def _weight(table: nn.Module) -> Tensor:
+    weight: Tensor = table.weight  # type: ignore[assignment]
+    return weight

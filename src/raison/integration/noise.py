@@ -1,0 +1,52 @@
+"""Random displacements of the word embeddings of a text's units."""
+
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.dims import Embeddings
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, UnknownNameError
+
+Scale = Literal["range", "deviation"]
+"""What a noise level is a share of: see `spreads`."""
+
+
+def check_noise(method: str, samples: object, noise: object, scale: str) -> None:
+    """InputError or UnknownNameError for settings that make no noise."""
+    if type(samples) is not int or samples < 1:
+        raise InputError(
+            f"samples of {method} cannot be {samples!r}: it counts random points. Give a whole number from 1 on."
+        )
+    if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise < float("inf"):
+        raise InputError(
+            f"noise of {method} cannot be {noise!r}: it is a share of the embeddings' {scale}. "
+            "Give a number from 0 on, such as 0.15."
+        )
+    if scale not in get_args(Scale):
+        raise UnknownNameError(f"scale of {method}", scale, get_args(Scale))
+
+
+def spreads(encoding: Encoding, embeds: Embeddings, scale: Scale) -> list[float]:
+    """Per text, of all features of its units' word embeddings: the largest minus the smallest, or their deviation."""
+    found = []
+    for own, scored in zip(embeds, encoding.scored.to(embeds.device), strict=True):
+        features = own[scored].double()
+        size = features.amax() - features.amin() if scale == "range" else features.std(correction=0)
+        found.append(size.item())
+    return found
+
+
+def gaussian(seed: int, number: int, encoding: Encoding, text: int, features: int) -> Float[Tensor, "tokens hidden"]:
+    """Standard normal numbers at a text's units and zeros elsewhere, always the same for a seed and a number.
+
+    Drawn anew wherever they are needed, so that no more than a batch of them is in memory.
+    """
+    scored = encoding.scored[text]
+    drawn = np.random.default_rng([seed, number]).standard_normal((int(scored.sum()), features), dtype=np.float32)
+    noise = torch.zeros(len(scored), features)
+    noise[scored] = torch.from_numpy(drawn)
+    return noise

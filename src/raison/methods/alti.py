@@ -1,0 +1,76 @@
+"""ALTI: aggregation of layer-wise token-to-token interactions."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.anatomy import LayerWeights, Trace
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+from raison.numerics.decomposition import attended, contributions, followed
+
+
+@dataclass(frozen=True)
+class Alti(Method):
+    """How much of each token reaches the prediction if it mixes by how near its contributions are to what they make.
+
+    score = r . C^L ... C^1 (Ferrando et al. 2022, section 3), with C^l the rows of
+
+    c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1), divided by their sums,
+    T_ij = gamma_1 (z_ij - mean z_ij) / sigma_1i, z_ij = sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i,
+
+    y_i what leaves the norm after attention, biases b_O and beta included, and sigma_1i what it divides by. r are the
+    model's prediction rows. Returns (batch, tokens): shares that sum to 1 over all tokens, special ones included, never
+    negative. 1 forward pass, and in each layer a product of (tokens x tokens) vectors over the heads, a small part of a
+    pass for each token.
+
+    Where norms come first (GPT-2, Llama, T5, ModernBERT) nothing is normalised after the sum, and as in ALTI+ (Ferrando
+    et al. 2022b) T_ij = z_ij is the contribution to the residual stream y_i after attention, with x_j normalised inside
+    W_V x_j and plain in [i = j] x_i.
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and the feed-forward layers and
+    the head are left out.
+
+    Differences from the paper: r is the first token's row for a model that predicts from it, the last token's for a
+    decoder, and the mean where the model pools a mean; norms that come first. A row in which no token's contribution
+    points to the sum has nothing to divide, and passes nothing on.
+
+    Reference: ferrando2022measuring; ferrando2022towards.
+    """
+
+    reference: ClassVar[str] = "ferrando2022measuring"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.DECOMPOSITION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    passes: ClassVar[str] = "1 forward"
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
+        anatomy = problem.model.anatomy()
+        for group in problem.model.batches(problem.encoding):
+            traces = anatomy.traces(problem.encoding.select(group))
+            for text, flow in zip(group, followed(anatomy, traces, _mixing), strict=True):
+                scores[text, : len(flow)] = flow.cpu()
+        problem.count_forward()
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)
+
+
+def _mixing(trace: Trace, layer: int, weights: LayerWeights) -> Float[Tensor, "query key"]:
+    """One layer's matrix C."""
+    norm = None if weights.norm_first else weights.attention_norm
+    whole = attended(trace, layer, weights)
+    made = whole if norm is None else norm(whole)
+    found = []
+    for rows, part in contributions(trace, layer, weights):
+        if norm is not None:
+            part = norm.linear(part, norm.sigma(whole[rows, None]))
+        goal = made[rows, None]
+        found.append((goal.abs().sum(-1) - (goal - part).abs().sum(-1)).clamp_min(0))
+    near = torch.cat(found).double()
+    return near / near.sum(-1, keepdim=True).clamp_min(torch.finfo(near.dtype).tiny)

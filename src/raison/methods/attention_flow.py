@@ -1,0 +1,85 @@
+"""Attention flow: the greatest flow from the prediction to each token through a network of attention."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Problem
+from raison.numerics.context_mixing import Mixing, head_mean, with_residual
+from raison.numerics.maximum_flow import token_flows
+
+
+@dataclass(frozen=True)
+class AttentionFlow(Method):
+    """How much of the prediction each token could feed if attention weights were the capacities of pipes.
+
+    score_t = the maximum flow from the model's prediction rows, at the last layer's output, to token t, at the first
+    layer's input, through the network whose edges from position i of a layer's output to position j of its input have
+    the capacities B_l[i, j] (Abnar and Zuidema 2020, section 3). B_l = (A_l + I) / 2, rows rescaled to sum to 1
+    (equation 1), A_l the mean over heads of layer l's attention; `residual=False` leaves out the identity. A flow of 1
+    in all may start at the prediction rows, by their shares. Returns (batch, tokens), each between 0 and 1; scores
+    share pipes, so they do not sum to 1. Special tokens score zero here: their flows are not computed.
+
+    1 forward pass, and for each token of a unit a maximum flow (Dinic's algorithm of scipy, on one core): 60 tokens
+    take 0.1 seconds with 6 layers and 0.8 with 30, 200 tokens 4 seconds with 6 layers. Capacities are rounded to 2^-30.
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward
+    layers and the head are ignored. Very often the pipes into a token are the narrowest cut: its score is then
+    min(1, sum_i B_1[i, t]), what all tokens together attend to it in the first layer, whatever happens above. In
+    decoders, whose early tokens are attended to by all later ones, many scores are 1.
+
+    Differences from the paper: it starts at the first token's row; here at the rows that the model predicts from (the
+    first token's, the last one's of a decoder, equal shares where the model pools a mean). Scores of a unit's tokens
+    are added, as those of all methods.
+
+    Reference: abnar2020quantifying.
+    """
+
+    residual: bool = True
+
+    reference: ClassVar[str] = "abnar2020quantifying"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    passes: ClassVar[str] = "1 forward"
+
+    def __post_init__(self) -> None:
+        if type(self.residual) is not bool:
+            raise InputError(
+                f"residual of attention_flow cannot be {self.residual!r}: it says whether the identity is added to "
+                "the attention. Give True or False."
+            )
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding, model = problem.encoding, problem.model
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        rows = model.prediction_rows(encoding).cpu().double()
+        lengths = encoding.lengths
+        for group in model.batches(encoding):
+            part = encoding.select(group)
+            layers = self._capacities(model, part)
+            for place, text in enumerate(group):
+                own = slice(lengths[text])
+                sinks = part.scored[place].nonzero()[:, 0]
+                capacities = torch.stack([layer[place, own, own] for layer in layers]).numpy()
+                flows = token_flows(capacities, rows[text, own].numpy(), sinks.tolist())
+                scores[text, sinks] = torch.from_numpy(flows)
+        problem.count_forward()
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)
+
+    def _capacities(self, model: LanguageModel, part: Encoding) -> list[Mixing]:
+        """What each layer lets through, the first layer first."""
+        with torch.no_grad(), model.tap() as tap:
+            model.logits(part)
+        own = part.attention_mask
+        means = [head_mean(tap.probabilities[layer], own) for layer in sorted(tap.probabilities)]
+        return [with_residual(mean, own) for mean in means] if self.residual else means

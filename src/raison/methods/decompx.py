@@ -1,0 +1,120 @@
+"""DecompX: token vectors carried through the whole model, up to the logits."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.anatomy import Anatomy, HeadWeights, Trace
+from raison.core.errors import UnknownNameError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Problem
+from raison.core.target import Target
+from raison.numerics.decomposition import Choices, Gate, head_vectors, through_layer
+
+_TOGETHER = 1 << 26
+"""Numbers in the vectors of texts that go through a layer together."""
+
+
+@dataclass(frozen=True)
+class Decompx(Method):
+    """The logit as a sum of one term per token, by carrying each token's part of every hidden state through the model.
+
+    x_i = sum_k x_i<-k, at first x_i<-k = [i = k] x_i; each layer keeps the sum exact (Modarressi et al. 2023, section 3
+    and appendix A). Attention: sum_h sum_j A^h_ij W_O^h W_V^h x_j<-k + x_i<-k, A constant. Norms: gamma (x_i<-k - mean
+    x_i<-k) / sigma_i (no mean in an RMS norm), sigma constant. Activations f: x_i<-k f(x_i) / x_i per feature, the line
+    through the origin. A bias b is shared out among the k by |<x_i<-k, b>| / sum_k; in the first layer b_V stays with
+    its token. After the last layer the same with the model's norm and head; tokens' terms are averaged where a mean
+    is pooled. Returns (batch, tokens), signed, in logits: the term of the target's class, minus that of the other class
+    for a pair or a margin.
+
+    1 forward pass, and work like that of about one further forward pass for each token, special ones and a prompt
+    included. Memory: per text two sets of tokens x tokens hidden states (three where norms come first) and a bounded
+    rest, heads and sources being mixed a few at a time where they would not fit.
+
+    Guarantees that the terms of all tokens, special ones and a prompt included, sum to the logit (the note
+    `decomposition_gap` has what rounding leaves: little at single precision, more in half). That is not the difference
+    to the text without its units, and special tokens often hold the larger part: the note `unscored` has their sum and
+    the prompt's. A probability has no such terms: of every other choice of `of` the logit is decomposed, as the note
+    `decomposed` says (with a single output, which fixes the other class's logit at 0, the difference of the two).
+
+    `gate` is about products f(g) u (SwiGLU, gated GELU): "constant" takes f(g) as a constant factor of u's vectors, as
+    attention is one of the values'; "half" gives half of the product to u's vectors and half, by f's line through the
+    origin, to g's.
+
+    Differences from the paper: norms that come first, RMS norms, gates, decoders and mean pooling; DistilBERT, which
+    the published code lacks; a slope f(x) / x without an offset in the divisor; where no token's vector has a product
+    with a bias, those that have a vector share it equally; special tokens get no score.
+
+    Reference: modarressi2023decompx.
+    """
+
+    gate: Gate = "constant"
+
+    reference: ClassVar[str] = "modarressi2023decompx"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.DECOMPOSITION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
+    passes: ClassVar[str] = "1 forward, and as much work as about t forward"
+
+    def __post_init__(self) -> None:
+        if self.gate not in get_args(Gate):
+            raise UnknownNameError("gate of decompx", self.gate, get_args(Gate))
+
+    def check(self, model: LanguageModel) -> None:
+        """Raises UnsupportedError where no chain of layers ends in the logits, as where an answer is a span."""
+        model.anatomy().head()
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding, anatomy = problem.encoding, problem.model.anatomy()
+        head = anatomy.head()
+        target = _linear(problem.target, head.fixed_first)
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        for group in problem.model.batches(encoding):
+            traces = anatomy.traces(encoding.select(group))
+            for text, terms in zip(group, self._terms(anatomy, head, traces), strict=True):
+                scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms.cpu().double())
+        problem.count_forward()
+        logits = target.scalar(problem.predictions())
+        problem.note("decomposed", ["logit" if target.against is None else "difference of logits"] * len(encoding))
+        problem.note("unscored", scores.masked_fill(encoding.scored, 0).sum(1).tolist())
+        problem.note("decomposition_gap", (scores.sum(1) - logits).abs().tolist())
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)
+
+    def _terms(
+        self, anatomy: Anatomy, head: HeadWeights, traces: Sequence[Trace]
+    ) -> Iterator[Float[Tensor, "tokens classes"]]:
+        """What each token contributes to the logits; texts that fit go through a layer together."""
+        for some in _together(traces):
+            vectors: list[Tensor | None] = [None] * len(some)
+            for layer in range(anatomy.layers):
+                weights = anatomy.weights(layer)
+                for text, trace in enumerate(some):
+                    vectors[text] = through_layer(vectors[text], trace, layer, weights, Choices(self.gate))
+            for found, trace in zip(vectors, some, strict=True):
+                if found is not None:
+                    yield head_vectors(found, trace, head)
+
+
+def _linear(target: Target, fixed_first: bool) -> Target:
+    """The logit in place of what is no sum; where the other class's is fixed, it says nothing, but the difference."""
+    against = target.against
+    if against is None and fixed_first and target.of != "logit":
+        against = 1 - target.index
+    return replace(target, of="logit", against=against)
+
+
+def _together(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:
+    """Texts one after another whose vectors fit together, one at least."""
+    sizes = [len(trace.rows) * trace.states[0].numel() for trace in traces]
+    start = 0
+    for end in range(1, len(traces) + 1):
+        if end == len(traces) or sum(sizes[start : end + 1]) > _TOGETHER:
+            yield traces[start:end]
+            start = end

@@ -1,0 +1,68 @@
+"""Generic attention explainability (GAE): attention weighted by its gradient, followed through the layers."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Problem
+from raison.models.attention_gradients import attention_gradients, check_one_pass
+from raison.numerics.context_mixing import gathered, head_mean
+
+
+@dataclass(frozen=True)
+class GenericAttention(Method):
+    """How much attention brings of each token to the prediction, where it counts for the target.
+
+    R_0 = I, M_l = mean over heads of relu(dv/dA_l * A_l), R_l = R_{l-1} + M_l R_{l-1}, score = r . (R_L - I)
+    (Chefer et al. 2021, equations 1, 5 and 6), A_l layer l's attention probabilities, (heads, query, key), v the target
+    (the paper's is a logit: of="logit"), and r the model's prediction rows: the first token's, the last one's of a
+    decoder, equal shares where the model pools a mean. Returns (batch, tokens), never negative, in units of the target.
+    1 forward and 1 backward pass (finding the prediction rows can cost the model two more for the whole batch).
+
+    Guarantees no sum and no sign: what attention brings against the target is cut off. Values and feed-forward layers
+    count only in so far as they are part of the gradient.
+
+    The identity that R starts from is taken away: a token's own state, which every layer carries on, would else be the
+    only large score of the row that predicts. Where that is a special token it is not scored anyway; the last token of
+    a decoder without special tokens is scored by what attention brings of it, which leaves out the residual path.
+
+    Differences from the paper: it sets the predicting row's own entry to zero; here only the identity is taken away,
+    because the last token of a decoder is a part of the text. Of the paper's rules, those for pure self-attention.
+    Its published code can put relevance propagated back to A in A's place (use_lrp), and a variant in other work
+    rescales rows of M_l + I and adds up columns; neither is the paper's.
+
+    Reference: chefer2021generic.
+    """
+
+    reference: ClassVar[str] = "chefer2021generic"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION, Capability.EMBEDDINGS})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    passes: ClassVar[str] = "1 forward + 1 backward"
+
+    def check(self, model: LanguageModel) -> None:
+        check_one_pass(model, "generic_attention")
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding, model = problem.encoding, problem.model
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        rows = model.prediction_rows(encoding).cpu().double()
+        for group in model.batches(encoding):
+            part, target = encoding.select(group), problem.target.rows(torch.as_tensor(group))
+            width = part.input_ids.shape[1]
+            weighted = [
+                head_mean((slope * layer).relu(), part.attention_mask)
+                for layer, slope in attention_gradients(model, part, target)
+            ]
+            scores[group, :width] = gathered(rows[group, :width], weighted)
+            for text in group:
+                problem.ledger.gradients[text] += 1
+        problem.count_forward()
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1, backwards=1)

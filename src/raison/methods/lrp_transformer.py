@@ -1,0 +1,74 @@
+"""Layer-wise relevance propagation for transformers."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.errors import UnknownNameError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability
+from raison.core.problem import Problem
+from raison.core.rules import Relevance
+from raison.integration.relevance import propagated
+
+Activations = Literal["gradient", "identity"]
+Features = Literal["sum", "norm"]
+
+
+@dataclass(frozen=True)
+class LrpTransformer(Method):
+    """Input times gradient, with attention weights and the divisors of normalisation layers held constant.
+
+    score_t = e_t . d v / d e_t, e the word embeddings and v the target, where the backward pass takes for constants
+    (Ali et al. 2022)
+        the weights p of attention, y_i = sum_j p_ij x_j     (the paper's rule for attention heads, AH)
+        the divisor of a norm, y = (x - mean(x)) / sigma     (its rule for norms, LN); the mean is no constant.
+    Returns (batch, tokens), signed, in units of the target. 1 forward and 1 backward pass.
+
+    `activations`: "gradient" leaves activations and gates as they are, which is what the paper does; "identity" sends
+    all relevance of an activation f(z) to its input (slope f(z) / z) and takes the gate of a gated layer for constant,
+    as public ports to models with feed-forward layers do. `features` says how the products of an embedding's features
+    become one score: their "sum", or their L2 "norm", which has no sign and with which Progressive Inference compares.
+
+    Guarantees a sum in special cases alone: where everything is constant or linear and there are no biases, the scores
+    of all tokens (special ones and a prompt's too) sum to the target's logit. Attention without biases is such a case,
+    and a Llama model with activations="identity". Biases and position embeddings keep their part elsewhere, activations
+    with their own slope change the sum. Relevance is that of the embedding as against zero. What a token does by moving
+    attention does not count.
+
+    Differences from the paper: its model has no feed-forward layers, and norms without scale and shift; here the model
+    is the user's. Every sqrt or rsqrt in it counts as a norm's divisor, every softmax as attention's. The class is the
+    explained one, not the true label; the slope of what is asked of its logit (a probability, say) is a plain one.
+
+    Reference: ali2022xai.
+    """
+
+    activations: Activations = "gradient"
+    features: Features = "sum"
+
+    reference: ClassVar[str] = "ali2022xai"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS, Capability.RULES})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
+    passes: ClassVar[str] = "1 forward + 1 backward"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("activations", self.activations, get_args(Activations)),
+            ("features", self.features, get_args(Features)),
+        ):
+            if value not in known:
+                raise UnknownNameError(f"{name} of lrp_transformer", value, known)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        gates: Literal["gradient", "constant"] = "gradient" if self.activations == "gradient" else "constant"
+        products = propagated(problem, Relevance("constant", self.activations, gates))
+        scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
+        for text, own in enumerate(products):
+            scores[text, : len(own)] = own.sum(-1) if self.features == "sum" else own.norm(dim=-1)
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1, backwards=1)

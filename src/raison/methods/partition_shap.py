@@ -1,0 +1,79 @@
+"""Owen values on a balanced binary tree over the units in reading order."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.errors import InputError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.problem import Problem
+from raison.numerics.shapley_tree import OwenTree, tree_evaluations
+
+ROUND = 5
+"""Clusters split between two looks at what is pending, as in shap: ten evaluations."""
+
+
+@dataclass(frozen=True)
+class PartitionShap(Method):
+    """Shapley values of a game played between halves: of the text, of each half, and so on down to the units.
+
+    A cluster of k > 1 units is cut into its first k // 2 units and the rest. A cluster C in a context S (units outside
+    it that are in) has the credit v(S with C) - v(S); its halves A and B divide it by the Shapley values of two
+    players: A gets half of v(S with A) - v(S) and half of v(S with C) - v(S with B), and each half goes on dividing
+    the one in context S, the other in context S with B. A unit's score is the sum of what reaches it: the Owen value
+    (Owen 1977) for the nested unions that the tree spans. Returns (batch, units), signed, in units of the target.
+
+    `samples` is the number of evaluations per text, the full and the empty text included, and never exceeded; None is
+    4 n + 128. The exact values take E(n) = 2 + sum over clusters at depth d of 2 2^d, about 2/3 n^2 (108 for 12
+    units). With fewer, the cluster with the largest |credit| that waits is split first, five at a time and all texts'
+    together, and what is never split is shared equally by its units. min(samples, E(n)) forward passes, one fewer where
+    that is odd. The note `solution` is "exact" or the number of credits that were shared.
+
+    Guarantees the sum v(all) - v(empty) always, and the Owen values where exact. These are not the Shapley values: a
+    unit joins only sets that respect the tree. A unit that changes nothing scores zero only where the result is exact.
+
+    Differences from shap's PartitionExplainer: the tree is balanced and in reading order (for text, shap scores merges
+    by punctuation); the budget counts the two ends and is never exceeded; ties go in the order of finding, not at
+    random.
+
+    Reference: owen1977values; lundberg2017unified.
+    """
+
+    samples: int | None = None
+
+    reference: ClassVar[str] = "owen1977values"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE})
+    passes: ClassVar[str] = "min(samples, E(n)) forward, E(n) about 2/3 n^2; samples = 4 n + 128 unless given"
+
+    def __post_init__(self) -> None:
+        if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
+            raise InputError(
+                f"samples of partition_shap cannot be {self.samples!r}: it counts evaluations, of which the full and "
+                "the empty text are two. Give a whole number from 2 on, or None for 4 per unit and 128."
+            )
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        counts = problem.encoding.unit_counts
+        splits = [self._splits(n) for n in counts]
+        # Where all clusters will be split their order is of no account: a whole depth is one round.
+        most = [ROUND if self.cost(n).forwards < tree_evaluations(n) else 2**n for n in counts]
+        ends = problem.values([torch.tensor([[False] * n, [True] * n]) for n in counts])
+        trees = [OwenTree.planted(n, k, *v.tolist()) for n, k, v in zip(counts, splits, ends, strict=True)]
+        while any(tree.growing for tree in trees):
+            keeps = [torch.from_numpy(tree.ask(m)) for tree, m in zip(trees, most, strict=True)]
+            found = problem.values(keeps)
+            for tree, values in zip(trees, found, strict=True):
+                tree.tell(values.numpy())
+        problem.note("solution", [f"{len(tree.pending)} shared" if tree.pending else "exact" for tree in trees])
+        return pad_sequence([torch.from_numpy(tree.owen()) for tree in trees], batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=2 + 2 * self._splits(units))
+
+    def _splits(self, units: int) -> int:
+        samples = 4 * units + 128 if self.samples is None else self.samples
+        return (min(samples, tree_evaluations(units)) - 2) // 2

@@ -1,0 +1,140 @@
+"""ReAGent: importance that is updated by replacing random subsets until the most important units suffice."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.errors import InputError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import LanguageModel
+from raison.core.problem import Problem
+from raison.core.target import Target
+from raison.models.fillers import filled_logits, filler_of
+from raison.numerics.recursive_replacement import Runs, Shares
+
+Keeps = list[Bool[Tensor, "_masks _units"]]
+Logits = list[Float[Tensor, "_masks classes"]]
+Fills = Int[Tensor, "batch tokens"] | None
+
+
+@dataclass(frozen=True)
+class Reagent(Method):
+    """How much the target's probability falls when a unit is among those replaced, gathered over random subsets.
+
+    Repeat: replace a random share `replaced` of the units; c = p(text) - p(text with these replaced); s_i <- s_i +
+    log((1 + c) / (1 - c)) for each replaced unit, minus the same for each other (Zhao and Shan 2024, algorithm 1; s
+    starts uniform in [0, 1]). From step `min_steps` on, stop as soon as the share `kept` of the units with the highest
+    s, all others replaced, leaves the target's class among the `tolerance` likeliest classes (or no worse than in the
+    text itself, if it is not among them there); after `max_steps`, stop anyway. score = softmax of s over the units,
+    the mean of `runs` runs that ended (of all, if none did). Returns (batch, units): shares that sum to 1, never
+    negative. p is the target's probability whatever is explained; for a pair of classes, half the difference of theirs.
+
+    At most 1 + runs (2 max_steps - min_steps + 1) forward passes: one per step and run, and from step `min_steps` on
+    another, as long as the run goes on; those of all texts and runs are batched together. A `min_steps` above
+    `max_steps` counts as the latter. The notes `ended` and `steps` hold the share of runs that ended and their mean
+    steps.
+
+    With few classes the stopping rule is weak: random scores often pass it at once, and the scores then say little
+    more than the first subset does. Runs therefore make at least `min_steps` steps (1 is the paper's rule). s grows
+    with the mean effect of a unit over random subsets, and the softmax leaves nearly all to one unit after many steps.
+    Guarantees no sum, sign or zero; a unit that changes nothing still wanders.
+
+    What stands in for a replaced unit is the problem's removal, or with `filler`, a masked language model with the
+    model's own tokenizer (a folder or a Hub id), that model's likeliest other token in each place, found with the rest
+    of the text in place, at one pass of the filler per token, not counted here.
+
+    Differences from the paper: its filler is RoBERTa, which reads another vocabulary than most models (its code draws
+    tokens of the same part of speech instead); it explains the next token among a vocabulary and keeps it among the
+    3 likeliest; a text's removed share is exact, at least one unit; the paper allows thousands of steps. Where no run
+    ends, the published code divides by zero. Units may be words or sentences.
+
+    Reference: zhao2024reagent.
+    """
+
+    runs: int = 5
+    replaced: float = 0.3
+    kept: float = 0.3
+    min_steps: int = 10
+    max_steps: int = 100
+    tolerance: int = 1
+    filler: str | None = None
+
+    reference: ClassVar[str] = "zhao2024reagent"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    passes: ClassVar[str] = "at most runs (2 max_steps - min(min_steps, max_steps) + 1) + 1 forward"
+
+    def __post_init__(self) -> None:
+        for name in ("runs", "min_steps", "max_steps", "tolerance"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InputError(f"{name} of reagent cannot be {value!r}: give a whole number from 1 on.")
+        for name in ("replaced", "kept"):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 < value <= 1:
+                raise InputError(f"{name} of reagent cannot be {value!r}: it is a share of the units, above 0 up to 1.")
+
+    def check(self, model: LanguageModel) -> None:
+        if self.filler is not None:
+            filler_of(model, self.filler)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        counts = problem.encoding.unit_counts
+        shares = Shares(self.replaced, self.kept)
+        runs = [Runs(n, self.runs, shares, rng) for n, rng in zip(counts, rngs, strict=True)]
+        fills = None if self.filler is None else filler_of(problem.model, self.filler).fill(problem.encoding)
+        whole = _logits(problem, None, [torch.ones(1, n, dtype=torch.bool) for n in counts])
+        before = _probabilities(problem, whole)
+        ranks = [max(self.tolerance, rank.item()) for rank in _ranks(problem, whole)]
+        for step in range(1, self.max_steps + 1):
+            if all(run.ended.all() for run in runs):
+                break
+            found = _probabilities(problem, _logits(problem, fills, [torch.from_numpy(run.draw()) for run in runs]))
+            for run, own, other in zip(runs, before, found, strict=True):
+                run.update((own - other).numpy())
+            if step >= self._least:
+                tried = _logits(problem, fills, [torch.from_numpy(run.best()) for run in runs])
+                for run, rank, reached in zip(runs, ranks, _ranks(problem, tried), strict=True):
+                    run.end((reached <= rank).numpy())
+        problem.note("ended", [float(run.ended.mean()) for run in runs])
+        problem.note("steps", [float(run.steps.mean()) for run in runs])
+        return pad_sequence([torch.from_numpy(run.importance()) for run in runs], batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1 + self.runs * (2 * self.max_steps - self._least + 1))
+
+    @property
+    def _least(self) -> int:
+        """The first step after which a run may end."""
+        return min(self.min_steps, self.max_steps)
+
+
+def _logits(problem: Problem, fills: Fills, keeps: Keeps) -> Logits:
+    """Class logits of each text under each of its keeps; absent units are removed, or filled in where `fills` says."""
+    model, target = problem.model, problem.target
+    if fills is not None:
+        for text, own in enumerate(keeps):
+            problem.ledger.evaluations[text] += len(own)
+        return filled_logits(model, problem.encoding, fills, keeps, problem.removal)
+    columns = []
+    for number in range(len(model.classes)):
+        # One class after another: each keep is evaluated once, for the first of them.
+        index = torch.full_like(target.index, number)
+        columns.append(replace(problem, target=Target(index, None, "logit", target.multi_label)).values(keeps))
+    return [torch.stack(own, -1) for own in zip(*columns, strict=True)]
+
+
+def _probabilities(problem: Problem, logits: Logits) -> list[Float[Tensor, " _masks"]]:
+    """Of the target's class, between 0 and 1; half the difference of a pair's, so that no change exceeds 1."""
+    target = replace(problem.target, of="probability")
+    scale = 1.0 if target.against is None else 0.5
+    return [scale * target.row(text, len(own)).scalar(own) for text, own in enumerate(logits)]
+
+
+def _ranks(problem: Problem, logits: Logits) -> list[Int[Tensor, " _masks"]]:
+    """The place of the target's class among all classes, 1 for the likeliest."""
+    index = problem.target.index
+    return [1 + (own > own[:, index[text], None]).sum(1) for text, own in enumerate(logits)]

@@ -1,0 +1,115 @@
+"""Self-explanation: an instruction-tuned model is asked which units led to its answer."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import LanguageModel
+from raison.core.problem import Problem
+from raison.core.unit import segments
+from raison.models.self_report import Reply, ask, writer_of
+from raison.text.questions import Form, question
+from raison.text.self_reports import SelfReport, read_self_report
+
+Unreadable = Literal["error", "zeros"]
+
+
+@dataclass(frozen=True)
+class SelfExplanation(Method):
+    """What a language model says when it is asked which units led to its answer.
+
+    For causal language models that classify through a prompt (`load(name, prompt=...)`). The model is shown an example,
+    the classes, the text, its units and the class in question, and writes an answer by greedy decoding, as a turn of
+    its chat template if it has one. `form="rank"` asks for the units in order of importance (the baseline LLM of
+    Barkan et al. 2024, RPI): the k-th of n scores (n - k + 1) / n. `form="score"` asks for a number from -1 to 1 for
+    each (Huang et al. 2023). The wording is in raison/text/questions. Returns (batch, units); a unit that the answer
+    does not name scores 0.
+
+    Answers are read strictly (raison/text/self_reports.py): a line counts if it names a unit exactly as written. The
+    notes `invented` (share of lines that name none), `missing` (share of units not named), `repeated`, `unreadable`
+    (other lines) and `cut` (the answer was longer than `new_tokens`) say how much of it was usable. An answer without
+    a single unit is an error that shows its beginning; `unreadable="zeros"` gives zeros instead, for comparisons
+    over many texts, with missing = 1 and a note `caution`.
+
+    As many forward passes as the answer has tokens, its end included, at most `new_tokens`, the first over the whole
+    question and each other over one token.
+
+    Guarantees nothing about the prediction: the model is not asked how it computed, it writes what is likely to be
+    said. What it wrote need not be how it decides; small models seldom keep to the form.
+
+    Differences from the papers: their exact wordings are not printed (RPI) or are for review scores (Huang), and
+    neither says how answers that break the form were read. The class was given under the classifier's prompt, before
+    this question; the explanation is not part of the prediction.
+
+    Reference: huang2023can; barkan2024rpi.
+    """
+
+    form: Form = "rank"
+    new_tokens: int = 512
+    unreadable: Unreadable = "error"
+
+    reference: ClassVar[str] = "huang2023can"
+    properties: ClassVar[frozenset[Property]] = frozenset()
+    passes: ClassVar[str] = "at most new_tokens forward, all but the first of one token"
+
+    def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            raise UnknownNameError("form of self_explanation", self.form, get_args(Form))
+        if type(self.new_tokens) is not int or self.new_tokens < 1:
+            raise InputError(
+                f"new_tokens of self_explanation cannot be {self.new_tokens!r}: give a whole number from 1 on."
+            )
+        if self.unreadable not in get_args(Unreadable):
+            raise UnknownNameError("value of unreadable of self_explanation", self.unreadable, get_args(Unreadable))
+
+    def check(self, model: LanguageModel) -> None:
+        writer_of(model, "self_explanation")
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        writer = writer_of(problem.model, "self_explanation")
+        replies, reports = [], []
+        for text in range(len(problem.encoding)):
+            reply = ask(writer, self._question(problem, text), self.new_tokens)
+            problem.ledger.evaluations[text] += reply.passes
+            units = [unit.text for unit in problem.encoding.units[text]]
+            report = read_self_report(self.form, reply.text, units)
+            self._check_read(problem.model.name, reply, report)
+            replies.append(reply)
+            reports.append(report)
+        self._note(problem, replies, reports)
+        return pad_sequence([torch.tensor(report.scores, dtype=torch.float64) for report in reports], batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=self.new_tokens)
+
+    def _question(self, problem: Problem, text: int) -> str:
+        encoding, classes, target = problem.encoding, problem.model.classes, problem.target
+        answer = classes[int(target.index[text])]
+        if target.against is not None:
+            answer += f", not {classes[int(target.against[text])]}"
+        units = [unit.text for unit in encoding.units[text]]
+        shown = "\n".join(segments(encoding.texts[text]))
+        return question(self.form, shown, units, (classes, answer), encoding.unit)
+
+    def _check_read(self, name: str, reply: Reply, report: SelfReport) -> None:
+        if report.missing == 1 and self.unreadable == "error":
+            raise UnsupportedError(
+                f"cannot read the self-explanation of {name}",
+                [f"it names no unit of the text in the form that was asked for, and begins {reply.text!r:.160}"],
+                "Use an instruction-tuned model, another form (form='score' or 'rank'), or unreadable='zeros' to go on "
+                "with scores of zero.",
+            )
+
+    def _note(self, problem: Problem, replies: list[Reply], reports: list[SelfReport]) -> None:
+        for name in ("invented", "missing", "repeated", "unreadable"):
+            problem.note(name, [getattr(report, name) for report in reports])
+        problem.note("cut", [reply.cut for reply in replies])
+        for notes, report in zip(problem.ledger.notes, reports, strict=True):
+            if report.missing == 1:
+                notes["caution"] = "the model's answer names no unit of the text: all scores are zero for want of any"

@@ -1,0 +1,63 @@
+"""Shapley values from all keeps of a text."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raison.core.errors import InputError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.problem import Problem
+from raison.numerics.shapley_orders import all_coalitions, exact_shapley
+
+MOST = 24
+
+
+@dataclass(frozen=True)
+class ShapleyExact(Method):
+    """The Shapley values themselves: what each unit adds to every set of the others, with Shapley's weights.
+
+    phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S with i) - v(S)) (Shapley 1953). Returns
+    (batch, units), signed, in units of the target. 2^n forward passes, all texts' together.
+
+    A text of more than `limit` units is refused: 16 units take 65 536 passes, and each further one doubles them.
+
+    Guarantees the sum v(all) - v(empty) and zero for a unit that changes nothing, up to rounding; nothing about what
+    a removed unit should be replaced by. Nothing differs from the paper.
+
+    Reference: shapley1953value.
+    """
+
+    limit: int = 16
+
+    reference: ClassVar[str] = "shapley1953value"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.DUMMY})
+    passes: ClassVar[str] = "2^n forward"
+
+    def __post_init__(self) -> None:
+        if type(self.limit) is not int or not 1 <= self.limit <= MOST:
+            raise InputError(
+                f"limit of shapley_exact cannot be {self.limit!r}: it is the number of units above which a text is "
+                f"refused. Give a whole number from 1 to {MOST}; {MOST} units take 2^{MOST} forward passes."
+            )
+
+    @property
+    def most_units(self) -> int:
+        return self.limit
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        counts = problem.encoding.unit_counts
+        if max(counts) > self.limit:
+            raise InputError(
+                f"shapley_exact evaluates all 2^n keeps of a text, and one here has {max(counts)} units, more than its "
+                f"limit of {self.limit}. Use kernel_shap or shapley_sampling, coarser units (unit='sentence'), or a "
+                "higher limit."
+            )
+        found = problem.values([torch.from_numpy(all_coalitions(n)) for n in counts])
+        return pad_sequence([torch.from_numpy(exact_shapley(values.numpy())) for values in found], batch_first=True)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=2**units)

@@ -1,0 +1,62 @@
+"""Value zeroing: what each token's representation owes to every other one, followed through the layers."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import Capability, LanguageModel
+from raison.core.problem import Problem
+from raison.models.zeroed_values import check_layers, value_zeroing_distances
+from raison.numerics.context_mixing import followed, shares
+
+
+@dataclass(frozen=True)
+class ValueZeroing(Method):
+    """How much of each token is in the representation that the prediction is made from.
+
+    C_l[i, j] = 1 - cos(h_l,i, h_l,i without j) (Mohebbi et al. 2023, section 3), h_l,i the output of layer l at token
+    i, and "without j" the same with the value vectors of token j set to zero in that layer's attention, attention
+    weights and the layer's input unchanged. Rows are rescaled to sum to 1 and multiplied over the layers, without an
+    identity: score = r . C_L ... C_1 (the paper's aggregation by rollout), r the model's prediction rows: the first
+    token's, the last one's of a decoder, equal shares where the model pools a mean. Returns (batch, tokens): shares
+    that sum to 1 over all tokens, special ones included, never negative.
+
+    1 forward pass, and t passes of every layer alone, t being all tokens of the text, special ones and a prompt's
+    included: t + 1 in all. The layer's feed-forward part and norms are run again, the layers above are not.
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and the head is ignored. The
+    cosine does not see a change of length.
+
+    Differences from the paper: none for encoders with a norm at the end of a layer (h as its code takes it). For
+    layers that begin with a norm, as those of decoders, h is the layer's output on the residual stream, also in the
+    last layer, whose output the paper's code would take after the model's final norm. A row in which no zeroing changes
+    anything, undefined in the paper, keeps all to itself.
+
+    Reference: mohebbi2023quantifying.
+    """
+
+    reference: ClassVar[str] = "mohebbi2023quantifying"
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.PARTIAL})
+    passes: ClassVar[str] = "t + 1 forward, of which t of each layer alone; t = all tokens"
+
+    def check(self, model: LanguageModel) -> None:
+        check_layers(model, "value_zeroing")
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding, model = problem.encoding, problem.model
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        rows = model.prediction_rows(encoding).cpu().double()
+        for text, length in enumerate(encoding.lengths):
+            layers = [shares(found)[None] for found in value_zeroing_distances(model, encoding.select([text]))]
+            scores[text, :length] = followed(rows[text : text + 1, :length], layers)[0]
+            problem.ledger.evaluations[text] += length + 1
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        """For a text whose units are its tokens and all of them; more tokens than units make one more pass each."""
+        return Cost(forwards=units + 1)

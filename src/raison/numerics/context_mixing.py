@@ -1,0 +1,49 @@
+"""Matrices that say how much of each position another one takes in, layer by layer."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.dims import Attention
+
+Mixing = Float[Tensor, "batch query key"]
+
+
+def head_mean(attention: Attention, own: Bool[Tensor, "batch tokens"]) -> Mixing:
+    """The mean over heads in float64, on the CPU; rows and columns of padding, which may hold anything, are zero."""
+    fine = attention.detach().to(torch.promote_types(attention.dtype, torch.float32))
+    mean = fine.mean(1).cpu().double()
+    return mean.masked_fill(~(own[:, :, None] & own[:, None, :]), 0)
+
+
+def with_residual(mean: Mixing, own: Bool[Tensor, "batch tokens"]) -> Mixing:
+    """(A + I) / 2 with rows rescaled to sum to 1 (Abnar and Zuidema 2020, equation 1); rows of padding stay zero."""
+    mixed = (mean + torch.diag_embed(own.to(mean))) / 2
+    return mixed / mixed.sum(-1, keepdim=True).clamp_min(torch.finfo(mixed.dtype).tiny)
+
+
+def followed(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Float[Tensor, "batch key"]:
+    """rows . M_L ... M_1 for `layers` M_1 ... M_L: one row times a matrix per layer, from the last one down."""
+    flow = rows[:, None]
+    for mixing in reversed(layers):
+        flow = flow @ mixing
+    return flow[:, 0]
+
+
+def gathered(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Float[Tensor, "batch key"]:
+    """rows . ((I + M_L) ... (I + M_1) - I): what comes in by the matrices, without what was there to begin with."""
+    flow = rows[:, None]
+    came = torch.zeros_like(flow)
+    for mixing in reversed(layers):
+        # Kept apart from the start, which may be far larger than all that comes in.
+        came = came + (flow + came) @ mixing
+    return came[:, 0]
+
+
+def shares(distances: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
+    """Rows rescaled to sum to 1; a row of zeros, which takes in nothing, keeps all to itself."""
+    total = distances.sum(-1, keepdim=True)
+    own = torch.eye(len(distances), dtype=distances.dtype)
+    return torch.where(total > 0, distances / total.clamp_min(torch.finfo(distances.dtype).tiny), own)

@@ -1,0 +1,72 @@
+"""Questions about a model's own answer: the wording lies beside this file, one text file for each form."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Form = Literal["rank", "score"]
+"""What is asked for: units in order of importance, or a number for each."""
+
+_FOLDER = Path(__file__).parent
+_CLASS = "praise"
+"""What the example's text was called, whatever the classes of the text that is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """A text with a score for each unit: small models keep to the form only where they have seen it."""
+
+    units: tuple[str, ...]
+    scores: tuple[float, ...]
+
+    def ranking(self) -> list[str]:
+        """The units from the highest score to the lowest, with their ranks."""
+        order = sorted(range(len(self.units)), key=lambda unit: -self.scores[unit])
+        return [f"{rank}. {self.units[unit]}" for rank, unit in enumerate(order, start=1)]
+
+    def scored(self) -> list[str]:
+        """The numbered units with their scores."""
+        return [f"{line}: {score:g}" for line, score in zip(_numbered(self.units), self.scores, strict=True)]
+
+
+_WORDS = _Example(("what", "a", "warm", "but", "slow", "film"), (0.1, 0.0, 0.9, -0.2, -0.6, 0.2))
+_SENTENCES = _Example(("We came by bus.", "What a warm film!", "It is slow."), (0.0, 0.9, -0.5))
+
+
+def question(form: Form, text: str, units: Sequence[str], said: tuple[Sequence[str], str], unit: str) -> str:
+    """The question which of a text's units led to an answer; `said` are the classes to choose from, and the answer.
+
+    White space within a unit is shown as one space. Braces in the text are text.
+    """
+    classes, answer = said
+    example = _SENTENCES if unit == "sentence" else _WORDS
+    values = {
+        "unit": unit,
+        "Unit": unit.capitalize(),
+        "classes": ", ".join(classes),
+        "example": " ".join(example.units),
+        "example_units": _listed(form, example.units),
+        "example_class": _CLASS,
+        "example_answer": "\n".join(example.ranking() if form == "rank" else example.scored()),
+        "text": text,
+        "units": _listed(form, [one_line(own) for own in units]),
+        "answer": answer,
+    }
+    wording = (_FOLDER / f"{form}.txt").read_text(encoding="utf-8").strip()
+    # In one go, so that nothing that is put in is read as a slot.
+    return re.sub(r"\{(\w+)\}", lambda slot: values[slot[1]], wording)
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space, and none around it."""
+    return " ".join(text.split())
+
+
+def _listed(form: Form, units: Sequence[str]) -> str:
+    return "\n".join(_numbered(units)) if form == "score" else ", ".join(units)
+
+
+def _numbered(units: Sequence[str]) -> list[str]:
+    return [f"{number}. {own}" for number, own in enumerate(units, start=1)]

@@ -1,0 +1,98 @@
+"""raison methods, raison metrics and raison cite: what they print, and that it is the catalogue's own."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from raison.cli import app
+from raison.cli import catalogue as shown
+from raison.core.errors import DataError, UnknownNameError
+from raison.methods import CATALOGUE as METHODS
+from raison.metrics import CATALOGUE as METRICS
+
+ROOT = Path(__file__).parents[2]
+
+
+def out(*arguments: str) -> str:
+    found = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "160"}, catch_exceptions=False)
+    assert found.exit_code == 0
+    return found.stdout
+
+
+def test_the_table_of_methods_has_a_row_for_each() -> None:
+    printed = out("methods")
+    assert re.search(r"method\s+needs\s+properties\s+passes per text\s+paper", printed)
+    for name in METHODS.names:
+        assert re.search(rf"^ ?{name} ", printed, re.MULTILINE), name
+    kernel_shap = next(line for line in printed.splitlines() if line.strip().startswith("kernel_shap"))
+    assert "Lundberg and Lee" in re.sub(r"\s+", " ", printed)
+    assert "min(samples, 2^n)" in kernel_shap
+
+
+def test_json_says_everything_that_a_class_does() -> None:
+    rows = json.loads(out("methods", "--json"))
+    assert [row["method"] for row in rows] == list(METHODS.names)
+    for row in rows:
+        cls = METHODS.get(row["method"])
+        assert row["needs"] == sorted(cls.needs)
+        assert row["properties"] == sorted(cls.properties)
+        assert (row["passes"], row["reference"]) == (cls.passes, cls.reference)
+        assert re.search(r"\S+ \d{4}$", row["paper"]), row["paper"]
+    assert [row["metric"] for row in json.loads(out("metrics", "--json"))] == list(METRICS.names)
+    assert "comprehensiveness" in out("metrics")
+
+
+def test_cite_prints_each_entry_once_and_further_ones_of_the_docstring() -> None:
+    printed = out("cite", "kernel_shap(samples=64)", "gradient_shap" if "gradient_shap" in METHODS.names else "lime")
+    assert printed.count("@inproceedings{lundberg2017unified,") == 1
+    assert printed.count("@inproceedings{covert2021improving,") == 1
+    for entry in printed.strip().split("\n\n"):
+        assert entry.startswith("@")
+        assert entry.count("{") == entry.count("}")
+
+
+def test_cite_knows_metrics_and_all() -> None:
+    assert "{deyoung2020eraser," in out("cite", "comprehensiveness")
+    found = json.loads(out("cite", "all", "--json"))
+    cited = {name for entry in found for name in entry["cited_by"]}
+    assert cited == {*METHODS.names, *METRICS.names}
+    assert all(entry["bibtex"].partition("{")[2].startswith(entry["key"] + ",") for entry in found)
+
+
+def test_cite_of_an_unknown_name() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'kernel_shap'"):
+        CliRunner().invoke(app, ["cite", "kernelshap"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("author = {Abnar, Samira and Zuidema, Willem},\n  year = {2020},", "Abnar and Zuidema 2020"),
+        ("author = {M{\\'e}lis, D. and B, C. and D, E.},\n  year={2019},", "M\\'elis et al. 2019"),
+        ("year = {1953},\n  author = {Shapley, Lloyd S.},", "Shapley 1953"),
+        ("title = {Somebody and others},", "key2020x"),
+    ],
+)
+def test_papers_by_author_and_year(entry: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"@misc{{key2020x,\n  {entry}\n  title = {{What and why}},\n}}"
+    monkeypatch.setattr(shown, "bibliography", lambda: {"key2020x": text})
+    assert shown.paper("key2020x") == expected
+    with pytest.raises(DataError, match="has no entry 'other'"):
+        shown.paper("other")
+
+
+def test_every_entry_of_the_bibliography_is_read() -> None:
+    text = (ROOT / "docs" / shown.BIBLIOGRAPHY).read_text(encoding="utf-8")
+    assert list(shown.bibliography()) == re.findall(r"^@\w+\{(.+),$", text, re.MULTILINE)
+
+
+def test_an_installed_package_carries_the_bibliography() -> None:
+    """Where `bibliography` looks first."""
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    included = build["targets"]["wheel"]["force-include"]
+    assert included == {f"docs/{shown.BIBLIOGRAPHY}": f"raison/{shown.BIBLIOGRAPHY}"}
+    assert "docs" in build["targets"]["sdist"]["include"]
