@@ -17,34 +17,52 @@ TEXTS = [
 
 FEW = ("bert", "gpt2", "llama", "t5_encoder")
 """An encoder, decoders with and without their own norm's mean, an encoder with relative positions."""
-ON_FEW = (
+LIKE_OTHERS = ("electra", "mistral", "qwen3")
+"""Families on which tests/integration/test_one_weight_set.py has every method, with real weights."""
+OTHERS = tuple(family for family in sorted(TINY) if family not in FEW + LIKE_OTHERS)
+IN_TURN = (
     "test_scores_every_unit_with_a_finite_number",
     "test_model_tokenizer_and_random_state_are_untouched",
     "test_passes_are_really_those_that_the_model_made",
     "test_bfloat16_models_are_explained_too",
     "test_signed_methods_change_sign_with_the_target",
+    "test_every_tiny_model_gives_finite_values",
+    "test_values_do_not_depend_on_the_batch",
+    "test_everything_it_measures_was_announced",
 )
-"""Of the methods' contract: what hardly depends on the family. All families with RAISON_ALL_FAMILIES=1."""
-LIKE_OTHERS = ("electra", "mistral", "qwen3")
-"""Families on which tests/integration/test_one_weight_set.py has every method, with real weights."""
+"""Of the contracts of methods and metrics: what hardly depends on the family."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the least telling pairs of method and family to those who ask for all."""
+    """Pairs of method, or metric, and family that tell most; all of them with RAISON_ALL_FAMILIES=1.
+
+    A method's main tests run on the few families and one other, those in turn on one of each kind. Which ones moves on
+    from method to method and from test to test, so that a method meets most families in some test, and every family
+    some method.
+    """
     if os.environ.get("RAISON_ALL_FAMILIES"):
         return
-    left = [item for item in items if _is_left(item)]
+    turns: dict[str, int] = {}
+    left = [item for item in items if _is_left(item, turns)]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not _is_left(item)]
+        dropped = set(left)
+        items[:] = [item for item in items if item not in dropped]
 
 
-def _is_left(item: pytest.Item) -> bool:
-    parameters = getattr(item, "callspec", None)
-    family = FEW[0] if parameters is None else parameters.params.get("tiny", FEW[0])
-    if not isinstance(item, pytest.Function) or "method" not in item.fixturenames:
+def _is_left(item: pytest.Item, turns: dict[str, int]) -> bool:
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return False
-    return family in LIKE_OTHERS or (item.originalname in ON_FEW and family not in FEW)
+    parameters = item.callspec.params
+    family, judged = parameters.get("tiny"), parameters.get("method", parameters.get("metric"))
+    if family is None or judged is None:
+        return False
+    turn = turns.setdefault(str(judged), len(turns))
+    name = item.originalname
+    if name in IN_TURN:
+        turn += IN_TURN.index(name)
+        return family not in (FEW[turn % len(FEW)], OTHERS[turn % len(OTHERS)])
+    return family not in (*FEW, OTHERS[turn % len(OTHERS)])
 
 
 @pytest.fixture(params=sorted(TINY))

@@ -163,6 +163,8 @@ def test_nothing_is_left_changed():
     model.generation_config.temperature = 0.3
     tokenizer.chat_template = TEMPLATE
     tokenizer.padding_side = "left"
+    tokenizer.backend_tokenizer.enable_truncation(16)
+    tokenizer.backend_tokenizer.enable_padding(length=16)
     weights_before = copy.deepcopy(model.state_dict())
     before = (model.generation_config.to_dict(), model.config.to_dict(), tokenizer.backend_tokenizer.to_str())
     state = torch.get_rng_state()

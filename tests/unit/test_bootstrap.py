@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from raison.core.errors import UnknownNameError
-from raison.numerics.bootstrap import POOLS, RESAMPLES, mean_interval, part_means, pooled_interval
+from raison.numerics.bootstrap import POOLS, mean_interval, part_means, pooled_interval
+from raison.numerics.resampling import RESAMPLES
 
 
 def literal(parts: np.ndarray, pool: str) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.models.rows import own_tokenizer
 
 Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
 REMOVALS: tuple[Removal, ...] = get_args(Removal)
@@ -47,8 +48,9 @@ def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """The one token for "...", after a space where there is one for that; None where there is none."""
+    own = own_tokenizer(tokenizer)
     for dots in (" ...", "..."):
-        ids = tokenizer.encode(dots, add_special_tokens=False)
+        ids = own.encode(dots, add_special_tokens=False)
         if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
             return ids[0]
     return None

@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import UnknownNameError
-
-RESAMPLES = 10_000
+from raison.numerics.resampling import Weights, draws
 
 Parts = Float[np.ndarray, "texts parts"]
 Pool = Callable[[Float[np.ndarray, "samples parts"]], Float[np.ndarray, " samples"]]
@@ -70,13 +69,7 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     value = float(make(part_means(parts[None]))[0])
     if len(parts) == 1:
         return value, float("nan"), float("nan")
-    rng = np.random.default_rng(seed)
-    means = np.empty((RESAMPLES, parts.shape[1]))
-    # In slices: the table of draws for many texts would not fit.
-    step = max(1, 4_000_000 // len(parts))
-    for start in range(0, RESAMPLES, step):
-        stop = min(RESAMPLES, start + step)
-        means[start:stop] = part_means(parts[rng.integers(len(parts), size=(stop - start, len(parts)))])
+    means = np.concatenate([_weighted_means(parts, weights) for weights in draws(len(parts), seed)[0]])
     resampled = make(means)
     # Resamples in which the pooled value is undefined say nothing about it.
     resampled = resampled[~np.isnan(resampled)]
@@ -84,3 +77,10 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
         return value, float("nan"), float("nan")
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return value, float(low), float(high)
+
+
+def _weighted_means(parts: Parts, weights: Weights) -> Float[np.ndarray, "samples parts"]:
+    """`part_means` of each resample, from how often it draws each text."""
+    missing = np.isnan(parts)
+    sums, counts = weights @ np.where(missing, 0.0, parts), weights @ (~missing).astype(np.float64)
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)

@@ -3,7 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
-from raison.numerics.bootstrap import RESAMPLES, part_means
+from raison.numerics.bootstrap import part_means
+from raison.numerics.resampling import RESAMPLES
 
 SLICE = 4_000_000
 """Numbers held at a time."""

@@ -1,5 +1,6 @@
 """A run's records as a comparison of methods."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,11 +44,9 @@ def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricSc
 
 def finished_texts(run: Run) -> list[int]:
     """The numbers of the texts that have a record of every row and seed."""
-    return [
-        text
-        for text in range(run.header["texts"])
-        if all((row["label"], seed, text) in run.records for row in run.header["rows"] for seed in row["seeds"])
-    ]
+    wanted = {(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]}
+    found = Counter(text for row, seed, text in run.records if (row, seed) in wanted)
+    return [text for text in range(run.header["texts"]) if found[text] == len(wanted)]
 
 
 def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts: Sequence[int]) -> Scores:

@@ -29,14 +29,18 @@ def page(folders: Sequence[Path], root: Path = Path()) -> str:
     """
     studies = [read_study(folder) for folder in folders]
     ordered = sorted(studies, key=lambda study: (study.title, _path(study, root)))
-    return _HEAD + "".join(_line(study, verdict, root) for study in ordered for verdict in verdicts(study))
+    lines = []
+    for study in ordered:
+        title = study.title + _caveat(study)
+        lines += [_line(title, _path(study, root), verdict) for verdict in verdicts(study)]
+    return _HEAD + "".join(lines)
 
 
-def _line(study: StudyRuns, verdict: Verdict, root: Path) -> str:
+def _line(title: str, path: str, verdict: Verdict) -> str:
     gap = verdict.difference
     than = verdict.than if isinstance(verdict.than, str) else "the number"
     cells = [
-        study.title + _caveat(study),
+        title,
         verdict.run,
         verdict.says,
         f"**{verdict.finding}**",
@@ -45,7 +49,7 @@ def _line(study: StudyRuns, verdict: Verdict, root: Path) -> str:
         f"{_number(verdict.than_mean)} ({than})",
         f"{_number(gap.mean)} [{_number(gap.low)}, {_number(gap.high)}]" if gap.count else "–",
         str(gap.count),
-        f"`raison study run {_path(study, root)}`",
+        f"`raison study run {path}`",
     ]
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n"
 
