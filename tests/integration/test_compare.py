@@ -164,3 +164,5 @@ def test_all_methods_are_those_that_the_model_and_the_texts_allow(
     assert len(lines) == 3
     for name, why in (("shapley_exact", "30 units"), ("sp_pi", "step_logits"), ("ivra", "raison train ivra")):
         assert any(name in line and why in line for line in lines), (name, lines)
+    estimated = CliRunner().invoke(app, ["estimate", *said], catch_exceptions=False)
+    assert list(json.loads(estimated.stdout)["forwards"]) == ["occlusion", "random", "saliency"]

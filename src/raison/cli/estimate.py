@@ -39,9 +39,11 @@ def estimate(
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
+    chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
-    chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
+    if methods == "all":
+        chosen = options.able_methods(loaded, source.texts, (unit, truncate))  # type: ignore[arg-type]
     found = run(loaded, source.texts, chosen, judges, Settings(unit=unit, truncate=truncate))  # type: ignore[arg-type]
     if json:
         typer.echo(json_module.dumps(asdict(found), indent=1))

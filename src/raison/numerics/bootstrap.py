@@ -52,6 +52,11 @@ def part_means(parts: Float[np.ndarray, "samples texts parts"]) -> Float[np.ndar
     return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
 
 
+def pooled(parts: Parts, pool: str = "mean") -> float:
+    """The pooled value of some texts; NaN where there is none. A part that is NaN on a text is left out of its mean."""
+    return float(pool_of(pool)(part_means(parts[None]))[0]) if len(parts) else float("nan")
+
+
 def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
     """Mean with its percentile bootstrap interval; see `pooled_interval`."""
     return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1), "mean", level, seed)
@@ -66,7 +71,7 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     make = pool_of(pool)
     if not len(parts):
         return (float("nan"),) * 3
-    value = float(make(part_means(parts[None]))[0])
+    value = pooled(parts, pool)
     if len(parts) == 1:
         return value, float("nan"), float("nan")
     means = np.concatenate([_weighted_means(parts, weights) for weights in draws(len(parts), seed)[0]])

@@ -77,8 +77,10 @@ def _gaps(means: SampleMeans, make: Pool) -> Gaps:
 
 def _interval(pairs: Pairs, make: Pool, resamples: Iterable[Weights]) -> tuple[float, float]:
     """Percentiles of the gap over resampled texts."""
-    count = pairs.shape[1]
-    means = np.concatenate([weights @ pairs / count for weights in resamples], axis=1)
+    _, count, parts = pairs.shape
+    # Both sides in one product: two, of few columns each, would take many times as long.
+    columns = np.hstack([*pairs]) / count
+    means = np.concatenate([weights @ columns for weights in resamples]).reshape(-1, 2, parts).swapaxes(0, 1)
     low, high = np.nanquantile(_gaps(means, make), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 

@@ -78,12 +78,36 @@ def claims(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return ""
     head = ["finding", "claim", "run", "metric", "compared", "difference", "n"]
-    rows = [_claim(verdict) for verdict in verdicts]
+    whole = grid("Claims", head, [_claim(verdict) for verdict in verdicts])
+    if len({verdict.run for verdict in verdicts}) > 1:
+        whole = (
+            f"{_findings(verdicts)}\n<details><summary>The numbers behind all {len(verdicts)} findings</summary>\n"
+            f"{whole}</details>"
+        )
     return (
-        f'<article class="raison" id="claims">\n<h2>Claims</h2>\n{grid("Claims", head, rows)}\n'
+        f'<article class="raison" id="claims">\n<h2>Claims</h2>\n{whole}\n'
         '<p class="caption">A claim holds where the 95 % interval of the difference lies wholly on its side of zero, '
         "fails where it lies on the other, is undecided else, and is missing where the records lack it.</p></article>"
     )
+
+
+def _findings(verdicts: Sequence[Verdict]) -> str:
+    """Claims x runs: what was found and by how much; a claim that is not about a run leaves its cell empty."""
+    runs = list(dict.fromkeys(verdict.run for verdict in verdicts))
+    found: dict[str, dict[str, Verdict]] = {}
+    for verdict in verdicts:
+        found.setdefault(verdict.says, {})[verdict.run] = verdict
+    rows = [
+        [escape(says), *(_finding(of_run[run]) if run in of_run else "" for run in runs)]
+        for says, of_run in found.items()
+    ]
+    return grid("Findings", ["claim", *map(breakable, runs)], rows)
+
+
+def _finding(verdict: Verdict) -> str:
+    places = _places(verdict.mean, verdict.than_mean)
+    gap = minus(phrases.signed(verdict.difference.mean, places)) if verdict.difference.count else ""
+    return f'<span class="{verdict.finding}">{verdict.finding}</span><small>{gap}</small>'
 
 
 def _claim(verdict: Verdict) -> list[str]:
@@ -96,7 +120,7 @@ def _claim(verdict: Verdict) -> list[str]:
         f'<td class="says">{escape(verdict.says)}</td>',
         escape(verdict.run),
         escape(verdict.metric),
-        f"{escape(verdict.row)} {verdict.side} {escape(than)}<small>{minus(values)}</small>",
+        f"{breakable(verdict.row)} {verdict.side} {breakable(than)}<small>{minus(values)}</small>",
         _gap(verdict.difference, places) if known else "",
         f"{verdict.difference.count:,}" if known else "",
     ]

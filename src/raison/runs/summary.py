@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raison.core.results import MetricScores, Scores, Summary
-from raison.numerics.bootstrap import pool_of, pooled_interval
+from raison.numerics.bootstrap import pool_of, pooled, pooled_interval
 
 Value = float | tuple[float, ...]
 """What a metric measured on one text: a number, or the parts of a pooled value."""
@@ -35,15 +35,18 @@ class Costs:
     seconds: float
 
 
-def metric_scores(info: MetricInfo, seeds: Sequence[Sequence[Value]]) -> MetricScores:
-    """Scores from the values of every text under every seed, (seeds, texts)."""
+def metric_scores(info: MetricInfo, seeds: Sequence[Sequence[Value]], interval: bool = True) -> MetricScores:
+    """Scores from the values of every text under every seed, (seeds, texts); with NaN for an interval not wanted."""
     table = np.array([[_parts(value) for value in values] for values in seeds], dtype=np.float64)
     if table.ndim < 3:
         table = table.reshape(len(seeds), -1, 1)
     make = pool_of(info.pool)
     parts = table.mean(axis=0)
     known = ~np.isnan(parts).all(axis=1)
-    value, low, high = pooled_interval(parts[known], info.pool)
+    if interval:
+        value, low, high = pooled_interval(parts[known], info.pool)
+    else:
+        value, low, high = pooled(parts[known], info.pool), math.nan, math.nan
     values = np.where(known, make(parts), np.nan)
     means = [
         float(make(of_seed[known].mean(axis=0, keepdims=True))[0]) if known.any() else math.nan for of_seed in table

@@ -35,11 +35,11 @@ def comparison(run: Run) -> Comparison:
 
 
 def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricScores | None:
-    """One cell of `comparison`, without the others; None where the run has no such row or metric."""
+    """One cell of `comparison`, without the others and its interval; None where the run has no such row or metric."""
     rows = [known for known in run.header["rows"] if known["label"] == row]
     metrics = [MetricInfo(**known) for known in run.header["metrics"]]
     found = [known for known in metrics if known.label == metric]
-    return _cell(run, rows[0], (found[0], metrics), texts) if rows and found else None
+    return _cell(run, rows[0], (found[0], metrics), texts, interval=False) if rows and found else None
 
 
 def finished_texts(run: Run) -> list[int]:
@@ -57,7 +57,11 @@ def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts:
 
 
 def _cell(
-    run: Run, row: dict[str, Any], metric: tuple[MetricInfo, Sequence[MetricInfo]], texts: Sequence[int]
+    run: Run,
+    row: dict[str, Any],
+    metric: tuple[MetricInfo, Sequence[MetricInfo]],
+    texts: Sequence[int],
+    interval: bool = True,
 ) -> MetricScores:
     """A row's scores by one of the run's metrics."""
     (info, metrics), label, seeds = metric, row["label"], row["seeds"]
@@ -66,7 +70,8 @@ def _cell(
         # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
         whole = all((label, seed, info.label) in run.groups for seed in seeds)
         return metric_scores(
-            info, [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
+            info, [[value for group in of_seed for value in group] if whole else [] for of_seed in groups], interval
         )
     place = [other for other in metrics if not other.grouped].index(info)
-    return metric_scores(info, [[run.records[label, seed, text].scores[place] for text in texts] for seed in seeds])
+    values = [[run.records[label, seed, text].scores[place] for text in texts] for seed in seeds]
+    return metric_scores(info, values, interval)
