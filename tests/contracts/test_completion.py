@@ -114,6 +114,7 @@ def test_predictions_do_not_depend_on_the_padding_side_or_the_batch(tiny: Classi
             torch.testing.assert_close(other.logits(encoding)[0], plain[text], **CLOSE)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("removal", ["unk", "delete"])
 def test_steps_are_predictions_on_texts_that_end_there(tiny: Classifier, removal: str) -> None:
     """With the answer cue put after each unit."""

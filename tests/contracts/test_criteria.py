@@ -92,6 +92,7 @@ def tangents(monkeypatch: pytest.MonkeyPatch) -> Kept:
     return kept
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("norm", NORMS)
 def test_gradients_agree_with_differences_and_reach_every_coefficient(
     criterion: Criterion, norm: str, monkeypatch: pytest.MonkeyPatch
@@ -132,6 +133,7 @@ def test_a_detached_choice_reaches_the_model_alone(criterion: Criterion, norm: s
     assert sum(float(slope.abs().sum()) for slope in slopes if slope is not None) > 0
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_few_steps_make_the_loss_fall(criterion: Criterion, norm: str) -> None:
     """With the task's loss beside it, as always: alone it may turn the prediction, on which it is defined.

@@ -41,6 +41,7 @@ def check(name: str, method: Rpi, recipe: Recipe) -> None:
             assert not found[:, text, length:].any()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("layers", "numbers"), LAYERS)
 @pytest.mark.parametrize("name", READS)
 def test_equals_the_formula_with_whole_passes_one_by_one(name, layers, numbers):
