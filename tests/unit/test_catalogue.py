@@ -17,8 +17,8 @@ from raison.metrics import CATALOGUE as METRICS
 ROOT = Path(__file__).parents[2]
 
 
-def out(*arguments: str) -> str:
-    found = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "160"}, catch_exceptions=False)
+def out(*arguments: str, columns: int = 160) -> str:
+    found = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)}, catch_exceptions=False)
     assert found.exit_code == 0
     return found.stdout
 
@@ -31,6 +31,16 @@ def test_the_table_of_methods_has_a_row_for_each() -> None:
     kernel_shap = next(line for line in printed.splitlines() if line.strip().startswith("kernel_shap"))
     assert "Lundberg and Lee" in re.sub(r"\s+", " ", printed)
     assert "min(samples, 2^n)" in kernel_shap
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 160])
+def test_no_word_is_broken_in_a_terminal_of_any_width(columns: int) -> None:
+    printed = out("methods", columns=columns)
+    assert max(map(len, printed.splitlines())) <= columns
+    words = set(printed.replace(",", " ").split())
+    for row in json.loads(out("methods", "--json")):
+        said = " ".join([row["method"], *row["needs"], *row["properties"], row["passes"], row["paper"]])
+        assert set(said.replace(",", " ").split()) <= words
 
 
 def test_json_says_everything_that_a_class_does() -> None:

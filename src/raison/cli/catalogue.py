@@ -14,6 +14,8 @@ from raison.cli import options
 from raison.core.errors import DataError, UnknownNameError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from raison.core.registry import Catalogue
 
 BETTER = {True: "higher", False: "lower", None: "neither"}
@@ -26,9 +28,8 @@ Names = Annotated[list[str], typer.Argument(help="Names of methods or metrics; a
 def methods(json: options.Json = False) -> None:
     """List the methods with what they need, what they promise, what they cost and where they come from."""
     rows = method_rows()
-    _print(rows, {"passes": "passes per text"}, ("about", "settings", "reference"), json)
-    if not json:
-        typer.echo(f"{LEGEND} --json tells more; `raison cite METHOD` prints the reference.")
+    note = f"{LEGEND} --json tells more; `raison cite METHOD` prints the reference."
+    _print(rows, {"passes": "passes per text"}, ("about", "settings", "reference"), json, note)
 
 
 def metrics(json: options.Json = False) -> None:
@@ -145,24 +146,50 @@ def _catalogues() -> "tuple[Catalogue[Any], ...]":
     return METHODS, METRICS
 
 
-def _print(rows: list[dict[str, Any]], titles: dict[str, str], leave_out: Sequence[str], json: bool) -> None:
-    """A table as wide as the terminal, or everything as JSON."""
+def _print(
+    rows: list[dict[str, Any]], titles: dict[str, str], leave_out: Sequence[str], json: bool, note: str = ""
+) -> None:
+    """A table as wide as the terminal, a list where that would break words, or everything as JSON."""
     if json:
         typer.echo(json_module.dumps(rows, indent=1, ensure_ascii=False))
         return
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
     from rich.text import Text
 
     facts = [fact for fact in rows[0] if fact not in leave_out]
-    table = Table(*(titles.get(fact, fact) for fact in facts), box=box.SIMPLE, show_lines=True, pad_edge=False)
+    console = Console(highlight=False)
+    cells = [[_cell(row[fact]) for fact in facts] for row in rows]
+    names = [titles.get(fact, fact) for fact in facts]
+    if _least_width([names, *cells]) <= console.width:
+        console.print(_table(names, cells))
+    else:
+        for name, *others in cells:
+            console.print(Text(name, style="bold"))
+            told = [f"{title}: {cell}" for title, cell in zip(names[1:], others, strict=True) if cell]
+            console.print(Padding(Text("\n".join(told)), (0, 0, 0, 4), expand=False))
+    if note:
+        console.print(Text(note))
+
+
+def _table(names: list[str], cells: list[list[str]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*names, box=box.SIMPLE, show_lines=True, pad_edge=False)
     for number, column in enumerate(table.columns):
-        column.no_wrap, column.overflow = number == 0, "fold"
-    for row in rows:
-        name, *cells = (_cell(row[fact]) for fact in facts)
-        table.add_row(Text(name, style="bold"), *map(Text, cells))
-    Console(highlight=False).print(table)
+        column.no_wrap = number == 0
+    for name, *others in cells:
+        table.add_row(Text(name, style="bold"), *map(Text, others))
+    return table
+
+
+def _least_width(rows: list[list[str]]) -> int:
+    """The narrowest table that keeps names whole and breaks no word."""
+    first, *others = zip(*rows, strict=True)
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in others]
+    return max(map(len, first)) + sum(words) + 2 * len(words)
 
 
 def _cell(value: object) -> str:
