@@ -4,6 +4,7 @@ import copy
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 
 import pytest
 import torch
@@ -110,6 +111,19 @@ def test_equal_to_each_sequence_alone(name: str, prefix: int) -> None:
     for seed in range(3):
         _check(base, reader, prefix, seed)
     assert reader.packs
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_text_whose_every_token_is_removed_does_not_stop_packing(name: str) -> None:
+    """Without a first token of its own, and with rotary positions, its states are all the same but for rounding."""
+    base = BASES[name]()
+    reader = PackedReader(base, TokenBudget(2048))
+    text = torch.arange(20, 28)
+    rows = [text.where(torch.tensor(kept).repeat_interleave(2), 5) for kept in product((False, True), repeat=4)]
+    found = reader.states(torch.zeros(0, dtype=torch.long), rows, [[len(row) - 1] for row in rows])
+    assert reader.packs
+    for states, row in zip(found, rows, strict=True):
+        torch.testing.assert_close(states, _alone(base, row[:0], row)[-1:], atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "mistral"])
