@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
-from raison.core.errors import DataError, InputError, TextTooLongError
+from raison.core.errors import DataError, InputError, TextTooLongError, UnknownNameError
 from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from tests.tiny import TINY
@@ -166,3 +166,17 @@ def test_all_methods_are_those_that_the_model_and_the_texts_allow(
         assert any(name in line and why in line for line in lines), (name, lines)
     estimated = CliRunner().invoke(app, ["estimate", *said], catch_exceptions=False)
     assert list(json.loads(estimated.stdout)["forwards"]) == ["occlusion", "random", "saliency"]
+
+
+def test_a_split_of_a_named_data_set_is_read_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sst2_glue").mkdir()
+    (tmp_path / "sst2_glue" / "sentiment-dev.tsv").write_text("a quiet film\t1\na dull plot\t0\n")
+    monkeypatch.setenv("RAISON_DATA", str(tmp_path))
+    loaded, tokenizer = TINY["bert"]()
+    loaded.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    said = ["compare", "--model", str(tmp_path / "model"), "--methods", "saliency", "--metrics", "gini", "--json"]
+    found = CliRunner().invoke(app, [*said, "--data", "sst2:dev"], catch_exceptions=False)
+    assert json.loads(found.stdout)["texts"] == 2
+    with pytest.raises(UnknownNameError, match="unknown split of sst2 'devel'. Did you mean 'dev'"):
+        CliRunner().invoke(app, [*said, "--data", "sst2:devel"], catch_exceptions=False)

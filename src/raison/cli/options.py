@@ -47,7 +47,14 @@ Methods = Annotated[
     str, typer.Option("--methods", help='Names or calls with commas between: "lime,kernel_shap(samples=64)"; or all.')
 ]
 Metrics = Annotated[str, typer.Option("--metrics", help="Names or calls with commas between, or all.")]
-Data = Annotated[str, typer.Option("--data", "-d", help="A tsv, csv, jsonl or parquet file, or a data set's Hub id.")]
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        "-d",
+        help="A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id.",
+    ),
+]
 TextColumn = Annotated[str | None, typer.Option(help="Column of the text: a name, or a number counted from 0.")]
 PairColumn = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
 Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]

@@ -8,7 +8,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.rationale import Rationale
 from raison.core.unit import Text
-from raison.data import Row, Wanted
+from raison.data import Row, Wanted, named
 from raison.data import load as load_data
 
 
@@ -39,7 +39,10 @@ def readable_texts(model: LanguageModel, source: Source) -> Readable:
 
     Rows that cannot be read raise DataError, or are named on stderr and left out with skip_bad.
     """
-    dataset = load_data(source.data, _wanted(source), split=source.split, limit=source.limit, skip_bad=source.skip_bad)
+    name, _, own = source.data.partition(":")
+    # SET:SPLIT of a named data set, as everywhere on the command line; a Hub id has its configuration there.
+    data, split = (name, own) if own and name in named() else (source.data, source.split)
+    dataset = load_data(data, _wanted(source), split=split, limit=source.limit, skip_bad=source.skip_bad)
     for line in dataset.broken:
         typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
     rows: list[Row] = []
