@@ -22,7 +22,11 @@ from transformers.models.qwen3 import modeling_qwen3
 import raison
 from tests.tiny import TINY
 
-pytestmark = [pytest.mark.peer, pytest.mark.skipif(find_spec("lxt") is None, reason="lxt is not installed")]
+LXT = find_spec("lxt")
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(LXT is None or LXT.origin is None, reason="lxt is not installed"),
+]
 
 TEXT = "the film is not a quiet pleasure , it is a loud one"
 GATED = {"llama": (modeling_llama, "Llama"), "qwen3": (modeling_qwen3, "Qwen3")}
@@ -31,7 +35,7 @@ GATED = {"llama": (modeling_llama, "Llama"), "qwen3": (modeling_qwen3, "Qwen3")}
 @pytest.fixture
 def patches(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """lxt's patches, without its packages' __init__ files."""
-    folder = Path(find_spec("lxt").submodule_search_locations[0]) / "efficient"
+    folder = Path(LXT.origin).parent / "efficient"
     for package in ("lxt", "lxt.efficient"):
         monkeypatch.setitem(sys.modules, package, ModuleType(package))
     for name in ("rules", "patches"):
