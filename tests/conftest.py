@@ -1,7 +1,7 @@
 """The suite runs in several processes; each takes its share of the processor's cores."""
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 import jaxtyping
@@ -26,20 +26,41 @@ ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is marked in_turn(3), every third run over its parameters: with few of each, all still occur."""
+    """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
+
+    With two parameters of which one has at least n values, every value of the other still occurs, and so on.
+    """
     if ALL:
         return
-    seen: Counter[str] = Counter()
-    left = set()
+    marked = defaultdict(list)
     for item in items:
         for mark in item.iter_markers("in_turn"):
-            name = item.nodeid.partition("[")[0]
-            if seen[name] % mark.args[0]:
-                left.add(item)
-            seen[name] += 1
+            marked[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    left = {
+        item
+        for (_, every), combinations in marked.items()
+        for item, place in zip(combinations, _places(combinations), strict=True)
+        if place % every
+    }
     if left:
-        config.hook.pytest_deselected(items=list(left))
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def _places(combinations: list[pytest.Item]) -> list[int]:
+    """For each combination of a test's parameters the sum of its values' numbers, without those that others decide."""
+    columns: dict[str, list[int]] = defaultdict(list)
+    numbers: dict[str, dict[str, int]] = defaultdict(dict)
+    for item in combinations:
+        assert isinstance(item, pytest.Function)
+        for name, value in item.callspec.params.items():
+            columns[name].append(numbers[name].setdefault(repr(value), len(numbers[name])))
+    free: list[list[int]] = []
+    for name in sorted(columns, key=lambda name: -len(numbers[name])):
+        column = columns[name]
+        if all(len(set(zip(one, column, strict=True))) > len(set(one)) for one in free):
+            free.append(column)
+    return [sum(place) for place in zip(*free, strict=True)]
 
 
 @pytest.fixture(autouse=True)
