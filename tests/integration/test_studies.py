@@ -387,8 +387,20 @@ def test_records_without_explanations_do_for_what_needs_none(whole: Path, place:
     out = run(file, tmp_path / "out", progress=False, reuse=[source])
     assert len(list(out.glob("*/reused.json"))) == 2
     assert not read_study(out).runs["bert--words"].has_explanations
-    again = run(changed(place, MORE), tmp_path / "again", limit=None, progress=False, reuse=[source])
-    assert not list(again.glob("*/reused.json")), "agreement needs the explanations"
+
+
+def test_agreement_comes_along_with_records_without_explanations(whole: Path, place: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(whole, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
+    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
+    assert len(list(out.glob("*/reused.json"))) == 2
+    for name in read_study(out).runs:
+        assert read_agreement(out / name) == read_agreement(whole / name), "nothing is known of saliency and the others"
+    for path in source.glob("*/agreement.json"):
+        path.unlink()
+    again = run(changed(place, MORE), tmp_path / "again", progress=False, reuse=[source])
+    assert not list(again.glob("*/reused.json")), "agreement needs the explanations or the pairs"
+    names = {name for pair in read_agreement(again / "bert--words") for name in (pair.first, pair.second)}
+    assert "saliency" in names
 
 
 def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation
 from raison.core.results import Summary
+from raison.data.records import write_whole
 from raison.numerics.agreement import AGREEMENTS
 from raison.numerics.bootstrap import mean_interval
 
@@ -21,6 +22,10 @@ MEASURES = ("spearman", "top_k_overlap", "cosine")
 """Of numerics.agreement, with their default settings: the overlap is of the top 20 % of the units."""
 
 DECIMALS = 6
+
+
+Pair = dict[str, Any]
+"""Two rows' names, "first" and "second", and the texts' values of each measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +44,13 @@ class PairAgreement:
     cosines: tuple[float, ...] = ()
 
 
-def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, Any]:
+def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, list[Pair]]:
     """Every pair of rows, text by text, as plain JSON values; null where a measure is undefined.
 
     `explanations` has each row's, of the same texts in the same order. Raises InputError where they differ.
     """
     scores = {row: [np.array(e.scores, dtype=np.float64) for e in of_row] for row, of_row in explanations.items()}
-    pairs = []
+    pairs: list[Pair] = []
     for first, second in combinations(scores, 2):
         if [len(one) for one in scores[first]] != [len(one) for one in scores[second]]:
             raise InputError(f"{first} and {second} did not explain the same units: compare them on the same texts.")
@@ -57,9 +62,7 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, An
 
 def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
     """Means of what a run's folder holds; () where nothing was written. Raises DataError if it cannot be read."""
-    path = folder / FILE
     try:
-        pairs = json.loads(path.read_text(encoding="utf-8"))["pairs"]
         return tuple(
             PairAgreement(
                 pair["first"],
@@ -67,12 +70,33 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
                 *(_summary(pair[name]) for name in MEASURES),
                 tuple(value for value in pair["cosine"] if value is not None),
             )
-            for pair in pairs
+            for pair in pairs_in(folder)
         )
+    except (KeyError, TypeError) as error:
+        raise _unreadable(folder / FILE, error) from None
+
+
+def pairs_in(folder: Path) -> list[Pair]:
+    """The pairs that a run's folder holds, text by text; [] where nothing was written. Raises DataError."""
+    path = folder / FILE
+    try:
+        pairs: list[Pair] = json.loads(path.read_text(encoding="utf-8"))["pairs"]
     except FileNotFoundError:
-        return ()
+        return []
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"cannot read {path} ({error!r}): delete it and run the study again with --resume.") from None
+        raise _unreadable(path, error) from None
+    return pairs
+
+
+def add_pairs(folder: Path, pairs: Iterable[Pair]) -> None:
+    """Put these into a run's folder, in place of those of the same two rows. Raises DataError."""
+    known = {(pair["first"], pair["second"]): pair for pair in pairs_in(folder)}
+    known |= {(pair["first"], pair["second"]): pair for pair in pairs}
+    write_whole(folder / FILE, json.dumps({"pairs": [*known.values()]}, ensure_ascii=False) + "\n")
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(f"cannot read {path} ({error!r}): delete it and run the study again with --resume.")
 
 
 def _summary(values: Sequence[float | None]) -> Summary:

@@ -11,6 +11,7 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.data.records import write_whole
+from raison.runs.agreement import add_pairs, pairs_in
 from raison.runs.run import HEADER, Key, Record, Run, read_run, settings_hash
 from raison.runs.study import STUDY
 
@@ -31,27 +32,31 @@ def runs_in(folders: Sequence[Path]) -> list[Path]:
 
 
 def take_over(
-    run: Run, sources: Sequence[Path], model: dict[str, Any] | None = None, *, explained: bool = False
+    run: Run, sources: Sequence[Path], model: dict[str, Any] | None = None, *, agreement: bool = False
 ) -> int:
     """Copy into `run`, which has a folder, whole rows that it lacks and the sources have; returns how many.
 
     `model` is what the run's study says of its model: a source whose study says something else is another model of the
-    same name. Explanations come along where the source has them, and with `explained` nothing comes without; a run
-    with metrics of many texts together needs explanations, or these metrics' values. Raises DataError where a source
-    cannot be read.
+    same name. Explanations come along where the source has them; a run with metrics of many texts together needs
+    explanations, or these metrics' values. With `agreement` a source without explanations must have the pairs of its
+    rows, which come along: between these rows and those of the run's own nothing is known. Raises DataError where a
+    source cannot be read.
     """
     assert run.folder is not None, "a run in memory draws on nothing"
     taken = 0
     for source in sources:
         if source.resolve() != run.folder.resolve():
-            taken += _take_from(run, source, model, explained)
+            taken += _take_from(run, source, model, agreement)
     return taken
 
 
-def _take_from(run: Run, source: Path, model: dict[str, Any] | None, explained: bool) -> int:
+def _take_from(run: Run, source: Path, model: dict[str, Any] | None, agreement: bool) -> int:
     other = read_run(source)
     places = _places(run, other)
-    if places is None or not _same_model(source, model) or (explained and not other.has_explanations):
+    if places is None or not _same_model(source, model):
+        return 0
+    pairs = pairs_in(source) if agreement and not other.has_explanations else []
+    if agreement and not pairs and not other.has_explanations:
         return 0
     taken = []
     for row in run.header["rows"]:
@@ -59,6 +64,9 @@ def _take_from(run: Run, source: Path, model: dict[str, Any] | None, explained: 
         there = row in other.header["rows"] and all(key in other.records for key in keys)
         if there and not all(key in run.records for key in keys) and _copy(run, other, keys, places):
             taken.append(row["label"])
+    if pairs:
+        assert run.folder is not None
+        add_pairs(run.folder, [pair for pair in pairs if {pair["first"], pair["second"]} <= {*taken}])
     if taken:
         _note(run, {"run": settings_hash(other.header), "versions": other.header["versions"], "rows": taken})
     return len(taken)

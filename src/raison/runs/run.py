@@ -112,7 +112,7 @@ class Run:
 
     def explanations(self, row: str, seed: int) -> list[Explanation]:
         """Those of all texts. Raises DataError where the folder holds records only."""
-        source = self._kept if self.folder is None else self._read_explanations
+        source = self._explained
         missing = [text for text in range(self.header["texts"]) if (row, seed, text) not in source]
         if missing:
             raise DataError(
@@ -124,8 +124,15 @@ class Run:
     @property
     def has_explanations(self) -> bool:
         """Whether the explanations behind the records are there."""
-        source = self._kept if self.folder is None else self._read_explanations
-        return bool(self.records) and self.records.keys() <= source.keys()
+        return bool(self.records) and self.records.keys() <= self._explained.keys()
+
+    def explains(self, row: str, seed: int) -> bool:
+        """Whether the explanations of one row are there, of all texts."""
+        return all((row, seed, text) in self._explained for text in range(self.header["texts"]))
+
+    @property
+    def _explained(self) -> dict[Key, Explanation]:
+        return self._kept if self.folder is None else self._read_explanations
 
     @cached_property
     def _read_explanations(self) -> dict[Key, Explanation]:

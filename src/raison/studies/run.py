@@ -143,7 +143,7 @@ def execute_study(
     for name, plan in examined.plans():
         found = open_run(examined.headers[name], folder / name)
         model = next(examined.models[key] for key, data in examined.study.runs if run_name(key, data) == name)
-        take_over(found, sources, model, explained=examined.study.agreement)
+        take_over(found, sources, model, agreement=examined.study.agreement)
         execute(plan, found, progress)
         if examined.study.agreement:
             _write_agreement(found, folder / name)
@@ -176,7 +176,10 @@ def _header(examined: Examined) -> dict[str, Any]:
 
 
 def _write_agreement(found: Run, folder: Path) -> None:
-    """Of the rows as the methods give them, under their first seed: a selected map is no method's own."""
-    rows = [row for row in found.header["rows"] if row["selected_by"] is None]
-    explanations = {row["label"]: found.explanations(row["label"], row["seeds"][0]) for row in rows}
-    write_whole(folder / agreement.FILE, json.dumps(agreement.agreement(explanations), ensure_ascii=False) + "\n")
+    """Of the rows as the methods give them, under their first seed: a selected map is no method's own.
+
+    Of rows that were taken over without explanations, the pairs that came with them are there already.
+    """
+    rows = [(row["label"], row["seeds"][0]) for row in found.header["rows"] if row["selected_by"] is None]
+    explained = {row: found.explanations(row, seed) for row, seed in rows if found.explains(row, seed)}
+    agreement.add_pairs(folder, agreement.agreement(explained)["pairs"])
