@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -16,10 +17,15 @@ from typer.testing import CliRunner
 
 from raison.cli import study as study_commands
 from raison.core.errors import DataError
+from raison.core.method import Method
+from raison.core.model import LanguageModel
 from raison.data import records
 from raison.estimate import estimate_plan
+from raison.methods.occlusion import Occlusion
+from raison.report.study import write
 from raison.runs.agreement import read_agreement
 from raison.runs.claims import verdicts
+from raison.runs.reuse import runs_in
 from raison.runs.study import read_study
 from raison.runs.table import comparison
 from raison.studies.jobs import load_rows
@@ -401,6 +407,53 @@ def test_agreement_comes_along_with_records_without_explanations(whole: Path, pl
     assert not list(again.glob("*/reused.json")), "agreement needs the explanations or the pairs"
     names = {name for pair in read_agreement(again / "bert--words") for name in (pair.first, pair.second)}
     assert "saliency" in names
+
+
+def test_what_is_taken_over_need_not_be_possible_here(
+    whole: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trained explainer, for one, may be gone."""
+
+    def gone(self: Method, model: LanguageModel) -> None:
+        raise DataError("the explainer is gone")
+
+    file = changed(place, MORE)
+    monkeypatch.setattr(Occlusion, "check", gone)
+    with pytest.raises(StudyError, match="the explainer is gone"):
+        run(file, tmp_path / "out", progress=False)
+    out = run(file, tmp_path / "out", progress=False, reuse=[whole])
+    assert {row for row, _, _ in read_study(out).runs["bert--words"].records} >= {"occlusion", "saliency"}
+    examined = examine(read(file), None, runs_in([whole]))
+    assert {row.label for _, plan in examined.work() for row in plan.rows} == {"saliency"}
+    with pytest.raises(StudyError, match="the explainer is gone"):
+        run(changed(place, MORE, ("[settings]", "[settings]\nunit = 'token'")), tmp_path / "t", reuse=[whole])
+
+
+def test_a_run_leaves_out_methods(place: Path, tmp_path: Path) -> None:
+    runs = """
+[[runs]]
+model = "bert"
+data = "words"
+
+[[runs]]
+model = "electra"
+data = "words"
+without = ["occlusion"]
+"""
+    file = place / "without.toml"
+    file.write_text(STUDY + runs)
+    found = read_study(run(file, tmp_path / "out", limit=4, progress=False))
+    rows = {name: {row for row, _, _ in of_run.records} for name, of_run in found.runs.items()}
+    assert "occlusion" in rows["bert--words"]
+    assert rows["bert--words"] - rows["electra--words"] == {"occlusion"}
+    assert [(one.says, one.run) for one in verdicts(found)] == [
+        ("occlusion is more faithful than random", "bert--words"),
+        ("no random map agrees with people", "bert--words"),
+    ]
+    write(tmp_path / "out")
+    file.write_text(STUDY + runs.replace('["occlusion"]', '["oclusion"]'))
+    with pytest.raises(StudyError, match=re.escape("[[runs]] number 2: unknown method 'oclusion'")):
+        read(file)
 
 
 def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_path: Path) -> None:

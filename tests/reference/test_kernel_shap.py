@@ -167,7 +167,8 @@ def test_solution_satisfies_the_optimality_conditions():
 def test_too_few_samples_give_the_smallest_solution_and_say_so():
     values = smooth_game(0, units=10)
     problem = game_problem(values)
-    scores = KernelShap(samples=10).attribute(problem, generators(1))[0].numpy()
+    method = KernelShap(samples=10, estimator="least_squares")
+    scores = method.attribute(problem, generators(1))[0].numpy()
     assert problem.ledger.evaluations == [10]
     assert problem.ledger.notes == [{"solution": "minimum norm"}]
     assert scores.sum() == pytest.approx(values[-1] - values[0], abs=1e-12)
@@ -183,6 +184,50 @@ def test_too_few_samples_give_the_smallest_solution_and_say_so():
     even = KernelShap(samples=2).attribute(ends_only, generators(1))[0]
     assert even.tolist() == pytest.approx([(values[-1] - values[0]) / 10] * 10)
     assert ends_only.ledger.evaluations == [2]
+
+
+def test_scarce_samples_are_damped_by_a_pair_of_equal_effects():
+    units, values = 10, smooth_game(0, units=10)
+    problem = game_problem(values)
+    scores = KernelShap(samples=40).attribute(problem, generators(1))[0].numpy()
+    assert problem.ledger.notes == [{"solution": "damped least squares"}]
+    assert scores.sum() == pytest.approx(values[-1] - values[0], abs=1e-12)
+    # Literally: the minimum of the weighted squares and of the mean square that the kernel's law gives to effects.
+    plan = plan_coalitions(units, 38, generators(1)[0])
+    gains = np.array([values[number(row)] - values[0] for row in plan.keeps])
+    law = [1 / (size * (units - size)) for size in range(1, units)]
+    moment = np.zeros((units, units))
+    for size, mass in enumerate(law, start=1):
+        rows = np.array([[i in chosen for i in range(units)] for chosen in combinations(range(units), size)]) * 1.0
+        rows -= size / units
+        moment += mass / sum(law) * rows.T @ rows / len(rows)
+    design = np.concatenate(
+        [np.sqrt(plan.weights / plan.weights.sum())[:, None] * plan.keeps, np.zeros((units, units))]
+    )
+    eigenvalues, vectors = np.linalg.eigh(moment)
+    design[len(plan.keeps) :] = (np.sqrt(eigenvalues.clip(0) / 19)[:, None] * vectors.T) @ (np.eye(units) - 1 / units)
+    target = np.append(np.sqrt(plan.weights / plan.weights.sum()) * gains, np.zeros(units))
+    basis = np.linalg.svd(np.ones((1, units)))[2][1:].T
+    start = np.full(units, (values[-1] - values[0]) / units)
+    inner = np.linalg.lstsq(design @ basis, target - design @ start, rcond=None)[0]
+    np.testing.assert_allclose(scores, start + basis @ inner, atol=1e-10)
+
+
+def test_damping_ends_at_six_samples_per_unit_and_helps_before():
+    plain = KernelShap(samples=72, estimator="least_squares").attribute(game_problem(smooth_game(0)), generators(1))
+    assert torch.equal(KernelShap(samples=72).attribute(game_problem(smooth_game(0)), generators(1)), plain)
+
+    def error(seed, estimator):
+        values = smooth_game(seed)
+        method = KernelShap(samples=32, estimator=estimator)
+        exact = by_subsets(values, 12)
+        scores = method.attribute(game_problem(values), generators(1, seed))[0].numpy()
+        return np.linalg.norm(scores - exact)
+
+    damped, undamped = (
+        sum(error(seed, name) for seed in range(8)) for name in ("damped_least_squares", "least_squares")
+    )
+    assert damped < 0.9 * undamped
 
 
 def test_batch_does_not_matter():

@@ -62,7 +62,7 @@ def run(
     study = read(file)
     folder = folder_of(study, out)
     check_folder(folder, study, limit, resume)
-    examined = examine(study, limit)
+    examined = examine(study, limit, sources)
     _show_estimates(_estimates(examined), stderr=True)
     execute_study(examined, folder, sources=sources)
     _report(folder, json)
@@ -97,7 +97,7 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
 def _estimates(examined: "Examined") -> "dict[str, Estimate]":
     from raison.estimate import estimate_plan
 
-    return {name: estimate_plan(plan) for name, plan in examined.plans()}
+    return {name: estimate_plan(plan) for name, plan in examined.work()}
 
 
 def _show_estimates(estimates: "dict[str, Estimate]", stderr: bool) -> None:

@@ -77,6 +77,29 @@ def solve_shapley(
     return share + deviation - deviation.mean(), bool(rank == units - 1)
 
 
+def damped_shapley(
+    keeps: Rows, weights: Float[np.ndarray, " masks"], gains: Float[np.ndarray, " masks"], total: float
+) -> Float[np.ndarray, " units"]:
+    """As `solve_shapley` with a damping that vanishes as pairs of coalitions are added.
+
+    It weighs as one more pair on which all units were found to have equal effects: over all coalitions the weighted
+    rows, centred, have the second moment (I - 1 / n) / (2 H), with H the harmonic number of n - 1.
+    """
+    units = keeps.shape[1]
+    share = total / units
+    if not len(keeps):
+        return np.full(units, share)
+    sizes = keeps.sum(axis=1)
+    rows = keeps - sizes[:, None] / units
+    weighted = (weights / weights.sum())[:, None] * rows
+    moment = 1 / (2 * (1 / np.arange(1, units)).sum())
+    pairs = len(keeps) / 2
+    deviation = np.linalg.solve(
+        weighted.T @ rows + moment / pairs * np.eye(units), weighted.T @ (gains - sizes * share)
+    )
+    return np.asarray(share + deviation - deviation.mean())
+
+
 def level_mass(units: int) -> Float[np.ndarray, " levels"]:
     """Share of the kernel's weight in each level: coalitions of k and of n - k players, k = 1 to n // 2."""
     sizes = np.arange(1, units // 2 + 1)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -49,14 +50,24 @@ class Verdict:
 
 
 def verdicts(study: StudyRuns) -> list[Verdict]:
-    """Every claim of a study on every run that it is about. Raises DataError where study.json cannot be read."""
+    """Every claim of a study on every run that it is about. Raises DataError where study.json cannot be read.
+
+    A claim that names no run is about all, but those that leave out a method of it which another run has.
+    """
     claims, names = _claims_of(study)
     tables = {name: _Table(run, finished_texts(run)) for name, run in study.runs.items()}
     return [
         _verdict(claim, name, tables.get(name))
         for claim in claims
-        for name in ([claim["run"]] if "run" in claim else names)
+        for name in ([claim["run"]] if "run" in claim else _runs_about(claim, names, study.runs))
     ]
+
+
+def _runs_about(claim: dict[str, Any], names: Sequence[str], runs: Mapping[str, Run]) -> list[str]:
+    compared = {claim[key] for key in ("above", "below", "than") if isinstance(claim.get(key), str)}
+    lacking = {name for name, run in runs.items() if not compared <= {row["label"] for row in run.header["rows"]}}
+    # Where no run has them, that is what is to be said.
+    return [name for name in names if name not in lacking] if lacking < runs.keys() else list(names)
 
 
 def _claims_of(study: StudyRuns) -> tuple[list[dict[str, Any]], list[str]]:

@@ -6,12 +6,13 @@ A row is taken over whole, with all its seeds and texts, or not at all. Which ro
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
 from raison.data.records import write_whole
-from raison.runs.agreement import add_pairs, pairs_in
+from raison.runs.agreement import Pair, add_pairs, pairs_in
 from raison.runs.run import HEADER, Key, Record, Run, read_run, settings_hash
 from raison.runs.study import STUDY
 
@@ -50,35 +51,68 @@ def take_over(
     return taken
 
 
-def _take_from(run: Run, source: Path, model: dict[str, Any] | None, agreement: bool) -> int:
-    other = read_run(source)
-    places = _places(run, other)
-    if places is None or not _same_model(source, model):
-        return 0
-    pairs = pairs_in(source) if agreement and not other.has_explanations else []
-    if agreement and not pairs and not other.has_explanations:
-        return 0
+def rows_in(
+    header: dict[str, Any], sources: Sequence[Path], model: dict[str, Any] | None = None, *, agreement: bool = False
+) -> set[str]:
+    """The rows that `take_over` would copy into a new run of this header. Raises DataError, as it does."""
+    return {row for source in sources for row in _offered(header, source, model, agreement).rows}
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What one source has for a run: its rows with all seeds, and where its records have the run's metrics."""
+
+    rows: dict[str, list[int]]
+    places: list[int]
+    source: Run
+    pairs: list[Pair]
+
+
+def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer:
+    source = read_run(folder)
+    places = _places(header, source.header)
+    pairs = pairs_in(folder) if agreement and not source.has_explanations else []
+    nothing = _Offer({}, [], source, pairs)
+    if places is None or not _same_model(folder, model):
+        return nothing
+    if agreement and not pairs and not source.has_explanations:
+        return nothing
+    grouped = [metric["label"] for metric in header["metrics"] if metric["grouped"]]
+    rows = {}
+    for row in header["rows"]:
+        label, seeds = row["label"], row["seeds"]
+        there = all((label, seed, text) in source.records for seed in seeds for text in range(header["texts"]))
+        # Metrics of many texts are computed from explanations, or known.
+        known = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
+        if row in source.header["rows"] and there and (known or source.has_explanations):
+            rows[label] = seeds
+    return _Offer(rows, places, source, pairs)
+
+
+def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: bool) -> int:
+    offer = _offered(run.header, folder, model, agreement)
     taken = []
-    for row in run.header["rows"]:
-        keys = [(row["label"], seed, text) for seed in row["seeds"] for text in range(run.header["texts"])]
-        there = row in other.header["rows"] and all(key in other.records for key in keys)
-        if there and not all(key in run.records for key in keys) and _copy(run, other, keys, places):
-            taken.append(row["label"])
-    if pairs:
+    for label, seeds in offer.rows.items():
+        keys = [(label, seed, text) for seed in seeds for text in range(run.header["texts"])]
+        if not all(key in run.records for key in keys):
+            _copy(run, offer, keys)
+            taken.append(label)
+    if offer.pairs:
         assert run.folder is not None
-        add_pairs(run.folder, [pair for pair in pairs if {pair["first"], pair["second"]} <= {*taken}])
+        add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= {*taken}])
     if taken:
-        _note(run, {"run": settings_hash(other.header), "versions": other.header["versions"], "rows": taken})
+        header = offer.source.header
+        _note(run, {"run": settings_hash(header), "versions": header["versions"], "rows": taken})
     return len(taken)
 
 
-def _places(run: Run, other: Run) -> list[int] | None:
+def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
     """Where the other's records have the scores of the run's metrics; None where it is no such run."""
-    keys = (run.header.keys() | other.header.keys()) - set(_OWN)
-    if any(run.header.get(key) != other.header.get(key) for key in keys):
+    keys = (header.keys() | other.keys()) - set(_OWN)
+    if any(header.get(key) != other.get(key) for key in keys):
         return None
-    known = [metric for metric in other.header["metrics"] if not metric["grouped"]]
-    wanted = [metric for metric in run.header["metrics"] if not metric["grouped"]]
+    known = [metric for metric in other["metrics"] if not metric["grouped"]]
+    wanted = [metric for metric in header["metrics"] if not metric["grouped"]]
     return [known.index(metric) for metric in wanted] if all(metric in known for metric in wanted) else None
 
 
@@ -90,24 +124,20 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     return any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
 
 
-def _copy(run: Run, other: Run, keys: Sequence[Key], places: Sequence[int]) -> bool:
-    """Copy one row; False where something that the run needs is not there."""
-    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
-    row, seeds = keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
-    explained = other.has_explanations
-    if not explained and any((row, seed, label) not in other.groups for seed in seeds for label in grouped):
-        return False
-    known = {(row, seed): other.explanations(row, seed) for seed in seeds} if explained else {}
-    found = [_placed(other.records[key], places) for key in keys]
-    if explained:
+def _copy(run: Run, offer: _Offer, keys: Sequence[Key]) -> None:
+    """Copy one row."""
+    source, row, seeds = offer.source, keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
+    found = [_placed(source.records[key], offer.places) for key in keys]
+    if source.has_explanations:
+        known = {(row, seed): source.explanations(row, seed) for seed in seeds}
         run.add([(record, known[record.row, record.seed][record.text]) for record in found])
     else:
         run.add_records(found)
+    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
     for seed in seeds:
         for label in grouped:
-            if (row, seed, label) in other.groups:
-                run.add_groups(row, seed, label, other.groups[row, seed, label])
-    return True
+            if (row, seed, label) in source.groups:
+                run.add_groups(row, seed, label, source.groups[row, seed, label])
 
 
 def _placed(record: Record, places: Sequence[int]) -> Record:

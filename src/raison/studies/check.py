@@ -1,7 +1,7 @@
 """Everything that is wrong with a study file, before a model or a data set is touched."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -216,6 +216,7 @@ def _runs(study: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
         for kind, names in known.items():
             if kind in fit and names is not None and fit[kind] not in names:
                 wrong.append(f"{where}: {UnknownNameError(kind, fit[kind], names)}")
+        wrong += _without(fit.get("without", []), study.get("methods", []), where)
         pairs += [] if wrong else [(fit["model"], fit["data"])]
         mistakes += wrong
     mistakes += [
@@ -228,6 +229,15 @@ def _runs(study: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
     if mistakes or None in known.values():
         return None, mistakes
     return {run_name(*pair) for pair in grid(study)}, mistakes
+
+
+def _without(names: Sequence[str], methods: object, where: str) -> list[str]:
+    """What is wrong with the methods that a run leaves out, which are written as the study's own."""
+    known = [method for method in methods if isinstance(method, str)] if isinstance(methods, list) else []
+    mistakes = [f"{where}: {UnknownNameError('method', name, known)}" for name in names if name not in known]
+    if known and set(known) <= set(names):
+        mistakes.append(f"{where}: without names every method of the study; leave out the run.")
+    return mistakes
 
 
 def _claim(table: Mapping[str, Any], where: str, known: _Known) -> list[str]:

@@ -1,11 +1,12 @@
 """From a study file to plans of comparisons: loading, and all that only the models and the data can tell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from raison.attribution import Settings, check, prepare
 from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
+from raison.core.method import Method
 from raison.core.metric import Need
 from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
@@ -55,7 +56,7 @@ def plan_of(study: Study, model: LanguageModel, run: tuple[str, str], data: Data
     asked, target = study.settings, _target(study, model, study.models[run[0]], data)
     unit = _unit(study, run[1])
     settings = Settings(unit, target, asked.of, asked.removal, asked.seeds[0], asked.truncate)
-    methods = [CATALOGUE.create(method) for method in study.methods]
+    methods = [CATALOGUE.create(method) for method in study.methods_of(run)]
     return Plan(
         model=model,
         texts=data.texts,
@@ -84,15 +85,27 @@ def reasons_against(study: Study, model: LanguageModel, run: tuple[str, str], da
     return []
 
 
-def unable_methods(study: Study, model: LanguageModel) -> list[str]:
-    """Why some methods do not work on a model."""
+def unable_methods(
+    study: Study, model: LanguageModel, key: str, known: Mapping[tuple[str, str], set[str]]
+) -> list[str]:
+    """Why some methods do not work on the model of this key, in whose runs they are.
+
+    `known` has the rows of a run that need not be computed: methods of which there are no others may be unable.
+    """
     reasons = []
-    for method in study.methods:
+    for method in (one for run in study.runs if run[0] == key for one in _asked(study, run, known.get(run, set()))):
         try:
-            check(model, CATALOGUE.create(method))
+            check(model, method)
         except RaisonError as error:
             reasons.append(str(error))
     return list(dict.fromkeys(reasons))
+
+
+def _asked(study: Study, run: tuple[str, str], known: set[str]) -> list[Method]:
+    """The methods of a run that have a row to compute."""
+    methods = [CATALOGUE.create(method) for method in study.methods_of(run)]
+    rows = plan_rows(methods, create_metrics(study.select), study.settings.seeds)
+    return [method for method in methods if any(row.method is method for row in rows if row.label not in known)]
 
 
 def _unfit_metrics(study: Study, model: LanguageModel, data: Dataset) -> list[str]:

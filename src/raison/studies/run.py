@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from raison.data import Dataset
 from raison.data.records import write_whole
 from raison.progress import Advance
 from raison.runs import agreement
-from raison.runs.reuse import runs_in, take_over
+from raison.runs.reuse import rows_in, runs_in, take_over
 from raison.runs.run import HEADER, SCHEMA, Run, open_run
 from raison.runs.study import FILE, STUDY
 from raison.studies.check import run_name
@@ -29,7 +29,8 @@ FOLDER = Path("runs")
 class Examined:
     """A study that can be run: its data, at most `limit` rows of each set, the headers of its runs by name.
 
-    `models` is what figures say of each model, by its key in the study.
+    `models` is what figures say of each model, by its key in the study; `known` has the rows of a run, by its name,
+    that will be taken over from other runs.
     """
 
     study: Study
@@ -37,10 +38,16 @@ class Examined:
     data: dict[str, Dataset]
     headers: dict[str, dict[str, Any]]
     models: dict[str, dict[str, Any]]
+    known: dict[str, set[str]]
 
     def plans(self) -> Iterator[tuple[str, Plan]]:
         """Every run's name and plan; its model is loaded when it is asked for."""
         return plans(self.study, self.data)
+
+    def work(self) -> Iterator[tuple[str, Plan]]:
+        """As `plans`, without what will be taken over."""
+        for name, plan in self.plans():
+            yield name, replace(plan, rows=tuple(row for row in plan.rows if row.label not in self.known[name]))
 
 
 def run(
@@ -70,7 +77,8 @@ def run(
     study = read(path)
     folder = folder_of(study, out)
     check_folder(folder, study, limit, resume)
-    return execute_study(examine(study, limit), folder, progress, runs_in(reuse))
+    sources = runs_in(reuse)
+    return execute_study(examine(study, limit, sources), folder, progress, sources)
 
 
 def folder_of(study: Study, out: str | Path | None) -> Path:
@@ -101,11 +109,15 @@ def check_folder(folder: Path, study: Study, limit: int | None, resume: bool) ->
         )
 
 
-def examine(study: Study, limit: int | None = None) -> Examined:
-    """Load every model and data set in turn. Raises StudyError with all that stands in the way of any run."""
+def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
+    """Load every model and data set in turn. Raises StudyError with all that stands in the way of any run.
+
+    A method all of whose rows the runs in `sources` have need not work here: a trained explainer may be gone.
+    """
     data, reasons = _load_data(study, limit)
     headers: dict[tuple[str, str], dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
+    known: dict[tuple[str, str], set[str]] = {}
     for key in dict.fromkeys(model for model, _ in study.runs):
         try:
             model = load_named_model(study.models[key])
@@ -113,19 +125,20 @@ def examine(study: Study, limit: int | None = None) -> Examined:
         except RaisonError as error:
             reasons.append(f"[models.{key}]: {error}")
             continue
-        unable = [f"[models.{key}]: {reason}" for reason in unable_methods(study, model)]
-        reasons += unable
         for source in (source for of_model, source in study.runs if of_model == key and source in data):
             against = reasons_against(study, model, (key, source), data[source])
             reasons += [f"model '{key}' on data '{source}': {reason}" for reason in against]
-            if not (unable or against):
-                plan = plan_of(study, model, (key, source), data[source])
-                headers[key, source] = header_of(plan)
+            if not against:
+                run = (key, source)
+                headers[run] = header_of(plan_of(study, model, run, data[source]))
+                known[run] = rows_in(headers[run], sources, models[key], agreement=study.agreement)
+        reasons += [f"[models.{key}]: {reason}" for reason in unable_methods(study, model, key, known)]
         # The next one must not find this one in memory.
         del model
     if reasons:
         raise StudyError(study.path, reasons)
-    return Examined(study, limit, data, {run_name(*run): headers[run] for run in study.runs}, models)
+    of_runs = {run_name(*run): headers[run] for run in study.runs}
+    return Examined(study, limit, data, of_runs, models, {run_name(*run): known[run] for run in study.runs})
 
 
 def execute_study(

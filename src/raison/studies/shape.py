@@ -141,7 +141,7 @@ DATA: Keys = {
     "unit": Key(TEXT),
 }
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}
-RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True)}
+RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True), "without": Key(TEXTS)}
 EXAMPLES: Keys = {"top": Key(COUNT), "rows": Key(TEXTS), "texts": Key(COUNT)}
 CLAIM: Keys = {
     "says": Key(TEXT, True),

@@ -16,7 +16,7 @@ The keys are in raison.studies.shape, what they may say in raison.studies.check.
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,7 +111,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study file without mistakes. `runs` are the keys of model and data, in the file's order."""
+    """A study file without mistakes. `runs` are the keys of model and data, in the file's order.
+
+    `without` has the methods that a run leaves out, such as one that its model does not allow.
+    """
 
     path: Path
     text: str
@@ -125,6 +128,12 @@ class Study:
     data: Mapping[str, StudyData]
     runs: tuple[tuple[str, str], ...]
     claims: tuple[Claim, ...]
+    without: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+
+    def methods_of(self, run: tuple[str, str]) -> tuple[str, ...]:
+        """The methods of one run, the keys of model and data."""
+        left_out = self.without.get(run, ())
+        return tuple(method for method in self.methods if method not in left_out)
 
     @property
     def digest(self) -> str:
@@ -172,6 +181,7 @@ def read(path: str | Path) -> Study:
         data={key: data_of(entry, path.parent) for key, entry in table["data"].items()},
         runs=tuple(grid(table)),
         claims=tuple(_claim(entry) for entry in table.get("claims", ())),
+        without={(run["model"], run["data"]): tuple(run.get("without", ())) for run in table.get("runs", ())},
     )
 
 
