@@ -120,8 +120,9 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     study = source.parent / STUDY
     if model is None or not study.exists():
         return True
-    said = json.loads(study.read_text(encoding="utf-8"))["models"]
-    return any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
+    said = json.loads(study.read_text(encoding="utf-8")).get("models")
+    # Older studies do not say what their models are.
+    return said is None or any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
 
 
 def _copy(run: Run, offer: _Offer, keys: Sequence[Key]) -> None:
