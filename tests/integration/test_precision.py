@@ -88,7 +88,7 @@ def test_the_reported_correlation_is_that_of_values_evaluated_in_both_precisions
     assert half.evaluations == single.evaluations + CHECKED_LEAST
 
 
-def test_what_the_check_takes_is_a_tenth_and_counted() -> None:
+def test_what_the_check_takes_is_a_share_and_counted() -> None:
     model = tiny("bert")
     single, half = (
         raison.explain(model, TEXTS[0], "kernel_shap(samples=202)", precision=precision)

@@ -32,6 +32,7 @@ from raison.models.gradients import path_gradients
 from raison.models.heads import ClassHead, Head, Outputs, SpanHead
 from raison.models.hidden import Layers, hidden_states
 from raison.models.inner import capabilities_of, decoder_head, inner_model
+from raison.models.last_row import LastRow
 from raison.models.limits import max_tokens
 from raison.models.packing import PackedReader
 from raison.models.pooling import find_pooling, prediction_rows
@@ -115,6 +116,7 @@ class Classifier(LanguageModel):
             self.capabilities |= {Capability.DECOMPOSITION}
         self._anatomy: Anatomy | None = None
         self._packed = None if self.readout is None else PackedReader(self.core.base_model, self.budget)
+        self._last_row = LastRow(self.core)
         self._reruns = Reruns(self.core, self._predict, self.budget)
         self._reduced: ReducedModel[Classifier] = ReducedModel(model, self.core)
 
@@ -195,7 +197,7 @@ class Classifier(LanguageModel):
                 return self._finite(encoding, self._reader().masked_logits(encoding, keeps, remover))
 
         def forward(batch: batching.TokenBatch) -> Tensor:
-            return self.forward(batch).cpu()
+            return self._checked(batch, self._last_row.predict(self._predict, batch)).cpu()
 
         with torch.no_grad():
             return batching.masked_logits(encoding, keeps, remover, self.budget, forward)

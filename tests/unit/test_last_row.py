@@ -1,0 +1,117 @@
+"""The last layer on the row that is read: equal to whole passes, or not used."""
+
+import threading
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from raison.core.encoding import Encoding
+from raison.models import batching
+from raison.models.classifier import Classifier
+from raison.models.layers import layer_stack
+from tests.tiny import TINY
+
+TEXTS = ["a dull plot , but the end is good", "a quiet film", "the good end of a dull film is quiet"]
+FIRST = ("bert", "roberta", "distilbert", "electra", "modernbert")
+
+
+def problem(model: Classifier) -> tuple[Encoding, list[Tensor]]:
+    encoding = model.encode(TEXTS, "word")
+    rng = torch.Generator().manual_seed(0)
+    return encoding, [torch.rand(9, n, generator=rng) > 0.4 for n in encoding.unit_counts]
+
+
+def whole(model: Classifier, encoding: Encoding, keeps: list[Tensor], removal: str) -> list[Tensor]:
+    with torch.no_grad():
+        return batching.masked_logits(encoding, keeps, model._remover(removal), model.budget, model.forward)
+
+
+def close(found: list[Tensor], expected: list[Tensor]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("removal", ["mask", "delete"])
+@pytest.mark.parametrize("name", FIRST)
+def test_equals_whole_passes_and_runs_one_row_of_the_feed_forward_network(name: str, removal: str) -> None:
+    """Deleted units leave rows of several lengths, so that attention has masks."""
+    model = Classifier(*TINY[name](), name)
+    encoding, keeps = problem(model)
+    close(model.masked_logits(encoding, keeps, removal), whole(model, encoding, keeps, removal))
+    widths = []
+    wide = [m for m in layer_stack(model.core)[-1].modules() if isinstance(m, nn.Linear)][-1]
+    hook = wide.register_forward_hook(lambda _module, args, _output: widths.append(args[0].shape[1]))
+    found = model.masked_logits(encoding, keeps, removal)
+    hook.remove()
+    assert set(widths) == {1}
+    close(found, whole(model, encoding, keeps, removal))
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.core.modules())
+
+
+def test_a_model_that_reads_all_rows_is_run_whole() -> None:
+    net, tokenizer = TINY["modernbert"]()
+    net.config.classifier_pooling = "mean"
+    model = Classifier(net, tokenizer, "mean")
+    encoding, keeps = problem(model)
+    for _ in range(2):
+        close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+    assert model._last_row._right is False
+
+
+def test_other_attention_is_run_whole_also_when_it_is_chosen_later() -> None:
+    model = Classifier(*TINY["bert"](), "bert")
+    encoding, keeps = problem(model)
+    close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+    assert model._last_row._right
+    model.core.set_attn_implementation("eager")
+    close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+
+
+def test_changed_weights_are_read_and_gradients_are_whole() -> None:
+    model = Classifier(*TINY["electra"](), "electra")
+    encoding, keeps = problem(model)
+    before = model.masked_logits(encoding, keeps, "mask")
+    with torch.no_grad():
+        for parameter in layer_stack(model.core)[-1].parameters():
+            parameter.mul_(1.3)
+    after = model.masked_logits(encoding, keeps, "mask")
+    assert not torch.allclose(before[0], after[0], atol=1e-3)
+    close(after, whole(model, encoding, keeps, "mask"))
+    embeds = model.embed(encoding).requires_grad_()
+    model.logits(encoding, embeds)[:, 0].sum().backward()
+    assert embeds.grad is not None
+    assert embeds.grad[:, 1].abs().max() > 0
+
+
+def test_another_thread_is_left_alone() -> None:
+    model = Classifier(*TINY["bert"](), "bert")
+    encoding, _ = problem(model)
+    with torch.no_grad():
+        expected = model.logits(encoding)
+    found: list[Tensor] = []
+
+    def run() -> None:
+        with torch.no_grad():
+            found.append(model.logits(encoding))
+
+    def within(batch: batching.TokenBatch) -> Tensor:
+        other = threading.Thread(target=run)
+        other.start()
+        other.join()
+        return model._predict(batch)
+
+    with torch.no_grad():
+        for _ in range(2):
+            model._last_row.predict(within, model._batch(encoding, 0))
+    assert model._last_row._right
+    for one in found:
+        torch.testing.assert_close(one, expected)
+
+
+@pytest.mark.parametrize("name", ["t5", "gpt2"])
+def test_models_without_such_a_layer_are_run_whole(name: str) -> None:
+    model = Classifier(*TINY[name](), name)
+    encoding, keeps = problem(model)
+    removal = model.removals[0]
+    close(model.masked_logits(encoding, keeps, removal), whole(model, encoding, keeps, removal))
