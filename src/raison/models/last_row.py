@@ -47,19 +47,20 @@ class LastRow:
 
     def predict(self, run: Predict, batch: TokenBatch) -> Logits:
         """What `run` gives for the batch. The first batch costs two sequences more, run twice."""
-        if self._layer is None or self._right is False or torch.is_grad_enabled():
+        if self._layer is None or torch.is_grad_enabled():
             return run(batch)
         if self._right is None:
-            self._right = self._agrees(run, batch)
-            return self.predict(run, batch)
-        with self._narrowed(self._layer):
+            self._right = self._agrees(self._layer, run, batch)
+        if not self._right:
+            return run(batch)
+        with _narrowed(self._layer):
             return run(batch)
 
-    def _agrees(self, run: Predict, batch: TokenBatch) -> bool:
+    def _agrees(self, layer: nn.Module, run: Predict, batch: TokenBatch) -> bool:
         some = batch.select(list(range(len(batch.ids)))[:_TRIED])
         plain = run(some)
         try:
-            with self._narrowed(self._layer) as narrowing:  # type: ignore[arg-type]
+            with _narrowed(layer) as narrowing:
                 found = run(some)
         except torch.OutOfMemoryError:
             raise
@@ -69,19 +70,20 @@ class LastRow:
         alike = found.shape == plain.shape and torch.allclose(found, plain, rtol=tolerance, atol=tolerance)
         return narrowing.narrowed and alike
 
-    @contextmanager
-    def _narrowed(self, layer: nn.Module) -> Iterator["_Narrowing"]:
-        """The layer is hooked for the passes that this thread makes inside the context."""
-        narrowing = _Narrowing(threading.get_ident())
-        hooks = (
-            layer.register_forward_pre_hook(narrowing.before, with_kwargs=True),
-            layer.register_forward_hook(narrowing.after),
-        )
-        try:
-            yield narrowing
-        finally:
-            for hook in hooks:
-                hook.remove()
+
+@contextmanager
+def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
+    """The layer is hooked for the passes that this thread makes inside the context."""
+    narrowing = _Narrowing(threading.get_ident())
+    hooks = (
+        layer.register_forward_pre_hook(narrowing.before, with_kwargs=True),
+        layer.register_forward_hook(narrowing.after),
+    )
+    try:
+        yield narrowing
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @dataclass

@@ -97,9 +97,9 @@ def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:
 def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
     """How the values of perturbed texts in 16 bits are ordered beside those in the model's own precision, per text.
 
-    A twentieth of the keeps that were evaluated, at least five, drawn by the seed and the text alone, are evaluated again;
-    the ledger counts them. The correlation is Spearman's, None where it is undefined (fewer than two different values).
-    None instead of a list where nothing was evaluated in 16 bits.
+    A twentieth of the keeps that were evaluated, at least five, drawn by the seed and the text alone, are evaluated
+    again; the ledger counts them. The correlation is Spearman's, None where it is undefined (fewer than two different
+    values). None instead of a list where nothing was evaluated in 16 bits.
     """
     found = [
         np.array([np.frombuffer(bits, bool) for bits in sorted(problem.reduced_keeps(text))])
