@@ -81,7 +81,7 @@ def extended(batch: TokenBatch, branch: tuple[int, ...]) -> TokenBatch:
 def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Rows in groups of similar length, longest first, each of at most `budget` tokens with its padding.
 
-    A group ends early where the next row is shorter and the group is already half full: a smaller batch without
+    A group ends early where the next row is shorter and the group is a quarter full: a smaller batch without
     padding is cheaper than a full one with it.
     """
     order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
@@ -90,7 +90,7 @@ def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
         if found:
             width, size = lengths[found[-1][0]], len(found[-1])
             fits = (size + 1) * width <= budget
-            worth = lengths[row] == width or size * width * 2 < budget
+            worth = lengths[row] == width or size * width * 4 < budget
             if fits and worth:
                 found[-1].append(row)
                 continue

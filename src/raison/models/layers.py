@@ -44,7 +44,8 @@ class Call:
                 # A mask (batch, heads, query, key): a position that is alone sees itself.
                 return tensor[..., row : row + 1, row : row + 1]
             if tensor.dim() > 1 and tensor.shape[1] == tokens:
-                return tensor[:, row : row + 1]
+                # With gaps a linear layer would multiply row by row.
+                return tensor[:, row : row + 1].contiguous()
             return tensor[row : row + 1] if tuple(tensor.shape) == (tokens,) else tensor
 
         return self._mapped(cut)
