@@ -26,7 +26,7 @@ from transformers import pipeline
 import raison
 from raison.models.classifier import Classifier
 
-TEXTS, STEPS, SAMPLES, ROUNDS = 32, 20, 64, 2
+TEXTS, STEPS, SAMPLES, ROUNDS = 24, 20, 64, 2
 SEQUENTIAL_STEPS = 10
 BATCHES = (16, 32, 64)
 BF16 = "raison bfloat16"
