@@ -166,7 +166,8 @@ def test_a_block_goes_on_where_the_one_before_ended() -> None:
     with counted(other) as counts:
         other.masked_logits(encoding, keeps, removal)
     assert counts[0] == 0
-    assert counts[1] == counts[2] > 0
+    # The last block is called in parts: models/last_row.py.
+    assert counts[2] >= counts[1] > 0
 
 
 def test_passes_that_look_inside_are_whole() -> None:
