@@ -13,7 +13,7 @@ from typing import Any
 from raison.core.errors import DataError
 from raison.data.records import write_whole
 from raison.runs.agreement import Pair, add_pairs, pairs_in
-from raison.runs.run import HEADER, Key, Record, Run, read_run, settings_hash
+from raison.runs.run import HEADER, Key, Record, Run, read_header, read_run, settings_hash
 from raison.runs.study import STUDY
 
 FILE = "reused.json"
@@ -55,7 +55,8 @@ def rows_in(
     header: dict[str, Any], sources: Sequence[Path], model: dict[str, Any] | None = None, *, agreement: bool = False
 ) -> set[str]:
     """The rows that `take_over` would copy into a new run of this header. Raises DataError, as it does."""
-    return {row for source in sources for row in _offered(header, source, model, agreement).rows}
+    offers = [_offered(header, source, model, agreement) for source in sources]
+    return {row for offer in offers if offer is not None for row in offer.rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +69,43 @@ class _Offer:
     pairs: list[Pair]
 
 
-def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer:
-    source = read_run(folder)
-    places = _places(header, source.header)
-    pairs = pairs_in(folder) if agreement and not source.has_explanations else []
-    nothing = _Offer({}, [], source, pairs)
+def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer | None:
+    """None where the source is another run; its records, which may be many, are not read then."""
+    places = _places(header, read_header(folder / HEADER))
     if places is None or not _same_model(folder, model):
-        return nothing
-    if agreement and not pairs and not source.has_explanations:
-        return nothing
+        return None
+    source, pairs = read_run(folder), pairs_in(folder) if agreement else []
     grouped = [metric["label"] for metric in header["metrics"] if metric["grouped"]]
     rows = {}
     for row in header["rows"]:
         label, seeds = row["label"], row["seeds"]
         there = all((label, seed, text) in source.records for seed in seeds for text in range(header["texts"]))
-        # Metrics of many texts are computed from explanations, or known.
-        known = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
-        if row in source.header["rows"] and there and (known or source.has_explanations):
+        # What is made of explanations, metrics of many texts and agreement, is computed, or known.
+        made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
+        made = made and bool(pairs or not agreement)
+        if row in source.header["rows"] and there and (made or _explains(source, label, seeds)):
             rows[label] = seeds
     return _Offer(rows, places, source, pairs)
 
 
+def _explains(source: Run, row: str, seeds: Sequence[int]) -> bool:
+    return all(source.explains(row, seed) for seed in seeds)
+
+
 def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: bool) -> int:
     offer = _offered(run.header, folder, model, agreement)
+    if offer is None:
+        return 0
+    if offer.pairs:
+        assert run.folder is not None
+        # Before the rows: what is interrupted in between is done again.
+        add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= offer.rows.keys()])
     taken = []
     for label, seeds in offer.rows.items():
         keys = [(label, seed, text) for seed in seeds for text in range(run.header["texts"])]
         if not all(key in run.records for key in keys):
             _copy(run, offer, keys)
             taken.append(label)
-    if offer.pairs:
-        assert run.folder is not None
-        add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= {*taken}])
     if taken:
         header = offer.source.header
         _note(run, {"run": settings_hash(header), "versions": header["versions"], "rows": taken})
@@ -129,7 +135,7 @@ def _copy(run: Run, offer: _Offer, keys: Sequence[Key]) -> None:
     """Copy one row."""
     source, row, seeds = offer.source, keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
     found = [_placed(source.records[key], offer.places) for key in keys]
-    if source.has_explanations:
+    if _explains(source, row, [*seeds]):
         known = {(row, seed): source.explanations(row, seed) for seed in seeds}
         run.add([(record, known[record.row, record.seed][record.text]) for record in found])
     else:

@@ -157,7 +157,7 @@ def open_run(header: dict[str, Any], folder: Path | None) -> Run:
         return Run(header)
     path = folder / HEADER
     if path.exists():
-        known = _read_header(path)
+        known = read_header(path)
         keys = (header.keys() | known.keys()) - set(UNCOMPARED)
         differing = sorted(key for key in keys if header.get(key) != known.get(key))
         if differing:
@@ -172,7 +172,7 @@ def open_run(header: dict[str, Any], folder: Path | None) -> Run:
 
 def read_run(folder: Path) -> Run:
     """What a folder holds. Raises DataError if it is no run's or was written by a newer version."""
-    run = Run(_read_header(folder / HEADER), folder)
+    run = Run(read_header(folder / HEADER), folder)
     records, groups = RecordStore(folder / "records.jsonl").read(), RecordStore(folder / "groups.jsonl").read()
     run.dropped = records.dropped + groups.dropped
     for line in records.records:
@@ -190,7 +190,8 @@ def settings_hash(header: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
+    """A run's run.json. Raises DataError if it is none or was written by a newer version."""
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
