@@ -1,0 +1,102 @@
+"""Rows taken over from other runs: whole, of the same models, texts and settings, or not at all."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from raison.core.errors import DataError
+from raison.core.method import Method
+from raison.core.model import LanguageModel
+from raison.methods.occlusion import Occlusion
+from raison.runs.agreement import read_agreement
+from raison.runs.reuse import runs_in
+from raison.runs.study import read_study
+from raison.runs.table import comparison
+from raison.studies.run import examine, run
+from raison.studies.study import StudyError, read
+from tests.integration.studies.two_models import changed
+
+MORE = ('methods = ["occlusion", ', 'methods = ["saliency", "occlusion", ')
+
+
+def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_path: Path) -> None:
+    file = changed(place, MORE)
+    fresh = run(file, tmp_path / "fresh", progress=False)
+    drawn = run(file, tmp_path / "drawn", progress=False, reuse=[whole])
+    for name, found in read_study(drawn).runs.items():
+        expected = {(row.method, row.selected_by): row for row in comparison(read_study(fresh).runs[name]).rows}
+        for row in comparison(found).rows:
+            for scores in row.metrics:
+                plain = expected[row.method, row.selected_by][scores.metric].summary.mean
+                assert scores.summary.mean == pytest.approx(plain, abs=1e-6)
+    for name, found in read_study(drawn).runs.items():
+        known = read_study(whole).runs[name]
+        old = {key: record for key, record in found.records.items() if key in known.records}
+        # Seconds and all: these are the records themselves.
+        assert old == known.records
+        assert {row for row, _, _ in found.records.keys() - old.keys()} == {"saliency"}
+        (note,) = json.loads((found.folder / "reused.json").read_text())
+        assert sorted(note["rows"]) == sorted({row for row, _, _ in known.records})
+        assert found.has_explanations
+
+
+def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_path: Path) -> None:
+    longer = ("[settings]", "[settings]\nunit = 'token'")
+    for number, change in enumerate([longer, ('metrics = ["auroc", ', 'metrics = ["auprc", "auroc", ')]):
+        out = run(changed(place, MORE, change), tmp_path / str(number), limit=4, progress=False, reuse=[whole])
+        assert not list(out.glob("*/reused.json"))
+    with pytest.raises(DataError, match="holds no run to draw on"):
+        run("study.toml", tmp_path / "out", reuse=[place / "bert"])
+
+
+def test_records_without_explanations_do_for_what_needs_none(whole: Path, place: Path, tmp_path: Path) -> None:
+    file = changed(place, MORE, ("agreement = true\n", ""))
+    source = shutil.copytree(whole, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
+    out = run(file, tmp_path / "out", progress=False, reuse=[source])
+    assert len(list(out.glob("*/reused.json"))) == 2
+    assert not read_study(out).runs["bert--words"].has_explanations
+
+
+def test_agreement_comes_along_with_records_without_explanations(whole: Path, place: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(whole, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
+    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
+    assert len(list(out.glob("*/reused.json"))) == 2
+    for name in read_study(out).runs:
+        assert read_agreement(out / name) == read_agreement(whole / name), "nothing is known of saliency and the others"
+    for path in source.glob("*/agreement.json"):
+        path.unlink()
+    again = run(changed(place, MORE), tmp_path / "again", progress=False, reuse=[source])
+    assert not list(again.glob("*/reused.json")), "agreement needs the explanations or the pairs"
+    names = {name for pair in read_agreement(again / "bert--words") for name in (pair.first, pair.second)}
+    assert "saliency" in names
+
+
+def test_what_is_taken_over_need_not_be_possible_here(
+    whole: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trained explainer, for one, may be gone."""
+
+    def gone(self: Method, model: LanguageModel) -> None:
+        raise DataError("the explainer is gone")
+
+    file = changed(place, MORE)
+    monkeypatch.setattr(Occlusion, "check", gone)
+    with pytest.raises(StudyError, match="the explainer is gone"):
+        run(file, tmp_path / "out", progress=False)
+    out = run(file, tmp_path / "out", progress=False, reuse=[whole])
+    assert {row for row, _, _ in read_study(out).runs["bert--words"].records} >= {"occlusion", "saliency"}
+    examined = examine(read(file), None, runs_in([whole]))
+    assert {row.label for _, plan in examined.work() for row in plan.rows} == {"saliency"}
+    with pytest.raises(StudyError, match="the explainer is gone"):
+        run(changed(place, MORE, ("[settings]", "[settings]\nunit = 'token'")), tmp_path / "t", reuse=[whole])
+
+
+def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(whole, tmp_path / "source")
+    header = json.loads((source / "study.json").read_text())
+    header["models"]["bert"]["accuracy"] = {"held_out": 0.5}
+    (source / "study.json").write_text(json.dumps(header))
+    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
+    assert [path.parent.name for path in out.glob("*/reused.json")] == ["electra--words"]
