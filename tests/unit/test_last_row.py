@@ -59,6 +59,18 @@ def test_a_model_that_reads_all_rows_is_run_whole() -> None:
     assert model._last_row._right is False
 
 
+def test_a_model_that_reads_all_rows_is_run_whole_although_they_are_alike() -> None:
+    net, tokenizer = TINY["modernbert"]()
+    net.config.classifier_pooling = "mean"
+    with torch.no_grad():
+        table = net.get_input_embeddings().weight
+        table.copy_(table[:1].expand_as(table))
+    model = Classifier(net, tokenizer, "alike")
+    encoding, keeps = problem(model)
+    model.masked_logits(encoding, keeps, "mask")
+    assert model._last_row._right is False
+
+
 def test_other_attention_is_run_whole_also_when_it_is_chosen_later() -> None:
     model = Classifier(*TINY["bert"](), "bert")
     encoding, keeps = problem(model)
