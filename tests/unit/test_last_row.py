@@ -1,6 +1,8 @@
 """The last layer on the row that is read: equal to whole passes, or not used."""
 
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -94,6 +96,27 @@ def test_changed_weights_are_read_and_gradients_are_whole() -> None:
     model.logits(encoding, embeds)[:, 0].sum().backward()
     assert embeds.grad is not None
     assert embeds.grad[:, 1].abs().max() > 0
+
+
+def test_threads_at_once() -> None:
+    """Hooks of one thread come and go while another calls the layer."""
+    model = Classifier(*TINY["bert"](), "bert")
+    encoding, keeps = problem(model)
+    model.budget.tokens = 32
+    expected = model.masked_logits(encoding, keeps, "mask")
+
+    def run(_: int) -> list[Tensor]:
+        return model.masked_logits(encoding, keeps, "mask")
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(run, range(24)):
+                close(found, expected)
+    finally:
+        sys.setswitchinterval(switching)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.core.modules())
 
 
 def test_another_thread_is_left_alone() -> None:

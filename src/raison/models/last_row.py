@@ -117,9 +117,10 @@ class _Narrowing:
     _output: list[Tensor] = field(default_factory=list)
 
     def before(
-        self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        if self._busy or threading.get_ident() != self.thread:
+        # Another thread, in between a hook and the note that it takes keywords, calls it without.
+        if self._busy or kwargs is None or threading.get_ident() != self.thread:
             return None
         self._busy = True
         try:
