@@ -159,7 +159,7 @@ def test_lower_blocks_run_once(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "last"), [("answers bert", 4 + 1), ("modernbert", 4 + 3), ("bert", 4 + 3)])
 def test_a_block_goes_on_where_the_one_before_ended(name: str, last: int) -> None:
-    """The last block is tried once whole and once in three parts, then called as the trial says (models/last_row.py)."""
+    """The last block is tried whole and in three parts, then called as the trial says (models/last_row.py)."""
     model, texts = loaded(name)
     encoding, removal = model.encode(texts), model.removals[0]
     keeps, models = some_keeps(encoding), RandomisedModels(model)
