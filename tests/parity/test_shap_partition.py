@@ -1,8 +1,9 @@
 """shap's PartitionExplainer computes the same Owen values on the same tree.
 
-Under a budget both split the clusters of largest credit first, ten evaluations at a time, and share what is left
-equally; shap counts its two ends outside the budget of its queue but inside `max_evals`, and breaks ties at random, so
-that games without ties agree at every even budget. For text its own tree differs: it scores merges by punctuation.
+Under a budget both split the clusters of largest credit first, ten evaluations at a time (here more where there are
+more than 80 in all), and share what is left equally; shap counts its two ends outside the budget of its queue but
+inside `max_evals`, and breaks ties at random, so that games without ties agree at every even budget up to that. For
+text its own tree differs: it scores merges by punctuation.
 """
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_exact_owen_values(units):
     np.testing.assert_allclose(scores, by_shap(values, units, 10_000), atol=1e-10)
 
 
-@pytest.mark.parametrize("samples", [4, 12, 32, 64, 100])
+@pytest.mark.parametrize("samples", [4, 12, 32, 64, 80])
 def test_refinement_under_a_budget(samples):
     values = np.random.default_rng(samples).normal(size=2**12)
     scores = PartitionShap(samples=samples).attribute(game_problem(values), generators(1))[0]

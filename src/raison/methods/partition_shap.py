@@ -13,8 +13,9 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.numerics.shapley_tree import OwenTree, tree_evaluations
 
-ROUND = 5
-"""Clusters split between two looks at what is pending, as in shap: ten evaluations."""
+ROUND, ROUNDS = 5, 8
+"""Clusters split between two looks at what is pending: five, as in shap, or an eighth of all splits where that is more,
+so that many evaluations fill batches."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class PartitionShap(Method):
     the one in context S, the other in context S with B. A unit's score is the sum of what reaches it: the Owen value
     (Owen 1977) for the nested unions that the tree spans. Returns (batch, units), signed, in units of the target.
 
-    `samples` is the number of evaluations per text, the full and the empty text included, and never exceeded; None is
-    4 n + 128. The exact values take E(n) = 2 + sum over clusters at depth d of 2 2^d, about 2/3 n^2 (108 for 12
-    units). With fewer, the cluster with the largest |credit| that waits is split first, five at a time and all texts'
-    together, and what is never split is shared equally by its units. min(samples, E(n)) forward passes, one fewer where
-    that is odd. The note `solution` is "exact" or the number of credits that were shared.
+    `samples` is the number of evaluations per text, the full and the empty text included, and never exceeded; None is 4
+    n + 128. The exact values take E(n) = 2 + sum over clusters at depth d of 2 2^d, about 2/3 n^2 (108 for 12 units).
+    With fewer, the cluster with the largest |credit| that waits is split first, five or an eighth of all splits at a
+    time and all texts' together, and what is never split is shared equally by its units. min(samples, E(n)) forward
+    passes, one fewer where that is odd. The note `solution` is "exact" or the number of credits that were shared.
 
     Guarantees the sum v(all) - v(empty) always, and the Owen values where exact. These are not the Shapley values: a
     unit joins only sets that respect the tree. A unit that changes nothing scores zero only where the result is exact.
@@ -60,7 +61,8 @@ class PartitionShap(Method):
         counts = problem.encoding.unit_counts
         splits = [self._splits(n) for n in counts]
         # Where all clusters will be split their order is of no account: a whole depth is one round.
-        most = [ROUND if self.cost(n).forwards < tree_evaluations(n) else 2**n for n in counts]
+        whole = [self.cost(n).forwards >= tree_evaluations(n) for n in counts]
+        most = [2**n if all_ else max(ROUND, k // ROUNDS) for n, k, all_ in zip(counts, splits, whole, strict=True)]
         ends = problem.values([torch.tensor([[False] * n, [True] * n]) for n in counts])
         trees = [OwenTree.planted(n, k, *v.tolist()) for n, k, v in zip(counts, splits, ends, strict=True)]
         while any(tree.growing for tree in trees):
