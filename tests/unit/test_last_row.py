@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
+from raison.core.target import Target
 from raison.models import batching
 from raison.models.classifier import Classifier
+from raison.models.gradients import path_gradients
 from raison.models.layers import layer_stack
 from tests.tiny import TINY
 
@@ -49,6 +51,31 @@ def test_equals_whole_passes_and_runs_one_row_of_the_feed_forward_network(name: 
     assert set(widths) == {1}
     close(found, whole(model, encoding, keeps, removal))
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.core.modules())
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_gradients_equal_those_of_whole_passes(name: str) -> None:
+    model = Classifier(*TINY[name](), name)
+    encoding, _ = problem(model)
+    target = Target(torch.tensor([0, 1, 0]), None, "probability")
+    points, weights = torch.tensor([0.2, 0.6, 0.9]), torch.tensor([0.5, 0.3, 0.2])
+    embeds = model.embed(encoding)
+
+    def path(text: int, positions: Tensor) -> Tensor:
+        return positions[:, None, None] * embeds[text]
+
+    widths = []
+    wide = [m for m in layer_stack(model.core)[-1].modules() if isinstance(m, nn.Linear)][-1]
+    hook = wide.register_forward_hook(lambda _module, args, _output: widths.append(args[0].shape[1]))
+    model.path_gradients(encoding, path, points, weights, target)
+    widths.clear()
+    found, values = model.path_gradients(encoding, path, points, weights, target)
+    hook.remove()
+    assert set(widths) == {1}
+    slow, expected = path_gradients(model.forward, model.budget, encoding, path, (points, weights), target)
+    close(found, slow)
+    torch.testing.assert_close(values, expected, rtol=1e-5, atol=1e-6)
+    assert all(gradient.abs().max() > 0 for gradient in found)
 
 
 def test_a_model_that_reads_all_rows_is_run_whole() -> None:
@@ -130,11 +157,11 @@ def test_another_thread_is_left_alone() -> None:
         with torch.no_grad():
             found.append(model.logits(encoding))
 
-    def within(batch: batching.TokenBatch) -> Tensor:
+    def within(batch: batching.TokenBatch, embeds: Tensor | None) -> Tensor:
         other = threading.Thread(target=run)
         other.start()
         other.join()
-        return model._predict(batch)
+        return model._predict(batch, embeds)
 
     with torch.no_grad():
         for _ in range(2):

@@ -196,11 +196,8 @@ class Classifier(LanguageModel):
             with self.quiet():
                 return self._finite(encoding, self._reader().masked_logits(encoding, keeps, remover))
 
-        def forward(batch: batching.TokenBatch) -> Tensor:
-            return self._checked(batch, self._last_row.predict(self._predict, batch)).cpu()
-
         with torch.no_grad():
-            return batching.masked_logits(encoding, keeps, remover, self.budget, forward)
+            return batching.masked_logits(encoding, keeps, remover, self.budget, lambda batch: self._brief(batch).cpu())
 
     def step_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
@@ -216,7 +213,7 @@ class Classifier(LanguageModel):
     def path_gradients(
         self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        return path_gradients(self.forward, self.budget, encoding, path, (positions, weights), target)
+        return path_gradients(self._brief, self.budget, encoding, path, (positions, weights), target)
 
     def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
@@ -323,6 +320,10 @@ class Classifier(LanguageModel):
         """One differentiable pass, whatever comes out."""
         with self.quiet():
             return self.head.logits(self._parts(batch, embeds), batch)
+
+    def _brief(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
+        """`forward` for passes that nothing looks into: the last layer is computed for what is read of it."""
+        return self._checked(batch, self._last_row.predict(self._predict, batch, embeds))
 
     def _parts(
         self, batch: batching.TokenBatch, embeds: Embeddings | None = None

@@ -21,12 +21,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
-from raison.core.dims import Logits
+from raison.core.dims import Embeddings, Logits
 from raison.core.errors import UnsupportedError
 from raison.models.batching import TokenBatch
 from raison.models.layers import Call, layer_stack, replaced_output
 
-Predict = Callable[[TokenBatch], Logits]
+Predict = Callable[[TokenBatch, Embeddings | None], Logits]
 
 _TRIED = 2
 """Rows of the first batch that are run both ways."""
@@ -36,7 +36,7 @@ _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, Inde
 
 
 class LastRow:
-    """Passes without gradients over an encoder whose head reads the first token; whole ones over any other."""
+    """Passes over an encoder whose head reads the first token, and gradients back along them; whole ones elsewhere."""
 
     def __init__(self, core: PreTrainedModel) -> None:
         self._core = core
@@ -46,24 +46,25 @@ class LastRow:
         except UnsupportedError:
             self._layer = None
 
-    def predict(self, run: Predict, batch: TokenBatch) -> Logits:
+    def predict(self, run: Predict, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """What `run` gives for the batch. The first batch costs two sequences more, run twice."""
-        if self._layer is None or torch.is_grad_enabled():
-            return run(batch)
+        if self._layer is None:
+            return run(batch, embeds)
         if self._right is None:
-            self._right = self._agrees(self._layer, run, batch)
+            with torch.no_grad():
+                self._right = self._agrees(self._layer, run, batch)
         if not self._right:
-            return run(batch)
+            return run(batch, embeds)
         with _narrowed(self._layer):
-            return run(batch)
+            return run(batch, embeds)
 
     def _agrees(self, layer: nn.Module, run: Predict, batch: TokenBatch) -> bool:
         some = batch.select(list(range(len(batch.ids)))[:_TRIED])
         try:
             with _others_changed(layer):
-                plain = run(some)
+                plain = run(some, None)
             with _narrowed(layer) as narrowing:
-                found = run(some)
+                found = run(some, None)
         except torch.OutOfMemoryError:
             raise
         except _FAILURES:

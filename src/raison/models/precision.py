@@ -22,7 +22,7 @@ from raison.models.prefix import fingerprint
 from raison.models.readout import Readout
 from raison.numerics.agreement import spearman
 
-CHECKED_SHARE = 0.05
+CHECKED_SHARE = 0.02
 """Of the perturbed texts that were evaluated in 16 bits, those that are evaluated again in the model's precision."""
 CHECKED_LEAST = 5
 """A rank correlation of fewer values says nothing."""
@@ -97,7 +97,7 @@ def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:
 def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
     """How the values of perturbed texts in 16 bits are ordered beside those in the model's own precision, per text.
 
-    A twentieth of the keeps that were evaluated, at least five, drawn by the seed and the text alone, are evaluated
+    A fiftieth of the keeps that were evaluated, at least five, drawn by the seed and the text alone, are evaluated
     again; the ledger counts them. The correlation is Spearman's, None where it is undefined (fewer than two different
     values). None instead of a list where nothing was evaluated in 16 bits.
     """
