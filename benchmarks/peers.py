@@ -4,7 +4,10 @@ Each peer is given the same model, one text at a time (their interface for texts
 and at several batch sizes, of which the best is found in the same run. What each of them runs through the model's
 layers is counted on two texts, so that the table itself says how equal they are. Sequential Integrated Gradients stands
 against one path at a time with all its points as one batch, which is how time_interpret computes it, without its second
-embedding. `--quick` tries everything on two texts and writes nothing.
+embedding. What evaluates masked texts is measured at two numbers of evaluations, for the more there are, the less
+weighs what each text takes beside them (its prediction, the check of bfloat16); defaults, which are slow, at the first
+alone.
+`--quick` tries everything on two texts and writes nothing.
 """
 
 import sys
@@ -26,7 +29,8 @@ from transformers import pipeline
 import raison
 from raison.models.classifier import Classifier
 
-TEXTS, STEPS, SAMPLES, ROUNDS = 24, 20, 64, 2
+TEXTS, STEPS, ROUNDS = 24, 20, 3
+SAMPLES = (64, 256)
 SEQUENTIAL_STEPS = 10
 BATCHES = (16, 32, 64)
 BF16 = "raison bfloat16"
@@ -73,7 +77,7 @@ def captum_ig(model: Classifier, texts: list[str], batch: int | None) -> None:
         explainer.attribute(end, start, target=target, n_steps=STEPS, internal_batch_size=batch)
 
 
-def captum_masks(model: Classifier, texts: list[str], kind: type[KernelShap | Lime], batch: int) -> None:
+def captum_masks(model: Classifier, texts: list[str], kind: type[KernelShap | Lime], samples: int, batch: int) -> None:
     """Every token is a feature; specials are grouped into one that is not counted here."""
 
     def forward(ids: Tensor) -> Tensor:
@@ -85,11 +89,11 @@ def captum_masks(model: Classifier, texts: list[str], kind: type[KernelShap | Li
         features = torch.where(special, 0, (~special).cumsum(1))
         with torch.no_grad():
             explainer.attribute(
-                ids, masked, target=target, feature_mask=features, n_samples=SAMPLES, perturbations_per_eval=batch
+                ids, masked, target=target, feature_mask=features, n_samples=samples, perturbations_per_eval=batch
             )
 
 
-def lime_words(model: Classifier, texts: list[str], batch: int) -> None:
+def lime_words(model: Classifier, texts: list[str], samples: int, batch: int) -> None:
     """lime's own words and ten features, masked in place; what it asks for is run in batches of this size."""
 
     def probabilities(rows: list[str]) -> np.ndarray:
@@ -104,15 +108,15 @@ def lime_words(model: Classifier, texts: list[str], batch: int) -> None:
         class_names=list(model.classes), bow=False, mask_string=model.tokenizer.mask_token, random_state=0
     )
     for text in texts:
-        explainer.explain_instance(text, probabilities, num_samples=SAMPLES)
+        explainer.explain_instance(text, probabilities, num_samples=samples)
 
 
-def shap_partition(model: Classifier, texts: list[str], batch: int) -> None:
+def shap_partition(model: Classifier, texts: list[str], samples: int, batch: int) -> None:
     """shap's default for text: partition SHAP over its own tree, through a pipeline of transformers."""
     pipe = pipeline("text-classification", model=model.model, tokenizer=model.tokenizer, top_k=None, batch_size=batch)
     explainer = Explainer(pipe, silent=True)
     for text in texts:
-        explainer([text], max_evals=SAMPLES, batch_size=batch)
+        explainer([text], max_evals=samples, batch_size=batch)
 
 
 def one_path_at_a_time(model: Classifier, texts: list[str]) -> None:
@@ -133,20 +137,9 @@ def one_path_at_a_time(model: Classifier, texts: list[str]) -> None:
 
 
 def contests(model: Classifier) -> list[Contest]:
-    def raison_masks(method: str, unit: str, precision: str = "float32") -> Work:
-        return partial(ours, model, method=f"{method}(samples={SAMPLES})", unit=unit, precision=precision)
-
-    def captum(kind: type[KernelShap | Lime]) -> dict[str, Work]:
-        sizes = {f"captum {'default' if batch == 1 else batch}": batch for batch in (1, *BATCHES)}
-        return {name: partial(captum_masks, model, kind=kind, batch=batch) for name, batch in sizes.items()}
-
-    limes = {f"lime {batch}": partial(lime_words, model, batch=batch) for batch in BATCHES}
-    shaps = {
-        name: partial(shap_partition, model, batch=batch) for name, batch in (("shap default", 1), ("shap 32", 32))
-    }
     gradients = {f"captum {batch or 'default'}": partial(captum_ig, model, batch=batch) for batch in (None, 10)}
     sequential = f"sequential_integrated_gradients(steps={SEQUENTIAL_STEPS})"
-    return [
+    found = [
         Contest("integrated_gradients", partial(ours, model, method=f"integrated_gradients(steps={STEPS})"), gradients),
         Contest(
             "sequential_integrated_gradients",
@@ -154,19 +147,32 @@ def contests(model: Classifier) -> list[Contest]:
             {"one path at a time": partial(one_path_at_a_time, model)},
             share=4,
         ),
+    ]
+    return found + [contest for number, samples in enumerate(SAMPLES) for contest in masked(model, samples, not number)]
+
+
+def masked(model: Classifier, samples: int, defaults: bool) -> list[Contest]:
+    """The methods that evaluate masked texts, and their peers at this number of evaluations."""
+
+    def captum(kind: type[KernelShap | Lime]) -> dict[str, Work]:
+        sizes = ({"captum default": 1} if defaults else {}) | {f"captum {batch}": batch for batch in BATCHES}
+        return {
+            name: partial(captum_masks, model, kind=kind, samples=samples, batch=batch) for name, batch in sizes.items()
+        }
+
+    limes = {f"lime {batch}": partial(lime_words, model, samples=samples, batch=batch) for batch in BATCHES}
+    sizes = ({"shap default": 1} if defaults else {}) | {"shap 32": 32}
+    shaps = {name: partial(shap_partition, model, samples=samples, batch=batch) for name, batch in sizes.items()}
+    peers = {"kernel_shap": captum(KernelShap), "lime": captum(Lime) | limes, "partition_shap": shaps}
+    return [
         Contest(
-            "kernel_shap",
-            raison_masks("kernel_shap", "token"),
-            captum(KernelShap),
-            raison_masks("kernel_shap", "token", "bfloat16"),
-        ),
-        Contest("lime", raison_masks("lime", "token"), captum(Lime) | limes, raison_masks("lime", "token", "bfloat16")),
-        Contest(
-            "partition_shap",
-            raison_masks("partition_shap", "token"),
-            shaps,
-            raison_masks("partition_shap", "token", "bfloat16"),
-        ),
+            f"{method}({samples})",
+            partial(ours, model, method=f"{method}(samples={samples})"),
+            others,
+            partial(ours, model, method=f"{method}(samples={samples})", precision="bfloat16"),
+            share=max(2, samples // 64),
+        )
+        for method, others in peers.items()
     ]
 
 
