@@ -100,6 +100,49 @@ def test_a_model_that_reads_all_rows_is_run_whole_although_they_are_alike() -> N
     assert model._last_row._right is False
 
 
+def test_a_model_that_reads_all_rows_is_run_whole_although_it_says_next_to_nothing() -> None:
+    """In 16 bits the tolerance is wider than what such a head says."""
+    net, tokenizer = TINY["modernbert"]()
+    net.config.classifier_pooling = "mean"
+    with torch.no_grad():
+        for parameter in net.classifier.parameters():
+            parameter.mul_(1e-3)
+    model = Classifier(net.to(torch.bfloat16), tokenizer, "next to nothing")
+    encoding, keeps = problem(model)
+    model.masked_logits(encoding, keeps, "mask")
+    assert model._last_row._right is False
+
+
+def test_a_batch_of_one_token_decides_nothing() -> None:
+    net, tokenizer = TINY["modernbert"]()
+    net.config.classifier_pooling = "mean"
+    model = Classifier(net, tokenizer, "mean")
+    encoding, keeps = problem(model)
+    one = torch.tensor([[7]])
+    with torch.no_grad():
+        model._brief(batching.TokenBatch(one, torch.zeros_like(one), torch.tensor([1])))
+    assert model._last_row._right is None
+    close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+
+
+def test_hooks_of_others_are_called_once() -> None:
+    model = Classifier(*TINY["bert"](), "bert")
+    encoding, keeps = problem(model)
+    layer = layer_stack(model.core)[-1]
+    hooks = [
+        layer.register_forward_pre_hook(lambda _module, args: (args[0] + 0.3, *args[1:])),
+        layer.register_forward_hook(lambda _module, _args, output: output * 1.5),
+    ]
+    close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+    assert model._last_row._right
+    for hook in hooks:
+        hook.remove()
+    close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+    hook = layer.register_forward_pre_hook(lambda _module, args: (args[0] + 0.3, *args[1:]))
+    close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
+    hook.remove()
+
+
 def test_other_attention_is_run_whole_also_when_it_is_chosen_later() -> None:
     model = Classifier(*TINY["bert"](), "bert")
     encoding, keeps = problem(model)

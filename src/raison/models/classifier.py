@@ -322,7 +322,9 @@ class Classifier(LanguageModel):
             return self.head.logits(self._parts(batch, embeds), batch)
 
     def _brief(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """`forward` for passes that nothing looks into: the last layer is computed for what is read of it."""
+        """`forward` for passes that nothing looks into: an encoder's last layer is computed for what is read of it."""
+        if self.readout is not None:
+            return self.forward(batch, embeds)
         return self._checked(batch, self._last_row.predict(self._predict, batch, embeds))
 
     def _parts(

@@ -36,7 +36,10 @@ _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, Inde
 
 
 class LastRow:
-    """Passes over an encoder whose head reads the first token, and gradients back along them; whole ones elsewhere."""
+    """Passes over an encoder whose head reads the first token, and gradients back along them; whole ones elsewhere.
+
+    What was found on the first batch of more than one token is kept for good.
+    """
 
     def __init__(self, core: PreTrainedModel) -> None:
         self._core = core
@@ -47,8 +50,8 @@ class LastRow:
             self._layer = None
 
     def predict(self, run: Predict, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """What `run` gives for the batch. The first batch costs two sequences more, run twice."""
-        if self._layer is None:
+        """What `run` gives for the batch. The first batch costs two sequences more, run three times."""
+        if self._layer is None or batch.ids.shape[1] == 1:
             return run(batch, embeds)
         if self._right is None:
             with torch.no_grad():
@@ -61,8 +64,9 @@ class LastRow:
     def _agrees(self, layer: nn.Module, run: Predict, batch: TokenBatch) -> bool:
         some = batch.select(list(range(len(batch.ids)))[:_TRIED])
         try:
+            plain = run(some, None)
             with _others_changed(layer):
-                plain = run(some, None)
+                unread = torch.equal(run(some, None), plain)
             with _narrowed(layer) as narrowing:
                 found = run(some, None)
         except torch.OutOfMemoryError:
@@ -71,7 +75,7 @@ class LastRow:
             return False
         tolerance = _TOLERANCES.get(self._core.dtype, _HALF_TOLERANCE)
         alike = found.shape == plain.shape and torch.allclose(found, plain, rtol=tolerance, atol=tolerance)
-        return narrowing.narrowed and alike
+        return unread and narrowing.narrowed and alike
 
 
 @contextmanager
@@ -96,9 +100,10 @@ def _others_changed(layer: nn.Module) -> Iterator[None]:
 @contextmanager
 def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
     """The layer is hooked for the passes that this thread makes inside the context."""
-    narrowing = _Narrowing(threading.get_ident())
+    narrowing = _Narrowing(layer, threading.get_ident())
+    # Around hooks that others have set, which then see each call once.
     hooks = (
-        layer.register_forward_pre_hook(narrowing.before, with_kwargs=True),
+        layer.register_forward_pre_hook(narrowing.before, with_kwargs=True, prepend=True),
         layer.register_forward_hook(narrowing.after),
     )
     try:
@@ -110,8 +115,9 @@ def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
 
 @dataclass
 class _Narrowing:
-    """The hooks of one context; `narrowed` once a call of the layer was."""
+    """The hooks of one context, which leave copies of the layer alone; `narrowed` once a call of the layer was."""
 
+    layer: nn.Module
     thread: int
     narrowed: bool = False
     _busy: bool = False
@@ -121,7 +127,7 @@ class _Narrowing:
         self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         # Another thread, in between a hook and the note that it takes keywords, calls it without.
-        if self._busy or kwargs is None or threading.get_ident() != self.thread:
+        if kwargs is None or not self._mine(layer):
             return None
         self._busy = True
         try:
@@ -138,9 +144,12 @@ class _Narrowing:
             self._busy = False
 
     def after(self, layer: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        if self._busy or not self._output or threading.get_ident() != self.thread:
+        if not self._output or not self._mine(layer):
             return output
         return replaced_output(self._output.pop())(layer, args, output)
+
+    def _mine(self, layer: nn.Module) -> bool:
+        return layer is self.layer and not self._busy and threading.get_ident() == self.thread
 
 
 def _first_row(layer: nn.Module, call: Call) -> Tensor | None:

@@ -46,7 +46,9 @@ class Call:
             if tensor.dim() > 1 and tensor.shape[1] == tokens:
                 # With gaps a linear layer would multiply row by row.
                 return tensor[:, row : row + 1].contiguous()
-            return tensor[row : row + 1] if tuple(tensor.shape) == (tokens,) else tensor
+            # One number per text, where there are as many texts as tokens, is none per token.
+            per_token = tuple(tensor.shape) == (tokens,) and len(self.hidden) != tokens
+            return tensor[row : row + 1] if per_token else tensor
 
         return self._mapped(cut)
 
