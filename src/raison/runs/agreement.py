@@ -90,8 +90,7 @@ def pairs_in(folder: Path) -> list[Pair]:
 
 def add_pairs(folder: Path, pairs: Iterable[Pair]) -> None:
     """Put these into a run's folder, in place of those of the same two rows. Raises DataError."""
-    known = {(pair["first"], pair["second"]): pair for pair in pairs_in(folder)}
-    known |= {(pair["first"], pair["second"]): pair for pair in pairs}
+    known = {frozenset((pair["first"], pair["second"])): pair for pair in (*pairs_in(folder), *pairs)}
     write_whole(folder / FILE, json.dumps({"pairs": [*known.values()]}, ensure_ascii=False) + "\n")
 
 

@@ -76,13 +76,15 @@ def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None,
         return None
     source, pairs = read_run(folder), pairs_in(folder) if agreement else []
     grouped = [metric["label"] for metric in header["metrics"] if metric["grouped"]]
+    paired = {row for pair in pairs for row in (pair["first"], pair["second"])}
     rows = {}
     for row in header["rows"]:
         label, seeds = row["label"], row["seeds"]
         there = all((label, seed, text) in source.records for seed in seeds for text in range(header["texts"]))
         # What is made of explanations, metrics of many texts and agreement, is computed, or known.
         made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
-        made = made and bool(pairs or not agreement)
+        # A selected map is no method's own: it has no pairs.
+        made = made and (not agreement or label in paired or row["selected_by"] is not None)
         if row in source.header["rows"] and there and (made or _explains(source, label, seeds)):
             rows[label] = seeds
     return _Offer(rows, places, source, pairs)
@@ -100,16 +102,15 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
         assert run.folder is not None
         # Before the rows: what is interrupted in between is done again.
         add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= offer.rows.keys()])
-    taken = []
-    for label, seeds in offer.rows.items():
-        keys = [(label, seed, text) for seed in seeds for text in range(run.header["texts"])]
-        if not all(key in run.records for key in keys):
-            _copy(run, offer, keys)
-            taken.append(label)
-    if taken:
+    texts = range(run.header["texts"])
+    keys = {label: [(label, seed, text) for seed in seeds for text in texts] for label, seeds in offer.rows.items()}
+    missing = [label for label, of_row in keys.items() if not all(key in run.records for key in of_row)]
+    if missing:
         header = offer.source.header
-        _note(run, {"run": settings_hash(header), "versions": header["versions"], "rows": taken})
-    return len(taken)
+        _note(run, {"run": settings_hash(header), "versions": header["versions"]}, missing)
+    for label in missing:
+        _copy(run, offer, keys[label])
+    return len(missing)
 
 
 def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
@@ -126,7 +127,10 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     study = source.parent / STUDY
     if model is None or not study.exists():
         return True
-    said = json.loads(study.read_text(encoding="utf-8")).get("models")
+    try:
+        said = json.loads(study.read_text(encoding="utf-8")).get("models")
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {study} ({error}): give another folder to take rows from.") from None
     # Older studies do not say what their models are.
     return said is None or any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
 
@@ -154,8 +158,14 @@ def _placed(record: Record, places: Sequence[int]) -> Record:
     )
 
 
-def _note(run: Run, entry: dict[str, Any]) -> None:
+def _note(run: Run, source: dict[str, Any], rows: Sequence[str]) -> None:
+    """Say where rows come from, before they are copied; what is copied again after an interruption is said once."""
     assert run.folder is not None
     path = run.folder / FILE
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    write_whole(path, json.dumps([*known, entry], ensure_ascii=False, indent=1) + "\n")
+    known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    entry = next((said for said in known if said.items() >= source.items()), None)
+    if entry is None:
+        known.append(source | {"rows": [*rows]})
+    else:
+        entry["rows"] = [*dict.fromkeys([*entry["rows"], *rows])]
+    write_whole(path, json.dumps(known, ensure_ascii=False, indent=1) + "\n")

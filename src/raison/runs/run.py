@@ -146,10 +146,6 @@ class Run:
         assert self.folder is not None
         return RecordStore(self.folder / f"{name}.jsonl")
 
-    def forget_cached(self) -> None:
-        """Read the explanations anew when they are next asked for."""
-        self.__dict__.pop("_read_explanations", None)
-
 
 def open_run(header: dict[str, Any], folder: Path | None) -> Run:
     """A run to go on with. Raises DataError for a folder that holds another one."""

@@ -10,6 +10,7 @@ from raison.core.errors import DataError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.methods.occlusion import Occlusion
+from raison.runs import reuse
 from raison.runs.agreement import read_agreement
 from raison.runs.reuse import runs_in
 from raison.runs.study import read_study
@@ -68,9 +69,47 @@ def test_agreement_comes_along_with_records_without_explanations(whole: Path, pl
     for path in source.glob("*/agreement.json"):
         path.unlink()
     again = run(changed(place, MORE), tmp_path / "again", progress=False, reuse=[source])
-    assert not list(again.glob("*/reused.json")), "agreement needs the explanations or the pairs"
+    notes = [json.loads(path.read_text()) for path in again.glob("*/reused.json")]
+    taken = [row for note in notes for entry in note for row in entry["rows"]]
+    assert all(row.endswith(" by comprehensiveness") for row in taken), "agreement needs explanations or pairs"
     names = {name for pair in read_agreement(again / "bert--words") for name in (pair.first, pair.second)}
     assert "saliency" in names
+
+
+def test_pairs_are_not_told_twice_where_methods_stand_in_another_order(
+    whole: Path, place: Path, tmp_path: Path
+) -> None:
+    """The pairs come along beside the explanations of which they were made."""
+    order = (
+        'methods = ["occlusion", "kernel_shap(samples=12)", ',
+        'methods = ["kernel_shap(samples=12)", "occlusion", ',
+    )
+    out = run(changed(place, order), tmp_path / "out", progress=False, reuse=[whole])
+    for name in read_study(out).runs:
+        pairs = [frozenset((pair.first, pair.second)) for pair in read_agreement(out / name)]
+        assert len(pairs) == len({*pairs}) == len(read_agreement(whole / name))
+
+
+def test_where_rows_come_from_is_said_once(
+    whole: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where taking them over was cut short."""
+    copied, copy = [], reuse._copy
+
+    def cut(*args: object) -> None:
+        if len(copied) == 2:
+            raise KeyboardInterrupt
+        copied.append(args)
+        copy(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reuse, "_copy", cut)
+        with pytest.raises(KeyboardInterrupt):
+            run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[whole])
+    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[whole], resume=True)
+    for name, found in read_study(out).runs.items():
+        (note,) = json.loads((found.folder / "reused.json").read_text())
+        assert sorted(note["rows"]) == sorted({row for row, _, _ in read_study(whole).runs[name].records})
 
 
 def test_what_is_taken_over_need_not_be_possible_here(
