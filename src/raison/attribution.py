@@ -1,5 +1,6 @@
 """The only caller of methods: check, run, sum to units, add provenance."""
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -194,7 +195,8 @@ def _attributed(batch: Batch, method: Method) -> Maps:
 def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
     scores = method.attribute(problem, rngs).detach().cpu()
     key = (label_of(method), problem.seed)
-    problem.attributed[key] = Attributed(scores, problem.ledger, frozenset(problem.asked))
+    # A copy: what is counted from here on, such as the check of a lower precision, is no part of the method.
+    problem.attributed[key] = Attributed(scores, copy.deepcopy(problem.ledger), frozenset(problem.asked))
     return scores
 
 

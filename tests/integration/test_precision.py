@@ -91,10 +91,10 @@ def test_the_reported_correlation_is_that_of_values_evaluated_in_both_precisions
 def test_what_the_check_takes_is_a_share_and_counted() -> None:
     model = tiny("bert")
     single, half = (
-        raison.explain(model, TEXTS[0], "kernel_shap(samples=202)", precision=precision)
+        raison.explain(model, TEXTS[0], "kernel_shap(samples=502)", precision=precision)
         for precision in ("float32", "bfloat16")
     )
-    assert half.notes["precision"]["checked"] == CHECKED_SHARE * 200
+    assert half.notes["precision"]["checked"] == CHECKED_SHARE * 500
     assert half.evaluations == single.evaluations + half.notes["precision"]["checked"]
 
 
@@ -219,3 +219,21 @@ def test_the_command_line_names_the_precisions() -> None:
     found = CliRunner().invoke(app, ["explain", "a text", "--precision", "bf16"])
     assert isinstance(found.exception, UnknownNameError)
     assert "bfloat16" in str(found.exception)
+
+
+def test_of_a_model_of_16_bits_nothing_is_said() -> None:
+    net, tokenizer = TINY["bert"]()
+    model = raison.load(net.to(torch.bfloat16), tokenizer)
+    own, half = (raison.explain(model, TEXTS[0], SHAP, precision=precision) for precision in ("float32", "bfloat16"))
+    assert "precision" not in half.notes
+    assert half.scores == own.scores
+    assert half.evaluations == own.evaluations
+
+
+def test_what_a_member_of_an_ensemble_was_checked_for_alone_is_not_the_ensembles() -> None:
+    model, settings = tiny("bert"), Settings(precision="bfloat16")
+    member, ensemble = (CATALOGUE.create(name) for name in (SHAP, f"ensemble(methods=['{SHAP}', 'occlusion'])"))
+    alone = run(prepare(model, TEXTS[:1], settings), ensemble)
+    batch = prepare(model, TEXTS[:1], settings)
+    run(batch, member)
+    assert run(batch, ensemble)[0].evaluations == alone[0].evaluations

@@ -105,7 +105,8 @@ def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
         np.array([np.frombuffer(bits, bool) for bits in sorted(problem.reduced_keeps(text))])
         for text in range(len(problem.encoding))
     ]
-    if not any(map(len, found)):
+    # A model of 16 bits is its own twin.
+    if problem.reduced is None or not any(map(len, found)) or problem.reduced() is problem.model:
         return None
     counts = [min(len(keeps), max(CHECKED_LEAST, ceil(CHECKED_SHARE * len(keeps)))) for keeps in found]
     draws = zip(problem.generators("precision"), found, counts, problem.encoding.unit_counts, strict=True)
