@@ -30,7 +30,7 @@ all metrics stay in the model's own precision, so that a method that sums to a d
 
 The explanation says what that did: `notes["precision"]` has Spearman's correlation between the values of perturbed
 texts in both precisions (`rank_correlation`; None where fewer than two values differ) and how many were `checked`. One
-in twenty is evaluated again for that, at least five, drawn by the seed and the text; the explanation's evaluations
+in fifty is evaluated again for that, at least five, drawn by the seed and the text; the explanation's evaluations
 count them, the formulas above do not. It is a correlation of values, not of scores: where effects are as small as the
 rounding (about a hundredth of a logit), scores can change places although it is high.
 
