@@ -77,7 +77,7 @@ def claims(verdicts: Sequence[Verdict]) -> str:
     """What the study states and what the records say; "" without claims."""
     if not verdicts:
         return ""
-    head = ["finding", "claim", "run", "metric", "compared", "difference", "n"]
+    head = ["claim", "finding", "run", "metric", "compared", "difference", "n"]
     whole = grid("Claims", head, [_claim(verdict) for verdict in verdicts])
     if len({verdict.run for verdict in verdicts}) > 1:
         whole = (
@@ -116,11 +116,11 @@ def _claim(verdict: Verdict) -> list[str]:
     values = f"{phrases.number(verdict.mean, places)} against {phrases.number(verdict.than_mean, places)}"
     known = verdict.difference.count > 0
     return [
+        escape(verdict.says),
         f'<span class="{verdict.finding}">{verdict.finding}</span>',
-        f'<td class="says">{escape(verdict.says)}</td>',
-        escape(verdict.run),
-        escape(verdict.metric),
-        f"{breakable(verdict.row)} {verdict.side} {breakable(than)}<small>{minus(values)}</small>",
+        breakable(verdict.run),
+        breakable(verdict.metric),
+        f'<td class="says">{breakable(verdict.row)} {verdict.side} {breakable(than)}<small>{minus(values)}</small></td>',
         _gap(verdict.difference, places) if known else "",
         f"{verdict.difference.count:,}" if known else "",
     ]
