@@ -114,13 +114,14 @@ def _claim(verdict: Verdict) -> list[str]:
     places = _places(verdict.mean, verdict.than_mean)
     than = verdict.than if isinstance(verdict.than, str) else f"{verdict.than:g}"
     values = f"{phrases.number(verdict.mean, places)} against {phrases.number(verdict.than_mean, places)}"
+    compared = f"{breakable(verdict.row)} {verdict.side} {breakable(than)}"
     known = verdict.difference.count > 0
     return [
         escape(verdict.says),
         f'<span class="{verdict.finding}">{verdict.finding}</span>',
         breakable(verdict.run),
         breakable(verdict.metric),
-        f'<td class="says">{breakable(verdict.row)} {verdict.side} {breakable(than)}<small>{minus(values)}</small></td>',
+        f'<td class="says">{compared}<small>{minus(values)}</small></td>',
         _gap(verdict.difference, places) if known else "",
         f"{verdict.difference.count:,}" if known else "",
     ]
