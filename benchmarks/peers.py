@@ -6,8 +6,7 @@ layers is counted on two texts, so that the table itself says how equal they are
 against one path at a time with all its points as one batch, which is how time_interpret computes it, without its second
 embedding. What evaluates masked texts is measured at two numbers of evaluations, for the more there are, the less
 weighs what each text takes beside them (its prediction, the check of bfloat16); defaults, which are slow, at the first
-alone.
-`--quick` tries everything on two texts and writes nothing.
+alone. `--quick` tries everything on two texts and writes nothing.
 """
 
 import sys

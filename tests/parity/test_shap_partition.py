@@ -51,7 +51,7 @@ def test_exact_owen_values(units):
     np.testing.assert_allclose(scores, by_shap(values, units, 10_000), atol=1e-10)
 
 
-@pytest.mark.parametrize("samples", [4, 12, 32, 64, 80])
+@pytest.mark.parametrize("samples", [4, 12, 32, 64, 80, 100])
 def test_refinement_under_a_budget(samples):
     values = np.random.default_rng(samples).normal(size=2**12)
     scores = PartitionShap(samples=samples).attribute(game_problem(values), generators(1))[0]

@@ -38,8 +38,9 @@ class PartitionShap(Method):
     unit joins only sets that respect the tree. A unit that changes nothing scores zero only where the result is exact.
 
     Differences from shap's PartitionExplainer: the tree is balanced and in reading order (for text, shap scores merges
-    by punctuation); the budget counts the two ends and is never exceeded; ties go in the order of finding, not at
-    random.
+    by punctuation); the budget counts the two ends and is never exceeded; with more than about 80 evaluations more
+    than five clusters are split between two looks, so that fewer are chosen by the newest credits; ties go in the
+    order of finding, not at random.
 
     Reference: owen1977values; lundberg2017unified.
     """
