@@ -139,8 +139,9 @@ def test_reaches_the_exact_values_on_toys(toy):
         runs = [MpPi(budget=budget, **CONSISTENT).attribute(problem, generators(1, seed))[0] for seed in range(3)]
         errors.append(np.mean([np.abs(run.numpy() - truth).max() for run in runs]))
     assert errors[1] < 0.03 * np.abs(truth).max()
-    # The linear toy's probability is the only one that is nearly additive from the start.
-    assert errors[1] < errors[0]
+    # Of a game that is additive every budget leaves the rounding of a linear system, whichever of the two is greater.
+    rounding = units**3 * np.finfo(values.dtype).eps * np.abs(values).max()
+    assert errors[1] < errors[0] or max(errors) < rounding
 
 
 @pytest.mark.parametrize("method", [MpPi(**CONSISTENT), MpPi(sampling="shapley", suffix=False, weights="class")])

@@ -58,10 +58,10 @@ def normalised(
 
 
 def sparsemax(scores: Float[Tensor, "*rows entries"]) -> Float[Tensor, "*rows entries"]:
-    """The projection of each row onto the simplex (Martins and Astudillo 2016), differentiable in every mode.
+    """The projection of each row onto the simplex (Martins and Astudillo 2016), differentiable twice.
 
-    entmax finds which entries stay above zero; given these the projection is linear, and written so that it can be
-    differentiated forwards and twice, which the library's own function cannot.
+    entmax finds which entries stay above zero; given these the projection is linear, and written as such: gradients of
+    gradients are exact.
     """
     found: Tensor = _library()(scores.detach().float(), dim=-1, k=min(_LIKELY, scores.shape[-1]))
     if not torch.is_grad_enabled():

@@ -1,6 +1,5 @@
 """A student that learns from a model's explanations, and how the model learns through what the student learns."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,7 +7,6 @@ from typing import Protocol
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.func import functional_call
 
 from raison.core.encoding import Encoding
@@ -97,7 +95,7 @@ class Simulation(nn.Module):
         """One step of both levels on texts drawn from the student's share.
 
         Passes, each of `batch_size` texts: the model forward (and backward, by the caller), the student forward and
-        backward twice, and one directional derivative of its forward pass. With `roll_back` a forward pass of the model
+        backward twice, and a pass back through its first backward pass. With `roll_back` a forward pass of the model
         and a forward and backward pass of the student more, on the next call.
         """
         if self._plan.roll_back:
@@ -105,20 +103,18 @@ class Simulation(nn.Module):
         rows = torch.randint(len(self._lessons.model), (self._plan.batch_size,))
         lessons, settings = self._lessons.select(rows.tolist()), (weight, smoothing)
         taught = self._reads[0](lessons.model)
-        before, inner = self._gradients(self.weights, lessons, taught, settings)
+        shares = taught.shares.detach().requires_grad_()
+        before, inner = self._gradients(self.weights, lessons, _Fixed(taught.decisions, shares), settings)
         rate = self._plan.learning_rate
         after = {name: (value - rate * inner[name]).detach() for name, value in before.items()}
         updated = {name: value.requires_grad_() for name, value in after.items()}
         loss, agreed = self._loss(updated, lessons, taught, settings)
         slopes = torch.autograd.grad(loss, list(updated.values()), retain_graph=True, allow_unused=True)
-        along = {
-            name: torch.zeros_like(value) if slope is None else slope
-            for (name, value), slope in zip(updated.items(), slopes, strict=True)
-        }
-        change = self._change(before, along, lessons, smoothing)
-        # d loss / d r through the student's step, which is rate x weight x the change of log r* along the slope.
-        shown = self._shown(lessons, taught.shares, smoothing)
-        through = (shown * change * rate * weight / len(rows)).sum()
+        # d loss / d shares through the student's step: what its gradient, along the updated loss's, says of them.
+        reached = [(inner[name], slope) for name, slope in zip(inner, slopes, strict=True) if slope is not None]
+        along = torch.stack([(slope * later).sum() for slope, later in reached]).sum()
+        (change,) = torch.autograd.grad(along, shares)
+        through = -rate * (taught.shares * change).sum()
         if self._plan.roll_back:
             self.pending.copy_(rows)
         else:
@@ -152,11 +148,16 @@ class Simulation(nn.Module):
     def _gradients(
         self, weights: Weights, lessons: Lessons, taught: Answered, settings: tuple[float, float]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The student's weights as leaves, and the gradient of its loss with respect to each (equation 14)."""
+        """The student's weights, and the gradient of its loss with respect to each (equation 14).
+
+        Where what was taught asks for gradients, these gradients can be differentiated with respect to it.
+        """
         leaves = {name: value.detach().requires_grad_() for name, value in weights.items()}
         with torch.enable_grad():
-            loss, _ = self._loss(leaves, lessons, _Fixed.of(taught), settings)
-            slopes = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+            loss, _ = self._loss(leaves, lessons, taught, settings)
+            slopes = torch.autograd.grad(
+                loss, list(leaves.values()), allow_unused=True, create_graph=taught.shares.requires_grad
+            )
         found = {
             name: torch.zeros_like(value) if slope is None else slope
             for (name, value), slope in zip(leaves.items(), slopes, strict=True)
@@ -174,18 +175,6 @@ class Simulation(nn.Module):
         apart = divergence(self._shown(lessons, taught.shares, smoothing), own, self._present(lessons))
         loss = (cross_entropy(answered.decisions, said) + weight * apart).mean()
         return loss, (answered.decisions.detach().argmax(-1) == said).all(-1)
-
-    def _change(
-        self, weights: Weights, along: Weights, lessons: Lessons, smoothing: float
-    ) -> Float[Tensor, "batch own"]:
-        """The directional derivative of log r* of the student, in forward mode."""
-        present = self._present(lessons)
-        with forward_ad.dual_level(), torch.enable_grad():
-            duals = _duals(weights, along)
-            own = functional_call(self._skeleton[0], duals, (lessons.student,)).shares
-            logs = torch.where(present, self._smooth(own, lessons, smoothing), 1).log()
-            tangent = forward_ad.unpack_dual(logs).tangent
-        return torch.zeros_like(own) if tangent is None else tangent.detach()
 
     def _present(self, lessons: Lessons) -> Tensor:
         return lessons.student.scored.to(self.pending.device)
@@ -218,13 +207,6 @@ class _Fixed:
     @classmethod
     def of(cls, answered: Answered) -> "_Fixed":
         return cls(answered.decisions.detach(), answered.shares.detach())
-
-
-def _duals(weights: Weights, along: Weights) -> dict[str, Tensor]:
-    # At its first use torch compiles rules of its own, in a way that it says is deprecated.
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
-        return {name: forward_ad.make_dual(value, along[name]) for name, value in weights.items()}
 
 
 def _bridge(model: Encoding, student: Encoding, row: int) -> Float[Tensor, "tokens own"]:

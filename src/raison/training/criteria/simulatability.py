@@ -15,8 +15,8 @@ class Simulatability(Criterion):
     The paper prints the cross-entropy without its minus. Two levels: the student takes one step of gradient descent on
     this loss (equation 14), and the model one on the same loss of the updated student, through that step (equation 15).
     Both see the same texts, of the share of the data that the student learns from. The gradient through the step is
-    exact: the second derivative that it needs is a directional derivative of the student's explanation, taken forwards
-    at the price of two passes.
+    exact: what it needs of the second derivative is the gradient of one number, made of the student's own gradient, at
+    the price of a pass back through that.
 
     The weight of the divergence is the paper's 1. `smoothing` mixes both explanations with the uniform distribution.
 
