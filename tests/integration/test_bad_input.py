@@ -317,3 +317,21 @@ def test_placing_that_excludes_itself(folder: str) -> None:
         raison.load(folder, device="cpu", device_map="cpu")
     with pytest.raises(errors.InputError, match="unknown dtype 'float31'"):
         raison.load(folder, dtype="float31")
+
+
+@pytest.mark.parametrize("command", ["compare", "audit", "estimate"])
+def test_what_was_taken_from_a_file_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: str, tmp_path: Path, command: str
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text(f"review;stars\n{TEXT};5\n{TEXT}, again;1\n")
+    arguments = (command, "--model", folder, "--data", str(data), "--methods", "occlusion")
+    more = ("--estimate", "--no-plots") if command == "audit" else ()
+    code, _, err = run(monkeypatch, capsys, *arguments, *more)
+    assert code == 0
+    assert f"raison: {data}: text: 'review'; label: 'stars'; columns separated by ';'\n" in err
+    data.write_text(f"{TEXT}, a,1\n{TEXT},0\n")
+    code, out, err = run(monkeypatch, capsys, *arguments, *more)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "cannot be split into columns for certain" in err
+    assert run(monkeypatch, capsys, *arguments, *more, "--delimiter", "none")[0] == 0

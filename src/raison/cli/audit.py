@@ -16,6 +16,7 @@ def audit(
     ] = "",
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
+    delimiter: options.Delimiter = None,
     split: options.Split = "test",
     limit: options.Limit = 50,
     unit: options.Unit = "word",
@@ -46,7 +47,7 @@ def audit(
     if plots:
         drawing.require()
     loaded = options.load_classifier(model, (prompt, False, False), device, dtype)
-    found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
+    found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     settings = Settings(unit=unit, removal=removal, seed=seed, truncate=truncate)  # type: ignore[arg-type]
     folder = Path("runs") / f"audit-{_plain_name(loaded.name)}-{_plain_name(found.name)}" if out is None else out
     if estimate:

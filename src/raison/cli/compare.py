@@ -16,6 +16,7 @@ def compare(
     limit: options.Limit = None,
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
+    delimiter: options.Delimiter = None,
     split: options.Split = "test",
     unit: options.Unit = "word",
     target: options.TargetOption = None,
@@ -46,7 +47,7 @@ def compare(
     options.named_in(select, METRICS)
     seeds = options.seeds_of(seed)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
-    found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
+    found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     comparison = run(
         loaded,
         found.texts,

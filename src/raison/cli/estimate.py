@@ -21,6 +21,7 @@ def estimate(
     limit: options.Limit = None,
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
+    delimiter: options.Delimiter = None,
     split: options.Split = "test",
     unit: options.Unit = "word",
     truncate: options.Truncate = False,
@@ -41,7 +42,7 @@ def estimate(
 
     chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
-    source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate))
+    source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     if methods == "all":
         chosen = options.able_methods(loaded, source.texts, (unit, truncate))  # type: ignore[arg-type]
     found = run(loaded, source.texts, chosen, judges, Settings(unit=unit, truncate=truncate))  # type: ignore[arg-type]

@@ -57,6 +57,10 @@ Data = Annotated[
 ]
 TextColumn = Annotated[str | None, typer.Option(help="Column of the text: a name, or a number counted from 0.")]
 PairColumn = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="What separates the columns of a csv file: a character, tab or none; found where it can be."),
+]
 Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from raison.cli.options import Delimiter
 from raison.cli.train_aml import aml
 from raison.cli.train_ivra import ivra
 from raison.cli.train_scratch import scratch
@@ -32,6 +33,7 @@ def classifier(
     text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
     pair: Annotated[str | None, typer.Option(help="The columns of a pair of texts: premise,hypothesis.")] = None,
     label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
+    delimiter: Delimiter = None,
     epochs: Annotated[int, typer.Option(min=1)] = 3,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     lr: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-3,
@@ -56,7 +58,7 @@ def classifier(
     # Only now: the help page must not wait for torch.
     from raison.training.classifier import ClassifierSettings, Splits, train_classifier
 
-    wanted = Wanted(text, columns_of(pair), label)
+    wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
     splits = [read_split(source, wanted, skip_bad) for source in (train, test, dev) if source]
     if words := names_in(known_features):
         splits = [add_known_features(split, words, correlation=known_correlation) for split in splits]

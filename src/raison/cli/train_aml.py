@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raison.cli.options import Device, Dtype, Model, Prompt, load_classifier, split_calls
+from raison.cli.options import Delimiter, Device, Dtype, Model, Prompt, load_classifier, split_calls
 from raison.cli.training import command_line, read_split
 from raison.core.errors import InputError
 from raison.data import Dataset, Wanted
@@ -56,6 +56,8 @@ def aml(
     search_epochs: Annotated[int, typer.Option(min=1)] = 2,
     longest: Annotated[int | None, typer.Option(min=1, help="Leave out texts of more words.")] = None,
     words: Annotated[int | None, typer.Option("--first-words", min=1, help="Cut texts after so many words.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
+    delimiter: Delimiter = None,
     seed: Annotated[int, typer.Option(help="Decides the texts, the new weights and the search.")] = 0,
     half: Annotated[bool, typer.Option("--half", help="Train in bfloat16: faster where supported.")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
@@ -71,7 +73,8 @@ def aml(
     from raison.training.aml import train_aml
 
     settings = _settings(context.params)
-    splits = [_shortened(read_split(source, Wanted(), skip_bad), longest, words) for source in (data, dev) if source]
+    wanted = Wanted(text, delimiter=delimiter)
+    splits = [_shortened(read_split(source, wanted, skip_bad), longest, words) for source in (data, dev) if source]
     explained = load_classifier(model, (prompt, False, False), device, dtype)
     folder = out or own_folder(explained.name, "aml")
     card = train_aml(explained, splits[0], folder, settings, splits[1] if dev else None, command_line(context, "aml"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raison.cli.options import Device, Dtype, Model, Prompt, load_classifier, split_calls
+from raison.cli.options import Delimiter, Device, Dtype, Model, Prompt, load_classifier, split_calls
 from raison.cli.training import columns_of, command_line, names_in, read_split
 from raison.core.errors import InputError
 from raison.data import Dataset, Wanted
@@ -49,7 +49,10 @@ def ivra(
     selection: Annotated[str, typer.Option(help="Which coefficients are trained.")] = "feature,head,layer",
     over: Annotated[str, typer.Option(help="What is explained: units, or tokens (special ones too).")] = "units",
     prompt: Prompt = None,
+    text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
     pair: Annotated[str | None, typer.Option(help="The columns of a pair of texts: premise,hypothesis.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
+    delimiter: Delimiter = None,
     labels: Annotated[str, typer.Option(help="Names of numeric labels, in order, for a base model.")] = "",
     epochs: Annotated[int, typer.Option(min=1)] = 20,
     plain_epochs: Annotated[int, typer.Option(min=1, help="Epochs on the task alone, where --model is a base.")] = 3,
@@ -83,7 +86,7 @@ def ivra(
     from raison.training.ivra import train_ivra
 
     settings = _settings(context.params)
-    wanted = Wanted(pair=columns_of(pair)) if pair else Wanted()
+    wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
     splits = [_shortened(read_split(s, wanted, skip_bad), longest, words, window) for s in (data, dev) if s]
     named = [_named(split, names_in(labels)) for split in splits]
     held_out = named[1] if dev else None

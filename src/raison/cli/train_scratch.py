@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from raison.cli.options import Delimiter
 from raison.cli.training import columns_of, command_line, names_in, read_split
 from raison.data import Wanted
 from raison.data import known_features as add_known_features
@@ -31,6 +32,7 @@ def scratch(
     text: Annotated[str | None, typer.Option(help="The text's column.")] = None,
     pair: Annotated[str | None, typer.Option(help="The columns of a pair of texts: premise,hypothesis.")] = None,
     label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
+    delimiter: Delimiter = None,
     epochs: Annotated[int, typer.Option(min=1)] = 5,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     lr: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-3,
@@ -44,7 +46,7 @@ def scratch(
     # Only now: the help page must not wait for torch.
     from raison.training.scratch import ScratchSettings, train_scratch
 
-    wanted = Wanted(text, columns_of(pair), label)
+    wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
     splits = [read_split(source, wanted, skip_bad=False) for source in (train, dev)]
     if words := names_in(known_features):
         splits = [add_known_features(split, words) for split in splits]

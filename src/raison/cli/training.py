@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from raison.cli.rows import say_taken
 from raison.data import Dataset, Wanted, load, load_file, named
 
 
@@ -25,7 +26,9 @@ def read_split(source: str, wanted: Wanted, skip_bad: bool) -> Dataset:
     name, _, split = source.partition(":")
     if name in named():
         return load(name, wanted, split=split or "train", skip_bad=skip_bad)
-    return load_file(source, wanted.text, wanted.pair, wanted.label, skip_bad=skip_bad)
+    data = load_file(source, wanted.text, wanted.pair, wanted.label, delimiter=wanted.delimiter, skip_bad=skip_bad)
+    say_taken(source, data)
+    return data
 
 
 def command_line(context: typer.Context, command: str) -> str:

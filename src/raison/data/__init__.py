@@ -56,8 +56,17 @@ def load(
         raise DataError(f"'{source}' is no named data set ({', '.join(named())}), so it has no folder.")
     if path.suffix.lower() in KINDS or path.exists():
         asked = wanted or Wanted()
-        columns = (asked.text, asked.pair, asked.label)
-        return load_file(path, *columns, rationale=asked.rationale, limit=limit, skip_bad=skip_bad, encoding=encoding)
+        return load_file(
+            path,
+            asked.text,
+            asked.pair,
+            asked.label,
+            rationale=asked.rationale,
+            delimiter=asked.delimiter,
+            limit=limit,
+            skip_bad=skip_bad,
+            encoding=encoding,
+        )
     # Only now: most users never read from the Hub.
     from raison.data.hub import load_hub
 

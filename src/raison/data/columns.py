@@ -21,6 +21,9 @@ LABEL_NAMES = (
     "target",
     "classification",
     "gold_label",
+    "stars",
+    "rating",
+    "polarity",
 )
 RATIONALE_NAMES = ("rationale", "rationales")
 PAIR_NAMES = (
@@ -36,12 +39,13 @@ OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The columns that the caller asked for; None leaves the choice to the file."""
+    """The columns that the caller asked for, and what separates them; None leaves the choice to the file."""
 
     text: Column | None = None
     pair: tuple[Column, Column] | None = None
     label: Column | None = None
     rationale: Column | None = None
+    delimiter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,20 @@ class Layout:
     rationale: Column | None = None
     answers: Column | None = None
 
+    def described(self, first: Record) -> str:
+        """What is taken as text and as label, by the names in the first record where it is a header."""
+        names = [str(cell).strip() for cell in first.cells] if self.header else None
+        groups = ["+".join(_shown(column, names) for column in group) for group in self.texts]
+        text = "each whole line" if self.width == 1 and names is None else " and ".join(groups)
+        return f"text: {text}; label: {'none' if self.label is None else _shown(self.label, names)}"
+
+
+def _shown(column: Column, names: list[str] | None) -> str:
+    """A column by its name in quotes, or by its number."""
+    if isinstance(column, int):
+        return f"column {column}" if names is None else f"'{names[column]}'"
+    return f"'{column}'"
+
 
 def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> Layout:
     """Decide on the layout from a file's first good records. Raises DataError naming the columns that exist."""
@@ -71,7 +89,7 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
     lines = [record for record in head if isinstance(record.cells, list)]
     names = [str(cell).strip() for cell in first]
-    if _is_header(names, wanted):
+    if is_header(names, wanted):
         found = _named(names, wanted)
         return Layout(
             tuple(tuple(names.index(str(column)) for column in group) for group in found.texts),
@@ -79,7 +97,21 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
             header=True,
             width=len(names),
         )
-    return _headerless(lines, wanted, comma_separated)
+    found = _headerless(lines, wanted, comma_separated)
+    return replace(found, header=_heads_numbers(lines, found.label))
+
+
+def _heads_numbers(lines: list[Record], label: Column | None) -> bool:
+    """Whether the label's first cell is a word over whole numbers: then the first line is a header of unknown names."""
+    width = usual_width(lines)
+    if label is None or len(lines) < 3 or len(lines[0].cells) != width:
+        return False
+    first, *others = (str(record.cells[int(label)]).strip() for record in lines if len(record.cells) == width)
+    return not _is_number(first) and all(map(_is_number, others))
+
+
+def _is_number(cell: str) -> bool:
+    return cell.lstrip("+-").replace(".", "", 1).replace(",", "", 1).isdigit()
 
 
 def _rationale_column(head: Sequence[Record], names: list[str], wanted: Wanted) -> Column | None:
@@ -99,7 +131,8 @@ def _answer_column(head: Sequence[Record], names: list[str]) -> Column | None:
     return column if any(looks_like_answers(value) for value in values) else None
 
 
-def _is_header(names: list[str], wanted: Wanted) -> bool:
+def is_header(names: list[str], wanted: Wanted) -> bool:
+    """Whether a first line's cells are names of columns: one is well known, or asked for."""
     parts = {part for column in _asked(wanted) if isinstance(column, str) for part in _parts(column)}
     # A number names a column's place: that a cell of the first line holds the same number means nothing.
     asked = {part for part in parts if not part.isdigit()}

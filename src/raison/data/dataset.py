@@ -1,6 +1,6 @@
 """Labelled texts, wherever they came from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from raison.core.answer import Answer
 from raison.core.errors import DataError, InputError
@@ -39,7 +39,8 @@ class Dataset:
     """Rows in the order of their source.
 
     `name` is a Hub id or the file's name with its folder's; `sha256` is that of the file's bytes ("" for the Hub).
-    `labels` are the names of numeric labels, where the source knows them.
+    `labels` are the names of numeric labels, where the source knows them. `taken` says which columns were taken as
+    text and as label ("text: 'review'; label: 'stars'; columns separated by ';'"), "" for a named data set.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Dataset:
     broken: tuple[BrokenLine, ...] = ()
     sha256: str = ""
     labels: tuple[str, ...] = ()
+    taken: str = field(default="", compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)

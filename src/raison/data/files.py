@@ -2,13 +2,14 @@
 
 import difflib
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from raison.core.errors import DataError
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
-from raison.data.lines import read_records
+from raison.data.delimiters import delimiter_of, described, parsed
+from raison.data.lines import SINGLE, Record, read_records
 from raison.data.rows import rows_from
 
 KINDS = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
@@ -21,6 +22,7 @@ def load_file(
     label: Column | None = None,
     *,
     rationale: Column | None = None,
+    delimiter: str | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
     encoding: str = "utf-8",
@@ -28,27 +30,44 @@ def load_file(
     """Read a data set from a file.
 
     .tsv is read without quoting (as GLUE's files are), .csv with standard quotes, .txt as text and label separated
-    by a tab or the last ';' of a line (or as one text a line), .jsonl and .parquet by column. A first line with a
+    by a tab or the last ';' of a line (or as one text a line), .jsonl and .parquet by column. What separates the
+    columns of a .csv (or of a .tsv that has no tab) is found from its first records, or given as `delimiter`: one
+    character, "tab", or "none" where each record is one text. A first line with a
     well-known column name, or with a name asked for, is a header; otherwise columns are found by their content or
     named by number, counted from 0. `text="title+description"` joins columns. `limit` stops after so many rows.
     Labels that are all whole numbers become int. `rationale` names a column of .jsonl or .parquet with a list of
     [start, end] or [start, end, segment] (one annotator), or a list of such lists; lists in a column called rationale
     or rationales are found.
 
-    Raises DataError if the file or a column is missing, and at the first broken line unless `skip_bad` is set;
-    then broken lines are collected in the data set's `broken`.
+    Raises DataError if the file or a column is missing, if its columns cannot be told for certain, and at the first
+    broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.
     """
     path = Path(path)
     _check_path(path)
-    wanted = Wanted(text, pair, label, rationale)
+    wanted = Wanted(text, pair, label, rationale, delimiter)
     try:
-        rows, broken = rows_from(read_records(path, encoding), str(path), wanted, limit, skip_bad)
+        records, separated = _records(path, encoding, wanted)
+        read = rows_from(records, str(path), wanted, limit, skip_bad)
         digest = sha256_of([path])
     except LookupError as error:
         raise DataError(f"cannot read {path}: {error}.") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
-    return Dataset("/".join(path.resolve().parts[-2:]), rows, broken, digest)
+    return Dataset("/".join(path.resolve().parts[-2:]), read.rows, read.broken, digest, taken=read.taken + separated)
+
+
+def _records(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Record], str]:
+    """The file's records, and what separates their columns, in words."""
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".tsv"):
+        if wanted.delimiter is not None:
+            raise DataError(f"a delimiter is for .csv and .tsv files, and {path} is none: leave it out.")
+        return read_records(path, encoding), ""
+    found = delimiter_of(path, encoding, wanted) if wanted.delimiter is None else parsed(wanted.delimiter)
+    separated = "" if found == SINGLE else f"; columns separated by {described(found)}"
+    # GLUE's .tsv files are written without quoting.
+    plain = kind == ".tsv" and found == "\t"
+    return (read_records(path, encoding) if plain else read_records(path, encoding, ".csv", found)), separated
 
 
 def sha256_of(paths: Iterable[Path]) -> str:

@@ -29,8 +29,8 @@ def load_hub(
     columns = data.column_names
     chosen = data if limit is None or skip_bad else data.select(range(min(limit, len(data))))
     records = (Record(number, {column: row[column] for column in columns}) for number, row in enumerate(chosen))
-    rows, broken = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
-    return Dataset(name, rows, broken, labels=_label_names(data, wanted))
+    read = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
+    return Dataset(name, read.rows, read.broken, labels=_label_names(data, wanted), taken=read.taken)
 
 
 def _download(name: str, split: str) -> "HubDataset":

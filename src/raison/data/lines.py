@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,6 +14,9 @@ from raison.core.errors import DataError
 
 SAMPLE = 50
 """Records looked at before deciding on a file's layout."""
+
+SINGLE = "\x1f"
+"""The delimiter of a csv file of one column: a character that no text has, so that commas stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +31,12 @@ class Record:
     broken: str = ""
 
 
-def read_records(path: Path, encoding: str, kind: str = "") -> Iterator[Record]:
+def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ",") -> Iterator[Record]:
     """The records of a .tsv, .csv, .txt, .jsonl or .parquet file; `kind` is its ending where the name has none.
 
-    Raises DataError or OSError if it cannot be opened.
+    `delimiter` is that of a .csv file. Raises DataError or OSError if it cannot be opened.
     """
-    readers = {".csv": _csv, ".tsv": _tsv, ".txt": _txt, ".jsonl": _jsonl}
+    readers = {".csv": partial(_csv, delimiter=delimiter), ".tsv": _tsv, ".txt": _txt, ".jsonl": _jsonl}
     kind = kind or path.suffix.lower()
     if kind == ".parquet":
         yield from _parquet(path)
@@ -68,8 +72,8 @@ def _decoded(record: Record, encoding: str) -> Record:
     return record
 
 
-def _csv(file: TextIO) -> Iterator[Record]:
-    reader = csv.reader(file, strict=True)
+def _csv(file: TextIO, delimiter: str) -> Iterator[Record]:
+    reader = csv.reader(file, strict=True, delimiter=delimiter)
     while True:
         number = reader.line_num + 1
         try:

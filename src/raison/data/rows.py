@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -19,10 +19,21 @@ Entry = Row | BrokenLine
 """What one line of a source became."""
 
 Collected = tuple[tuple[Row, ...], tuple[BrokenLine, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A source's rows and broken lines, and what of it was taken as text and as label."""
+
+    rows: tuple[Row, ...]
+    broken: tuple[BrokenLine, ...]
+    taken: str
+
+
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 
 
-def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Collected:
+def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Read:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
     head = list(islice(records, SAMPLE))
     good = [record for record in head if not record.broken]
@@ -34,7 +45,7 @@ def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int
         raise DataError(f"{source}: {error}") from None
     data = (record for record in chain(head, records) if not (layout.header and record is good[0]))
     rows, broken = collect(entries(data, layout), source, limit, skip_bad)
-    return _typed_labels(rows), broken
+    return Read(_typed_labels(rows), broken, layout.described(good[0]))
 
 
 def entries(records: Iterable[Record], layout: Layout) -> Iterator[Entry]:
