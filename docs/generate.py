@@ -64,13 +64,23 @@ def methods() -> str:
             row["about"],
             ", ".join(row["needs"]),
             ", ".join(row["properties"]),
+            row["below zero"],
             row["passes"],
             settings(row["settings"]),
             source(row),
         ]
         for row in method_rows()
     ]
-    header = ["method", "what it gives", "needs", "properties", "passes per text", "settings", "paper"]
+    header = [
+        "method",
+        "what it gives",
+        "needs",
+        "properties",
+        "scores below zero",
+        "passes per text",
+        "settings",
+        "paper",
+    ]
     legend = f"{LEGEND} `raison cite METHOD` prints the entries of [references.bib](references.bib)."
     return f"# Methods\n\n{NOTE}{legend}\n\n{table(header, rows)}{PRECISION}"
 

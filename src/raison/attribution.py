@@ -303,6 +303,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             notes=dict(ledger.notes[i]),
             version=__version__,
             answer=answer,
+            signed=method.signed,
         )
         for i, answer in enumerate(batch.answers or (None,) * len(encoding))
     ]

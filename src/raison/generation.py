@@ -124,6 +124,7 @@ def _result(
         earlier=rows.earlier,
         notes=notes,
         version=__version__,
+        signed=method.signed,
     )
 
 

@@ -25,6 +25,7 @@ IN_TURN = (
     "test_passes_are_really_those_that_the_model_made",
     "test_bfloat16_models_are_explained_too",
     "test_signed_methods_change_sign_with_the_target",
+    "test_no_score_is_below_zero_unless_the_method_is_signed",
     "test_every_tiny_model_gives_finite_values",
     "test_values_do_not_depend_on_the_batch",
     "test_everything_it_measures_was_announced",

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.errors import UnsupportedError
+from raison.core.errors import RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
@@ -24,6 +24,7 @@ from tests.attention_explainers import untrained_attention
 from tests.contracts.conftest import TEXTS
 from tests.explainers import untrained
 from tests.pass_formulas import passes_of
+from tests.tiny import TINY
 from tests.toys import TEXTS as TOY_TEXTS
 from tests.toys import Attending, Ignored, Linear, ToyModel
 
@@ -42,6 +43,13 @@ SHORTER = {
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=8)",
 }
 """Calls with fewer passes, for methods whose defaults take hundreds of them."""
+SIGN_BY_SETTING = (
+    "ensemble(methods=('saliency', 'attention_average'))",
+    "ensemble(methods=('saliency', 'input_x_gradient'))",
+    "saliency(features='sum')",
+    "smooth_grad(samples=6, score='input_x_gradient')",
+)
+"""Calls whose settings decide whether scores can be below zero, otherwise than a method's defaults do."""
 FURTHER = ("aml(steps=2)", "kernel_shap(estimator='gaussian_process')")
 """Calls that do something else than a method's defaults: fine-tuning on each text, another way to the same values."""
 SHORT_TEXTS = ["a dull plot", "dull", "the end is good"]
@@ -289,3 +297,36 @@ def test_signed_methods_tell_for_from_against(method: Method) -> None:
     found = toy_scores(Linear(), "good um film bad not fine", method)
     assert found["bad"] < 0 < found["good"]
     assert found["not"] < 0 < found["fine"]
+
+
+def test_no_score_is_below_zero_unless_the_method_is_signed(able: Classifier, method: Method, texts: list[str]) -> None:
+    assert_signs(able, method, texts)
+
+
+@pytest.mark.parametrize("call", SIGN_BY_SETTING)
+def test_settings_decide_the_sign(call: str) -> None:
+    model, tokenizer = TINY["bert"]()
+    assert_signs(raison.load(model, tokenizer), CATALOGUE.create(call), TEXTS)
+
+
+def assert_signs(model: LanguageModel, method: Method, texts: list[str]) -> None:
+    """What a method says of its signs is what its explanations say, and what their scores are."""
+    found = [e for target in model.classes for e in raison.explain(model, texts, method, target=target, of="logit")]
+    assert {e.signed for e in found} == {method.signed}
+    lowest = min(score for e in found for score in e.scores)
+    assert lowest < 0 if method.signed else lowest >= 0
+
+
+def test_signed_methods_find_what_speaks_against_the_toy(method: Method) -> None:
+    model = Linear()
+    try:
+        method.check(model)
+    except RaisonError as refusal:
+        pytest.skip(str(refusal))
+    scores = toy_scores(model, "good um film bad not fine", method).values()
+    assert min(scores) < 0 if method.signed else min(scores) >= 0
+
+
+def test_a_method_is_not_signed_and_unsigned(method: Method) -> None:
+    assert not {Property.SIGNED, Property.UNSIGNED} <= method.properties
+    assert method.signed or Property.SIGNED not in method.properties

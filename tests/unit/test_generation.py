@@ -245,3 +245,29 @@ def test_terminal_shows_tokens_with_their_strongest_units():
 def test_never_imports_torch(module):
     code = f"import sys, raison.report.{module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_unsigned_scores_are_amounts_everywhere():
+    rows = ((0.1, 0.4, 0.2), (0.0, 0.3, 0.05))
+    e = explanation(scores=rows, signed=False, method="attention_rollout")
+    assert GenerationExplanation.from_json(e.to_json()) == e
+    assert not e.token(0).signed
+    assert not e.whole().signed
+    markup = re.sub(r"<style>.*?</style>", "", page(e), flags=re.DOTALL)
+    assert "from 0.000 (no colour) to 0.400 (purple)" in markup
+    assert "less important" in markup
+    assert "against it" not in markup
+    assert "#b2182b" not in markup
+    states = json.loads(re.search(r'<script type="application/json">(.*?)</script>', markup)[1])
+    assert len(states["palette"]) == 21
+    assert states["states"]["0"]["shades"] == [5, 20, 10]
+    shown = generation_plain(e)
+    assert "sea 0.400" in shown
+    assert "+0" not in shown
+    assert "the stronger, the more important" in shown
+
+
+@pytest.mark.parametrize("signed", ["yes", False])
+def test_a_sign_that_the_scores_do_not_have_is_refused(signed):
+    with pytest.raises(DataError, match="signed"):
+        GenerationExplanation.from_dict(explanation().to_dict() | {"signed": signed})

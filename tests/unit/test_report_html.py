@@ -207,3 +207,19 @@ def test_nul_and_lone_surrogates_can_be_written() -> None:
 def test_never_imports_torch(module: str) -> None:
     code = f"import sys, raison.report.{module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("render", [page, fragment])
+def test_unsigned_scores_are_amounts(render: Any) -> None:
+    """Attention is never against anything: no sign, no side, a hue of its own, its own words."""
+    markup = render(explain("so very good", (0.1, 0.0, 0.4), signed=False, method="attention_rollout"))
+    units = Reader(markup).units()
+    assert [str(unit["title"]).split(",")[0] for unit in units] == ["0.100", "0.000", "0.400"]
+    assert "--l:#6a1b7d" in str(units[2]["style"])
+    shown = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", markup, flags=re.DOTALL)
+    assert "less important" in shown
+    assert "more important" in shown
+    assert "against" not in shown
+    assert "for positive" not in shown
+    assert "+0" not in shown
+    assert 'class="bar amount" style="width:100.0%' in shown

@@ -139,3 +139,20 @@ def test_several_explanations_follow_each_other() -> None:
 
 def test_small_scores_keep_three_digits() -> None:
     assert "+0.000123" in plain(explanation_text(explain("a b", (0.000123, -0.00001))))
+
+
+def test_unsigned_scores_are_amounts() -> None:
+    """Attention is never against anything: no sign, no side, a hue of its own, its own words."""
+    e = explain("so very good", (0.1, 0.0, 0.4), signed=False, method="attention_rollout")
+    lines = plain(explanation_text(e)).splitlines()
+    shown = "\n".join(lines)
+    assert "against" not in shown
+    assert "for positive" not in shown
+    assert "+" not in shown
+    assert any("less important 0.000 " in line and " 0.400 more important" in line for line in lines)
+    ranked = [line for line in lines if "│" in line]
+    assert [line.split()[0] for line in ranked] == ["0.400", "0.100", "0.000"]
+    assert ranked[0].index("│") == ranked[1].index("│") == 7
+    assert ranked[0].count("━") == 28
+    assert "48;2;106;27;125" in coloured(e)
+    assert "48;2;178;24;43" not in coloured(e)

@@ -65,6 +65,7 @@ def method_rows() -> list[dict[str, Any]]:
             "about": summary(cls),
             "needs": sorted(cls.needs),
             "properties": sorted(cls.properties),
+            "below zero": "yes" if CATALOGUE.create(name).signed else "never",
             "passes": cls.passes,
             "settings": settings(cls),
             "reference": cls.reference,

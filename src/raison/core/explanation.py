@@ -1,7 +1,7 @@
 """One score per unit, with its provenance. Plain numbers: this file never needs torch."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+
+_OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed")
 
 RENDERERS: dict[str, "Callable[[Explanation], str]"] = {}
 """Filled by the package's front door with what raison.report offers, so that core depends on nothing above it."""
@@ -27,6 +29,8 @@ class Explanation:
     (the two values above not included); `seconds` is the text's share of its batch's time. `truncated` is the number
     of tokens that were cut off. `notes` holds what the method has to say beside its scores. `answer` is the part of the
     context that is explained, where the model answers questions; `classes` are then that answer and all others.
+    `signed` says whether scores speak for the target above zero and against it below; where not, they only say how much
+    a unit matters, and none is below zero.
     """
 
     text: Text
@@ -53,6 +57,7 @@ class Explanation:
     version: str = ""
     schema: int = SCHEMA
     answer: ExplainedAnswer | None = None
+    signed: bool = True
 
     @property
     def prediction(self) -> str:
@@ -89,10 +94,7 @@ class Explanation:
                 f"this explanation has schema {data['schema']}; this version of raison reads up to {SCHEMA}."
             )
         names = {f.name for f in fields(cls)}
-        missing = sorted(
-            {f.name for f in fields(cls) if f.name not in ("truncated", "notes", "version", "schema", "answer")}
-            - set(data)
-        )
+        missing = sorted({f.name for f in fields(cls) if f.name not in _OPTIONAL} - set(data))
         if missing:
             raise DataError(f"not an explanation: the fields {', '.join(missing)} are missing.")
         values = {name: value for name, value in data.items() if name in names}
@@ -100,6 +102,7 @@ class Explanation:
             values[name] = tuple(values[name])
         values["text"] = data["text"] if isinstance(data["text"], str) else tuple(data["text"])
         values["units"] = tuple(Unit(**unit) for unit in data["units"])
+        check_sign(data.get("signed", True), values["scores"])
         if data.get("answer") is not None:
             values["answer"] = _answer(data["answer"])
         return cls(**values)
@@ -141,6 +144,14 @@ class Explanation:
     def __repr__(self) -> str:
         top = ", ".join(f"{self.units[i].text!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
+
+
+def check_sign(signed: object, scores: Iterable[float]) -> None:
+    """DataError unless `signed` is true or false and the scores are no other."""
+    if not isinstance(signed, bool):
+        raise DataError(f"not an explanation: signed is {signed!r:.40}, and has to be true or false.")
+    if not signed and any(score < 0 for score in scores):
+        raise DataError("not an explanation: it says that no score is below zero (signed: false), and one is.")
 
 
 def _answer(data: Any) -> ExplainedAnswer:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import DataError, InputError
-from raison.core.explanation import Explanation
+from raison.core.explanation import Explanation, check_sign
 from raison.core.unit import Unit
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ RENDERERS: dict[str, "Callable[[GenerationExplanation], str]"] = {}
 """Filled by the package's front door with what raison.report offers, so that core depends on nothing above it.
 Keys: "html", "html_fragment" and "text"."""
 
-_OPTIONAL = ("earlier", "notes", "version", "schema")
+_OPTIONAL = ("earlier", "notes", "version", "schema", "signed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class GenerationExplanation:
 
     `units` are the prompt's, followed by the output tokens but the last if they are units, too; their characters are
     those of prompt + output. `scores[i]` has a number for each unit that comes before output token i: rows have equal
-    lengths, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together.
+    lengths, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together. `signed`
+    is as in an Explanation: where false, no score is below zero, and a score says how much and not for what.
     """
 
     prompt: str
@@ -73,6 +74,7 @@ class GenerationExplanation:
     notes: dict[str, Any] = field(default_factory=dict)
     version: str = ""
     schema: int = SCHEMA
+    signed: bool = True
 
     @property
     def contrast(self) -> tuple[str, ...] | None:
@@ -175,6 +177,7 @@ class GenerationExplanation:
         values["tokens"] = tuple(OutputToken(**token) for token in data["tokens"])
         values["units"] = tuple(Unit(**unit) for unit in data["units"])
         values["scores"] = tuple(tuple(row) for row in data["scores"])
+        check_sign(data.get("signed", True), (score for row in values["scores"] for score in row))
         return cls(**values)
 
     @classmethod
@@ -234,4 +237,5 @@ class GenerationExplanation:
             "removal": self.removal,
             "seed": self.seed,
             "version": self.version,
+            "signed": self.signed,
         }

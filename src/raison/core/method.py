@@ -23,6 +23,8 @@ class Property(StrEnum):
 
     SIGNED = "signed"
     """A unit that speaks against the target scores below zero."""
+    UNSIGNED = "unsigned"
+    """No score is ever below zero, whatever the settings: how much a unit matters, and not for what."""
     COMPLETE = "complete"
     """Scores sum to the value of the full text minus that of the fully removed one."""
     DUMMY = "dummy"
@@ -77,6 +79,14 @@ class Method(ABC):
     def most_units(self) -> int | None:
         """The most units that a text may have, if there is a bound; longer texts are refused before anything runs."""
         return None
+
+    @property
+    def signed(self) -> bool:
+        """Whether a score can be below zero, so that it speaks for or against the target.
+
+        A method whose settings decide overrides this.
+        """
+        return Property.UNSIGNED not in self.properties
 
     @property
     def maps(self) -> int:

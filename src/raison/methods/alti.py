@@ -44,7 +44,7 @@ class Alti(Method):
 
     reference: ClassVar[str] = "ferrando2022measuring"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.DECOMPOSITION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

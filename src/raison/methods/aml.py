@@ -55,7 +55,7 @@ class Aml(Method):
 
     reference: ClassVar[str] = "barkan2024aml"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.CANDIDATES, Property.TRAINED})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.CANDIDATES, Property.TRAINED})
     passes: ClassVar[str] = "3 steps + 1 forward + 3 steps backward"
 
     def __post_init__(self) -> None:

@@ -41,7 +41,9 @@ class AttentionAverage(Method):
 
     reference: ClassVar[str] = "oxford2022assessing"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
+    )
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:

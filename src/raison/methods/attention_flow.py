@@ -46,7 +46,7 @@ class AttentionFlow(Method):
 
     reference: ClassVar[str] = "abnar2020quantifying"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:

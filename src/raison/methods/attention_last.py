@@ -43,7 +43,9 @@ class AttentionLast(Method):
 
     reference: ClassVar[str] = "hollenstein2021relative"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
+    )
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:

@@ -74,6 +74,11 @@ class Ensemble(Method):
             raise UnknownNameError("normalisation", self.normalise, NORMALISATIONS)
         _members(self.methods)
 
+    @property
+    def signed(self) -> bool:
+        """One signed member is enough for scores below zero."""
+        return any(member.signed for member in _members(self.methods))
+
     def check(self, model: LanguageModel) -> None:
         members = _members(self.methods)
         reasons = [

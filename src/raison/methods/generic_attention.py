@@ -41,7 +41,7 @@ class GenericAttention(Method):
 
     reference: ClassVar[str] = "chefer2021generic"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION, Capability.EMBEDDINGS})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward + 1 backward"
 
     def check(self, model: LanguageModel) -> None:

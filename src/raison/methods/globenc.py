@@ -43,7 +43,7 @@ class Globenc(Method):
 
     reference: ClassVar[str] = "modarressi2022globenc"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.DECOMPOSITION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

@@ -43,7 +43,7 @@ class Ivra(Method):
 
     reference: ClassVar[str] = "xie2024ivra"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.TRAINED})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.TRAINED})
     passes: ClassVar[str] = "1 forward"
 
     def check(self, model: LanguageModel) -> None:

@@ -64,7 +64,7 @@ class Reagent(Method):
     filler: str | None = None
 
     reference: ClassVar[str] = "zhao2024reagent"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.RANDOM})
     passes: ClassVar[str] = "at most runs (2 max_steps - min(min_steps, max_steps) + 1) + 1 forward"
 
     def __post_init__(self) -> None:

@@ -50,6 +50,10 @@ class Saliency(Method):
         if self.features not in get_args(Features):
             raise UnknownNameError("features of saliency", self.features, get_args(Features))
 
+    @property
+    def signed(self) -> bool:
+        return self.features == "sum"
+
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding = problem.encoding
         embeds = problem.model.embed(encoding).detach()

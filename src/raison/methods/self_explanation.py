@@ -68,6 +68,10 @@ class SelfExplanation(Method):
         if self.unreadable not in get_args(Unreadable):
             raise UnknownNameError("value of unreadable of self_explanation", self.unreadable, get_args(Unreadable))
 
+    @property
+    def signed(self) -> bool:
+        return self.form == "score"
+
     def check(self, model: LanguageModel) -> None:
         writer_of(model, "self_explanation")
 

@@ -37,7 +37,7 @@ class Smat(Method):
 
     reference: ClassVar[str] = "fernandes2022learning"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.TRAINED})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.TRAINED})
     passes: ClassVar[str] = "1 forward"
 
     def check(self, model: LanguageModel) -> None:

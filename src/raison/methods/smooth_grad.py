@@ -59,6 +59,10 @@ class SmoothGrad(Method):
         if self.score not in get_args(Score):
             raise UnknownNameError("score of smooth_grad", self.score, get_args(Score))
 
+    @property
+    def signed(self) -> bool:
+        return self.score == "input_x_gradient"
+
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, embeds = problem.encoding, own_embeddings(problem)
         seeds = [int(rng.integers(2**63)) for rng in rngs]

@@ -41,7 +41,7 @@ class ValueZeroing(Method):
 
     reference: ClassVar[str] = "mohebbi2023quantifying"
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.PARTIAL})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.PARTIAL})
     passes: ClassVar[str] = "t + 1 forward, of which t of each layer alone; t = all tokens"
 
     def check(self, model: LanguageModel) -> None:

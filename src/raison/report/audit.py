@@ -109,4 +109,7 @@ def _attacked(found: Substituted | None) -> str:
 
 def _said(shown: Sequence[Shown]) -> str:
     texts = phrases.count(len(shown), "text")
-    return f"The first {texts} of the data. Red speaks for the predicted class, blue against it."
+    kinds = {one.explanation.signed for one in shown}
+    red = " Red speaks for the predicted class, blue against it." if True in kinds else ""
+    purple = " Purple says how much a unit matters, and not for what." if False in kinds else ""
+    return f"The first {texts} of the data.{red}{purple}"

@@ -1,11 +1,14 @@
-"""The one colour scale: red speaks for the target, blue against it, white (or a dark page's ground) is zero.
+"""The two colour scales of scores; white (or a dark page's ground) is zero on both.
 
-Red for and blue against is the convention of the field. The shades are ColorBrewer's RdBu, which people with any
-common colour vision deficiency can tell apart; numbers and signs always stand beside the colours.
+On the signed one red speaks for the target and blue against it, the convention of the field. The shades are
+ColorBrewer's RdBu, which people with any common colour vision deficiency can tell apart; numbers and signs always stand
+beside the colours. Scores that are never below zero say how much and not for what: they get one hue, purple, that is
+neither of the two.
 """
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 WHITE = "#ffffff"
 BLACK = "#000000"
@@ -16,8 +19,18 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours of lines that stand beside each other, from Okabe and Ito's set for all kinds of colour vision; without the
 yellow and the black, which a light or a dark ground would swallow."""
 
-_FOR = {WHITE: ("#fddbc7", "#f4a582", "#d6604d", "#b2182b"), DARK: ("#471f22", "#7c2a28", "#b5433a", "#ee6a50")}
-_AGAINST = {WHITE: ("#d1e5f0", "#92c5de", "#4393c3", "#2166ac"), DARK: ("#182f45", "#1f4b73", "#2f71a8", "#57a3dc")}
+Stops = dict[str, tuple[str, str, str, str]]
+"""Shades from near zero to the strongest, by the ground that they stand on."""
+
+_FOR: Stops = {WHITE: ("#fddbc7", "#f4a582", "#d6604d", "#b2182b"), DARK: ("#471f22", "#7c2a28", "#b5433a", "#ee6a50")}
+_AGAINST: Stops = {
+    WHITE: ("#d1e5f0", "#92c5de", "#4393c3", "#2166ac"),
+    DARK: ("#182f45", "#1f4b73", "#2f71a8", "#57a3dc"),
+}
+_AMOUNT: Stops = {
+    WHITE: ("#efdff1", "#d2acd9", "#a165b0", "#6a1b7d"),
+    DARK: ("#36203e", "#5d336b", "#9058a4", "#d096e2"),
+}
 
 
 def peak(scores: Iterable[float]) -> float:
@@ -30,13 +43,55 @@ def level(score: float, largest: float) -> float:
     return max(-1.0, min(1.0, score / largest)) if largest > 0 else 0.0
 
 
-def shade(value: float, ground: str = WHITE) -> str:
-    """The colour of a level from -1 to 1, as hex."""
-    stops = (ground, *(_FOR if value > 0 else _AGAINST)[ground])
-    place = min(abs(value), 1.0) * (len(stops) - 1)
-    first = min(int(place), len(stops) - 2)
-    pairs = zip(_channels(stops[first]), _channels(stops[first + 1]), strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * (place - first)):02x}" for a, b in pairs)
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Colours of levels: from -1 to 1 on the signed scale, from 0 to 1 on the other."""
+
+    signed: bool
+
+    def shade(self, value: float, ground: str = WHITE) -> str:
+        """The colour of a level, as hex."""
+        stops = (ground, *self._side(value)[ground])
+        place = min(abs(value), 1.0) * (len(stops) - 1)
+        first = min(int(place), len(stops) - 2)
+        pairs = zip(_channels(stops[first]), _channels(stops[first + 1]), strict=True)
+        return "#" + "".join(f"{round(a + (b - a) * (place - first)):02x}" for a, b in pairs)
+
+    def css(self, value: float) -> str:
+        """Ground and ink of a level as variables of a style, first on a light page and then on a dark one."""
+        light, dark = self.shade(value, WHITE), self.shade(value, DARK)
+        return f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
+
+    def terminal_style(self, value: float) -> str:
+        """The style of a unit in a terminal, in rich's words; none near zero.
+
+        There the terminal's own ground stands for zero: nobody can ask it for its colour, and on a dark one white would
+        catch the eye more than the strongest red.
+        """
+        background = self.shade(value)
+        return "" if abs(value) < 0.08 else f"{ink(background)} on {background}"
+
+    def steps(self, count: int) -> list[float]:
+        """Levels from one end of the scale to the other, with `count` steps on each side of zero."""
+        return [step / count for step in range(-count if self.signed else 0, count + 1)]
+
+    def gradient(self) -> str:
+        """The whole scale as a CSS gradient, from its low end to its high one, in the page's light or dark scheme."""
+        stops = ", ".join(f"light-dark({self.shade(level)}, {self.shade(level, DARK)})" for level in self.steps(4))
+        return f"linear-gradient(to right, {stops})"
+
+    def _side(self, value: float) -> Stops:
+        if not self.signed:
+            return _AMOUNT
+        return _FOR if value > 0 else _AGAINST
+
+
+SIGNED, UNSIGNED = Scale(signed=True), Scale(signed=False)
+
+
+def scale_of(signed: bool) -> Scale:
+    """The scale of scores that can be below zero, or of those that cannot."""
+    return SIGNED if signed else UNSIGNED
 
 
 def ink(background: str) -> str:
@@ -48,22 +103,6 @@ def contrast(first: str, second: str) -> float:
     """Contrast ratio of two colours as WCAG 2 defines it, from 1 to 21."""
     low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
-
-
-def terminal_style(value: float) -> str:
-    """The style of a unit in a terminal, in rich's words; none near zero.
-
-    There the terminal's own ground stands for zero: nobody can ask it for its colour, and on a dark one white would
-    catch the eye more than the strongest red.
-    """
-    background = shade(value)
-    return "" if abs(value) < 0.08 else f"{ink(background)} on {background}"
-
-
-def gradient() -> str:
-    """The whole scale as a CSS gradient, from against to for, that follows the page's light or dark scheme."""
-    stops = ", ".join(f"light-dark({shade(step / 4)}, {shade(step / 4, DARK)})" for step in range(-4, 5))
-    return f"linear-gradient(to right, {stops})"
 
 
 def _channels(colour: str) -> tuple[int, int, int]:

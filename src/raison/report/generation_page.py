@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.report import phrases
-from raison.report.colours import DARK, WHITE, gradient, ink, level, shade
+from raison.report.colours import level, scale_of
 from raison.report.layout import largest, piece_score, pieces
 from raison.report.markup import asset, document, escape
 
 STEPS = 20
-"""Shades on each side of zero; the script picks among them."""
+"""Shades between zero and an end of the scale; the script picks among them."""
 
 
 def page(explanations: GenerationExplanation | Sequence[GenerationExplanation]) -> str:
@@ -79,10 +79,10 @@ def _choices(e: GenerationExplanation) -> str:
 
 
 def _text(whole: Explanation) -> str:
-    scale = largest(whole)
+    scale, colours = largest(whole), scale_of(whole.signed)
     spans = "".join(
-        f'<span class="unit" style="{_colours(level(piece_score(whole, piece), scale))}" tabindex="0" role="group" '
-        f'title="{_signed(piece_score(whole, piece), scale)}">{escape(piece.text)}</span>'
+        f'<span class="unit" style="{colours.css(level(piece_score(whole, piece), scale))}" tabindex="0" role="group" '
+        f'title="{_score(whole, piece_score(whole, piece), scale)}">{escape(piece.text)}</span>'
         if piece.units
         else escape(piece.text)
         for piece in pieces(whole)[0]
@@ -91,12 +91,25 @@ def _text(whole: Explanation) -> str:
 
 
 def _legend(e: GenerationExplanation, scale: float) -> str:
-    against = "against it" if e.contrast is None else "for the other token"
+    below, above = ends(e)
+    low, high = _range(e, scale)
     return (
-        f'<div class="legend"><span class="soft">{against}</span><span class="low">{_signed(-scale, scale)}</span>'
-        f'<span class="strip" style="background:{gradient()}"></span>'
-        f'<span class="high">{_signed(scale, scale)}</span><span class="soft">for it</span></div>'
+        f'<div class="legend"><span class="soft">{below}</span><span class="low">{low}</span>'
+        f'<span class="strip" style="background:{scale_of(e.signed).gradient()}"></span>'
+        f'<span class="high">{high}</span><span class="soft">{above}</span></div>'
     )
+
+
+def ends(e: GenerationExplanation) -> tuple[str, str]:
+    """What the two ends of the scale mean for an output token."""
+    if not e.signed:
+        return "less important", "more important"
+    return "against it" if e.contrast is None else "for the other token", "for it"
+
+
+def _range(e: GenerationExplanation, scale: float) -> tuple[str, str]:
+    """The numbers at the ends of the scale."""
+    return _score(e, -scale if e.signed else 0.0, scale), _score(e, scale, scale)
 
 
 def _matrix(e: GenerationExplanation) -> str:
@@ -107,7 +120,8 @@ def _matrix(e: GenerationExplanation) -> str:
         for unit in e.units
     )
     rows = "".join(_row(e, number, scale) for number in range(len(e.tokens)))
-    caption = f"Each output token in a row, from {_signed(-scale, scale)} (blue) to {_signed(scale, scale)} (red)"
+    (low, high), (first, last) = _range(e, scale), ("blue", "red") if e.signed else ("no colour", "purple")
+    caption = f"Each output token in a row, from {low} ({first}) to {high} ({last})"
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Matrix of scores">'
         f'<table class="matrix"><caption>{caption}</caption>\n'
@@ -116,10 +130,10 @@ def _matrix(e: GenerationExplanation) -> str:
 
 
 def _row(e: GenerationExplanation, number: int, scale: float) -> str:
-    token = e.tokens[number]
+    token, colours = e.tokens[number], scale_of(e.signed)
     cells = "".join(
-        f'<td class="cell" style="{_colours(level(score, scale))}" '
-        f'title="{escape(visible(unit.text))}: {_signed(score, scale)}"><span>{_signed(score, scale)}</span></td>'
+        f'<td class="cell" style="{colours.css(level(score, scale))}" '
+        f'title="{escape(visible(unit.text))}: {_score(e, score, scale)}"><span>{_score(e, score, scale)}</span></td>'
         for unit, score in zip(e.units, e.scores[number], strict=False)
     )
     cells += "<td></td>" * (len(e.units) - len(e.scores[number]))
@@ -151,7 +165,8 @@ def _provenance(e: GenerationExplanation) -> str:
 
 def _data(e: GenerationExplanation, whole: Explanation) -> str:
     """What the script needs: a palette, and for the whole output and each token the shade and value of each piece."""
-    palette = [_colours(step / STEPS) for step in range(-STEPS, STEPS + 1)]
+    colours = scale_of(e.signed)
+    palette = [colours.css(step) for step in colours.steps(STEPS)]
     states = {"all": _state(e, whole, None)}
     for number in range(len(e.tokens)):
         padded = e.scores[number] + (0.0,) * (len(e.units) - len(e.scores[number]))
@@ -171,29 +186,25 @@ def _state(
     shown = [piece.units for piece in pieces(whole)[0] if piece.units]
     sums = [sum(chosen[unit] for unit in units) for units in shown]
     scale = max(map(abs, [*chosen, *sums]), default=0.0)
+    low, high = _range(e, scale)
+    zero = STEPS if e.signed else 0
     return {
         "heading": _heading(e, number),
-        "low": _signed(-scale, scale),
-        "high": _signed(scale, scale),
+        "low": low,
+        "high": high,
         "shades": [
-            None if min(units) >= known else round(level(score, scale) * STEPS) + STEPS
+            None if min(units) >= known else round(level(score, scale) * STEPS) + zero
             for units, score in zip(shown, sums, strict=True)
         ],
         "values": [
-            "not written yet" if min(units) >= known else _signed(score, scale)
+            "not written yet" if min(units) >= known else _score(e, score, scale)
             for units, score in zip(shown, sums, strict=True)
         ],
     }
 
 
-def _colours(value: float) -> str:
-    """Ground and ink of a level, first on a light page and then on a dark one."""
-    light, dark = shade(value, WHITE), shade(value, DARK)
-    return f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
-
-
-def _signed(value: float, scale: float) -> str:
-    return phrases.signed(value, phrases.decimals(scale)).replace("-", "\N{MINUS SIGN}")
+def _score(e: Explanation | GenerationExplanation, value: float, scale: float) -> str:
+    return phrases.score(e, value, phrases.decimals(scale)).replace("-", "\N{MINUS SIGN}")
 
 
 def visible(text: str) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from raison.core.generation import GenerationExplanation
 from raison.report import phrases
-from raison.report.colours import level, terminal_style
+from raison.report.colours import level, scale_of
 from raison.report.generation_page import goal, visible
 from raison.report.layout import largest, piece_score, pieces
 from raison.report.terminal import plain, safe
@@ -32,7 +32,8 @@ def generation_text(e: GenerationExplanation) -> RenderableType:
     cost.add_row("Cost", Text(f"{phrases.count(e.evaluations, 'evaluation')}{backward}, {phrases.seconds(e.seconds)}"))
     for name, value in e.notes.items():
         cost.add_row(name.replace("_", " "), Text(safe(f"{value:+.2g}" if isinstance(value, float) else str(value))))
-    heading = Text("colours of the prompt are for the whole output", "dim")
+    says = "" if e.signed else ": the stronger, the more important"
+    heading = Text(f"colours of the prompt are for the whole output{says}", "dim")
     return Group(facts, Text(""), heading, Padding(_coloured(e), (0, 2)), Text(""), _tokens(e), Text(""), cost)
 
 
@@ -47,7 +48,7 @@ def _coloured(e: GenerationExplanation) -> Text:
     shown = Text(overflow="fold")
     for piece in pieces(whole)[0]:
         score = piece_score(whole, piece) if piece.units else 0.0
-        shown.append(safe(piece.text), terminal_style(level(score, scale)))
+        shown.append(safe(piece.text), scale_of(e.signed).terminal_style(level(score, scale)))
     return shown
 
 
@@ -72,6 +73,6 @@ def _strongest(e: GenerationExplanation, row: tuple[float, ...], scale: float) -
     for unit in order:
         if math.isfinite(row[unit]):
             name = safe(phrases.shorten(e.units[unit].text, 30))
-            line.append(name, terminal_style(level(row[unit], scale)))
-            line.append(f" {phrases.signed(row[unit], phrases.decimals(scale))}  ", "dim")
+            line.append(name, scale_of(e.signed).terminal_style(level(row[unit], scale)))
+            line.append(f" {phrases.score(e, row[unit], phrases.decimals(scale))}  ", "dim")
     return line

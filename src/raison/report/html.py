@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from raison.core.explanation import Explanation
 from raison.report import phrases
-from raison.report.colours import DARK, WHITE, gradient, ink, level, shade
+from raison.report.colours import level, scale_of
 from raison.report.layout import Part, Piece, largest, parts, piece_score, pieces, strongest, text_labels
 from raison.report.markup import asset, document, escape
 
@@ -116,11 +116,11 @@ def _span(e: Explanation, piece: Piece, content: str, scale: float, ranks: dict[
     if not piece.units:
         return content
     score = piece_score(e, piece)
-    value = _signed(score, phrases.decimals(scale))
+    value = _score(e, score, phrases.decimals(scale))
     rank = min(ranks[unit] for unit in piece.units)
     shared = f" ({phrases.count(len(piece.units), e.unit)} together)" if len(piece.units) > 1 else ""
     tip = f"{value}{shared}, rank {rank} of {len(e.scores)}"
-    style = f' style="{_colours(level(score, scale))}"' if math.isfinite(score) else ""
+    style = f' style="{scale_of(e.signed).css(level(score, scale))}"' if math.isfinite(score) else ""
     numbers = " ".join(map(str, piece.units))
     return (
         f'<span class="unit{"" if style else " none"}"{style} data-units="{numbers}" tabindex="0" role="group" '
@@ -128,19 +128,14 @@ def _span(e: Explanation, piece: Piece, content: str, scale: float, ranks: dict[
     )
 
 
-def _colours(value: float) -> str:
-    """Ground and ink of a level, first on a light page and then on a dark one."""
-    light, dark = shade(value, WHITE), shade(value, DARK)
-    return f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
-
-
 def _legend(e: Explanation, scale: float) -> str:
     against, towards = phrases.ends(e)
     places = phrases.decimals(scale)
+    low, high = (_score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
     return (
-        f'<div class="legend"><span class="soft">{escape(against)}</span><span>{_signed(-scale, places)}</span>'
-        f'<span class="strip" style="background:{gradient()}"></span>'
-        f'<span>{_signed(scale, places)}</span><span class="soft">{escape(towards)}</span></div>'
+        f'<div class="legend"><span class="soft">{escape(against)}</span><span>{low}</span>'
+        f'<span class="strip" style="background:{scale_of(e.signed).gradient()}"></span>'
+        f'<span>{high}</span><span class="soft">{escape(towards)}</span></div>'
         f"{_box_legend(e)}"
     )
 
@@ -162,7 +157,7 @@ def _ranking(e: Explanation, scale: float) -> str:
     rest = set(range(len(e.scores))) - set(shown)
     note = ""
     if rest:
-        total = _signed(sum(e.scores[unit] for unit in sorted(rest)), places)
+        total = _score(e, sum(e.scores[unit] for unit in sorted(rest)), places)
         note = f'\n<p class="rest">{phrases.count(len(rest), f"weaker {e.unit}")} add up to {total}</p>'
     return f'<table class="top"><caption>Strongest {e.unit}s</caption><tbody>\n{rows}</tbody></table>{note}'
 
@@ -170,12 +165,12 @@ def _ranking(e: Explanation, scale: float) -> str:
 def _bar_row(e: Explanation, unit: int, scale: float) -> str:
     score = e.scores[unit]
     value = level(score, scale) if math.isfinite(score) else 0.0
-    side = "for" if value > 0 else "against"
-    colours = _colours(0.75 if value > 0 else -0.75)
-    bar = f'<span class="bar {side}" style="width:{50 * abs(value):.1f}%;{colours}"></span>'
+    side, kind, room = ("for" if value > 0 else "against", "axis", 50) if e.signed else ("amount", "axis amount", 100)
+    colours = scale_of(e.signed).css(0.75 if value > 0 else -0.75)
+    bar = f'<span class="bar {side}" style="width:{room * abs(value):.1f}%;{colours}"></span>'
     return (
-        f'<tr data-unit="{unit}"><td>{_signed(score, phrases.decimals(scale))}</td>'
-        f'<td><span class="axis">{bar if value else ""}</span></td>'
+        f'<tr data-unit="{unit}"><td>{_score(e, score, phrases.decimals(scale))}</td>'
+        f'<td><span class="{kind}">{bar if value else ""}</span></td>'
         f'<th scope="row"><bdi translate="no">{escape(phrases.shorten(e.units[unit].text, 90))}</bdi></th></tr>\n'
     )
 
@@ -211,6 +206,6 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _signed(value: float, places: int) -> str:
+def _score(e: Explanation, value: float, places: int) -> str:
     """With a true minus sign: as wide as the plus, and read aloud where a hyphen often is not."""
-    return phrases.signed(value, places).replace("-", "\N{MINUS SIGN}")
+    return phrases.score(e, value, places).replace("-", "\N{MINUS SIGN}")

@@ -3,6 +3,7 @@
 import math
 
 from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation
 
 _QUANTITIES = {
     "probability": "probability",
@@ -31,6 +32,11 @@ def signed(value: float, places: int) -> str:
         return "n/a"
     text = f"{value:+z.{places}f}"
     return text[1:] if float(text) == 0 else text
+
+
+def score(e: Explanation | GenerationExplanation, value: float, places: int) -> str:
+    """A score of an explanation: with its sign where there can be two."""
+    return signed(value, places) if e.signed else number(value, places)
 
 
 def percent(probability: float) -> str:
@@ -73,7 +79,9 @@ def certainty(e: Explanation) -> str | None:
 
 
 def ends(e: Explanation) -> tuple[str, str]:
-    """What a negative score speaks for, and what a positive one does."""
+    """What the two ends of the scale mean: a negative score and a positive one, or none and the largest."""
+    if not e.signed:
+        return "less important", "more important"
     name = e.target if e.answer is None or e.target == e.classes[1] else "the answer"
     return (f"against {name}" if e.against is None else f"for {e.against}"), f"for {name}"
 

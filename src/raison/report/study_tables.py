@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from raison.core.results import Comparison
 from raison.numerics.paired import Difference
 from raison.report import phrases
-from raison.report.colours import DARK, WHITE, ink, peak, shade
+from raison.report.colours import SIGNED, peak
 from raison.report.html_tables import breakable, grid, minus
 from raison.report.markup import escape
 from raison.runs.agreement import PairAgreement
@@ -186,9 +186,9 @@ def _square(names: Sequence[str], pairs: Sequence[PairAgreement], measure: str) 
 def _shaded(value: float, title: str) -> str:
     if math.isnan(value):
         return f'<td title="{escape(title)}">n/a</td>'
-    light, dark = shade(value, WHITE), shade(value, DARK)
-    style = f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
-    return f'<td class="shade" style="{style}" title="{escape(title)}">{minus(phrases.number(value, 2))}</td>'
+    return (
+        f'<td class="shade" style="{SIGNED.css(value)}" title="{escape(title)}">{minus(phrases.number(value, 2))}</td>'
+    )
 
 
 def _places(*values: float) -> int:

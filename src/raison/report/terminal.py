@@ -16,7 +16,7 @@ from rich.text import Text
 
 from raison.core.explanation import Explanation
 from raison.report import phrases
-from raison.report.colours import level, shade, terminal_style
+from raison.report.colours import Scale, level, scale_of
 from raison.report.layout import Piece, largest, parts, piece_score, pieces, strongest, text_labels
 from raison.report.tables import Cell, Column, Results, caption, columns, rows_of
 
@@ -29,19 +29,24 @@ _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(range(0xD8
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar from a centre line: to the right for positive levels, to the left for negative ones."""
+    """A bar from a line: to the right for positive levels, to the left for negative ones.
+
+    The line is in the middle, or at the left where no level is negative.
+    """
 
     level: float
+    scale: Scale
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        style = Style(color=shade(0.75 if self.level > 0 else -0.75))
-        whole, half = divmod(round(abs(self.level) * 2 * _HALF), 2)
+        style = Style(color=self.scale.shade(0.75 if self.level > 0 else -0.75))
+        before, after = (_HALF, _HALF) if self.scale.signed else (0, 2 * _HALF)
+        whole, half = divmod(round(abs(self.level) * 2 * after), 2)
         block, left_half, right_half, axis = ("=", "-", "-", "|") if options.ascii_only else ("━", "╺", "╸", "│")
         left = left_half * half + block * whole if self.level < 0 else ""
         right = block * whole + right_half * half if self.level > 0 else ""
-        yield Segment(left.rjust(_HALF), style)
+        yield Segment(left.rjust(before), style)
         yield Segment(axis, Style(dim=True))
-        yield Segment(right.ljust(_HALF), style)
+        yield Segment(right.ljust(after), style)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(2 * _HALF + 1, 2 * _HALF + 1)
@@ -89,7 +94,7 @@ def _coloured(e: Explanation, number: int, text: tuple[Piece, ...], scale: float
     shown = Text(overflow="fold")
     for piece, own in zip(text, parts(e, number, [piece.text for piece in text]), strict=True):
         score = piece_score(e, piece) if piece.units else 0.0
-        style = terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
+        style = scale_of(e.signed).terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
         for part in own:
             shown.append(safe(part.text), f"{style} underline".strip() if part.inside else style)
     return shown
@@ -105,11 +110,10 @@ def _answer_legend(e: Explanation) -> list[Text]:
 def _legend(e: Explanation, scale: float) -> Text:
     against, towards = phrases.ends(e)
     places = phrases.decimals(scale)
-    strip = Text.assemble(*((" ", terminal_style(step / 8)) for step in range(-8, 9)))
-    return Text.assemble(
-        (safe(against), "dim"), f" {phrases.signed(-scale, places)} ", strip,
-        f" {phrases.signed(scale, places)} ", (safe(towards), "dim"),
-    )  # fmt: skip
+    colours = scale_of(e.signed)
+    strip = Text.assemble(*((" ", colours.terminal_style(step)) for step in colours.steps(8)))
+    low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
+    return Text.assemble((safe(against), "dim"), f" {low} ", strip, f" {high} ", (safe(towards), "dim"))
 
 
 def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
@@ -121,12 +125,12 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     for unit in shown:
         score = e.scores[unit]
-        bar = Bar(level(score, scale) if math.isfinite(score) else 0.0)
-        grid.add_row(phrases.signed(score, places), bar, Text(safe(phrases.shorten(e.units[unit].text, 60))))
+        bar = Bar(level(score, scale) if math.isfinite(score) else 0.0, scale_of(e.signed))
+        grid.add_row(phrases.score(e, score, places), bar, Text(safe(phrases.shorten(e.units[unit].text, 60))))
     rest = set(range(len(e.scores))) - set(shown)
     parts: list[RenderableType] = [grid]
     if rest:
-        total = phrases.signed(sum(e.scores[unit] for unit in sorted(rest)), places)
+        total = phrases.score(e, sum(e.scores[unit] for unit in sorted(rest)), places)
         parts.append(Text(f"{phrases.count(len(rest), 'weaker ' + e.unit)} add up to {total}", "dim"))
     return parts
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from raison.report import study_tables
-from raison.report.colours import DARK, WHITE, ink, shade
+from raison.report.colours import SIGNED
 from raison.report.html_tables import breakable, grid, minus
 from raison.report.markup import document, escape
 from raison.report.tables import Cell
@@ -143,9 +143,7 @@ def _cell(cell: Cell, level: float) -> str:
         return f"<td>{mean}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
     # The soft colour of small print would not be read on a shade.
     below = "".join(f'<small style="color:inherit">{line}</small>' for line in lines)
-    light, dark = shade(level, WHITE), shade(level, DARK)
-    style = f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
-    return f'<td class="shade" style="{style}">{mean}{below}</td>'
+    return f'<td class="shade" style="{SIGNED.css(level)}">{mean}{below}</td>'
 
 
 def plots_section(title: str, drawn: Iterable[str], caption: str) -> str:
