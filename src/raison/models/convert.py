@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from raison.models.quiet import quiet
+
 
 def convert_gguf(file: Path, out: Path) -> Path:
     """Write the model and tokenizer of a GGUF file to the folder `out`, weights dequantised, in float16 safetensors.
@@ -14,20 +16,19 @@ def convert_gguf(file: Path, out: Path) -> Path:
     # Only now: a conversion is made once per machine.
     import torch
     import transformers
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
-    from raison.models.quiet import quiet
+    from raison.models.pretrained import read_tokenizer, read_whole
 
     # Where the class exists, weights stay packed unless it says otherwise; before it, they were always unpacked.
     unpacking = getattr(transformers, "GgufConfig", None)
     settings = {} if unpacking is None else {"quantization_config": unpacking(dequantize=True)}
+    named = {"gguf_file": file.name}
+    tokenizer = read_tokenizer(file.parent, **named)
+    model = read_whole(AutoModelForCausalLM, file.parent, dtype=torch.float32, **named, **settings).to(torch.float16)
+    # What the file calls the model is no name that anything could be loaded by.
+    model.config.name_or_path = ""
     with quiet():
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-        model = AutoModelForCausalLM.from_pretrained(
-            file.parent, gguf_file=file.name, dtype=torch.float32, **settings
-        ).to(torch.float16)
-        # What the file calls the model is no name that anything could be loaded by.
-        model.config.name_or_path = ""
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
     return out
@@ -41,16 +42,16 @@ def bert_to_electra(source: Path, out: Path, files: Sequence[str]) -> Path:
     """
     # Only now: a conversion is made once per machine.
     import torch
-    from transformers import AutoConfig, AutoModel, ElectraConfig, ElectraModel
+    from transformers import AutoModel, ElectraConfig, ElectraModel
 
-    from raison.models.quiet import quiet
+    from raison.models.pretrained import read_config, read_whole
 
-    known = AutoConfig.from_pretrained(source).to_dict()
+    known = read_config(source).to_dict()
     shared = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     shared += ("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id", "hidden_act")
     config = ElectraConfig(**{name: known[name] for name in shared}, embedding_size=known["hidden_size"])
     with quiet(), torch.random.fork_rng(devices=[]):
-        bert = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32)
+        bert = read_whole(AutoModel, source, dtype=torch.float32)
         model = ElectraModel(config)
         state = {name: value for name, value in bert.state_dict().items() if not name.startswith("pooler.")}
         model.load_state_dict(state)

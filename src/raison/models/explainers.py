@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
@@ -19,7 +19,7 @@ from raison.core.unit import Text
 from raison.models import weights, zoo
 from raison.models.attributor import Attributor, encoder_copy
 from raison.models.classifier import Classifier
-from raison.models.quiet import quiet
+from raison.models.pretrained import read_tokenizer, read_with_new_head
 from raison.paths import cache_folder
 
 FILE = "explainer.json"
@@ -226,14 +226,9 @@ def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrai
             raise InputError(f"{model.name} has no encoder of its own: name a backbone, such as minilm.")
         return encoder_copy(model.core, shared=shared), model.tokenizer
     folder = Path(name) if Path(name).is_dir() else None
-    try:
-        source = folder or (weights.fetch(name) if name in weights.names() else name)
-        with quiet(), torch.random.fork_rng(devices=[]):
-            loaded = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(source)
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot load the backbone '{name}': {str(error).splitlines()[0]}") from error
-    return encoder_copy(loaded, shared=shared), tokenizer
+    source = folder or (weights.fetch(name) if name in weights.names() else name)
+    loaded = read_with_new_head(AutoModel, source, dtype=torch.float32)
+    return encoder_copy(loaded, shared=shared), read_tokenizer(source)
 
 
 def _first_substitute(model: LanguageModel) -> Tensor:

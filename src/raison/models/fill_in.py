@@ -5,11 +5,11 @@ from pathlib import Path
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
-from raison.models.quiet import quiet
+from raison.models.pretrained import read_tokenizer, read_whole
 
 ROWS = 64
 """Texts with one token missing that are run together."""
@@ -21,11 +21,9 @@ class FillIn:
     def __init__(self, name: str, tokenizer: PreTrainedTokenizerBase) -> None:
         """Raises LoadError where there is no such model, InputError where its vocabulary is another."""
         try:
-            with quiet(), torch.random.fork_rng(devices=[]):
-                self._model = AutoModelForMaskedLM.from_pretrained(name, use_safetensors=True).eval()
-                own = AutoTokenizer.from_pretrained(name)
-        except (OSError, ValueError) as error:
-            raise LoadError(f"cannot load the masked language model '{name}': {str(error).splitlines()[0]}") from None
+            self._model, own = read_whole(AutoModelForMaskedLM, name).eval(), read_tokenizer(name)
+        except LoadError as error:
+            raise LoadError(f"cannot load the masked language model: {error}") from None
         if own.get_vocab() != tokenizer.get_vocab() or own.mask_token_id is None:
             raise InputError(
                 f"the masked language model '{Path(name).name}' has another vocabulary than the explained model: "

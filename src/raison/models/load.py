@@ -1,5 +1,6 @@
 """From a demo name, a Hub id, a folder or a model in hand to the adapter that fits."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -7,11 +8,9 @@ from typing import Literal, get_args
 import torch
 from torch import nn
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
 )
@@ -23,7 +22,17 @@ from raison.models import zoo
 from raison.models.classifier import Classifier, inner_model
 from raison.models.completion import completed
 from raison.models.generator import Generator
-from raison.models.quiet import quiet
+from raison.models.pretrained import (
+    adapter_base,
+    adapter_tensors,
+    lacking,
+    merged,
+    moved,
+    read_checkpoint,
+    read_config,
+    read_tokenizer,
+    read_with_new_head,
+)
 from raison.models.spans import answering, is_answering
 from raison.models.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
 from raison.text.prompts import Prompt, find
@@ -97,11 +106,11 @@ def load(
     elif (Path(name) / "adapter_config.json").is_file():
         loaded, own = _foreign_adapter(Path(name), placing)
     else:
-        loaded, own = _pretrained(name, placing, use), _tokenizer(name)
+        loaded, own = _pretrained(name, placing, use), read_tokenizer(name)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
         loaded = loaded.to(dtype=placing["dtype"])
     if device is not None:
-        loaded = loaded.to(device)
+        loaded = moved(loaded, device)
     return _adapter(loaded.eval(), own, name, use)
 
 
@@ -173,22 +182,17 @@ def _pretrained(name: str, placing: dict[str, object], use: _Use) -> PreTrainedM
     config = _config(name)
     kind = _kind(config, use)
     try:
-        # A head that is missing from the checkpoint is drawn at random before it is refused.
-        with torch.random.fork_rng(), quiet():
-            model, info = kind.from_pretrained(
-                name, config=config, use_safetensors=True, output_loading_info=True, **placing
-            )
-    except ValueError as error:
-        if kind.__name__ in str(error):
+        found = read_checkpoint(kind, name, config=config, **placing)
+    except LoadError as error:
+        if isinstance(error.__cause__, ValueError) and kind.__name__ in str(error.__cause__):
             raise LoadError(_no_head(name, f"transformers has none for the type '{config.model_type}'")) from None
         raise
-    except OSError as error:
-        raise LoadError(f"cannot load '{name}': {_first_line(error)}") from None
-    missing = sorted(info["missing_keys"])
-    if missing:
+    if found.missing_below_head:
+        raise LoadError(lacking(name, found.missing))
+    if found.missing:
         told = _no_answers if kind is AutoModelForQuestionAnswering else _no_head
-        raise LoadError(told(name, f"the checkpoint lacks {', '.join(missing[:4])}"))
-    return model
+        raise LoadError(told(name, f"the checkpoint lacks {', '.join(found.missing[:4])}"))
+    return found.model
 
 
 def _kind(config: PreTrainedConfig, use: _Use) -> type:
@@ -204,42 +208,32 @@ def _kind(config: PreTrainedConfig, use: _Use) -> type:
 
 def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrainedModel, Tokenizer]:
     """A PEFT adapter that was not trained here: its head tells the number of classes, its config the base."""
-    from peft import PeftConfig, PeftModel, load_peft_weights
-
-    base = PeftConfig.from_pretrained(folder).base_model_name_or_path
-    saved = load_peft_weights(str(folder), device="cpu")
+    base = adapter_base(folder)
+    saved = adapter_tensors(folder)
     answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
     heads = [tensor for key, tensor in saved.items() if key.endswith((ANSWER_WEIGHTS, *HEAD_WEIGHTS))]
     kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
     if not base or not heads:
         raise LoadError(_no_head(str(folder), "the adapter names no base model or saves no head"))
-    with torch.random.fork_rng(), quiet():
-        try:
-            model = kind.from_pretrained(base, num_labels=len(heads[-1]), use_safetensors=True, **placing)
-        except (OSError, ValueError) as error:
-            raise LoadError(f"cannot load '{base}', the base of the adapter {folder}: {_first_line(error)}") from None
-        model = PeftModel.from_pretrained(model, folder).merge_and_unload()
+    try:
+        model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
+    except LoadError as error:
+        raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
     own = (folder / "tokenizer_config.json").is_file()
-    return model, _tokenizer(str(folder) if own else base)
+    return merged(model, folder), read_tokenizer(folder if own else base)
 
 
 def _config(name: str) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        if Path(name).is_dir():
-            raise LoadError(f"the folder '{name}' holds no model: {_first_line(error)}") from None
+        return read_config(name)
+    except LoadError as error:
+        reason = _first_line(error.__cause__ or error)
+        if os.path.isdir(name):
+            raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
         known = ", ".join(zoo.names())
         raise LoadError(
-            f"no model '{name}': not a demo model ({known}), not a folder, and the Hub answered: {_first_line(error)}"
+            f"no model '{name:.80}': not a demo model ({known}), not a folder, and the Hub answered: {reason:.300}"
         ) from None
-
-
-def _tokenizer(name: str) -> Tokenizer:
-    try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot load the tokenizer of '{name}': {_first_line(error)}") from None
 
 
 def _no_head(name: str, why: str) -> str:
@@ -265,5 +259,5 @@ def _dtype(dtype: str | torch.dtype | None) -> object:
     return "auto" if dtype is None else dtype
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

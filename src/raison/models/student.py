@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     BertConfig,
     PreTrainedTokenizerBase,
 )
@@ -29,6 +28,7 @@ from raison.core.unit import Text, Unit
 from raison.models import weights, zoo
 from raison.models.alignment import shared_characters
 from raison.models.classifier import Classifier
+from raison.models.pretrained import read_tokenizer
 from raison.models.spans import answer_tokens, answering, inside_window
 from raison.models.tap import attention_modules, tap
 
@@ -117,7 +117,7 @@ def _check_base(folder: Path) -> None:
 
 
 def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
-    tokenizer = AutoTokenizer.from_pretrained(weights.fetch("minilm"))
+    tokenizer = read_tokenizer(weights.fetch("minilm"))
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=HIDDEN,
@@ -130,7 +130,7 @@ def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTok
     )
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model = kind.from_config(config)
+        model = kind.from_config(config, trust_remote_code=False)
     return model.eval(), tokenizer
 
 

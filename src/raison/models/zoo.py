@@ -9,11 +9,9 @@ from typing import Any
 
 import torch
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -21,12 +19,12 @@ from transformers import (
 
 from raison.core.errors import LoadError, UnknownNameError
 from raison.models import weights
-from raison.models.quiet import quiet
+from raison.models.pretrained import ADAPTER as ADAPTER
+from raison.models.pretrained import check_adapter, merged, read_config, read_tokenizer, read_whole, read_with_new_head
 from raison.models.t5_encoder import T5EncoderForSequenceClassification
 
 PREFIX = "demo/"
 CARD = "card.json"
-ADAPTER = "adapter_model.safetensors"
 _SHIPPED = Path(__file__).parent / "demo"
 
 
@@ -88,9 +86,7 @@ def _card(name: str) -> dict[str, Any]:
 def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The base of a ready-made model as a language model, in float32 and evaluation mode, and its tokenizer."""
     folder = resolve(name).base_folder
-    with quiet():
-        model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, dtype=torch.float32)
-        return model.eval(), AutoTokenizer.from_pretrained(folder)
+    return read_whole(AutoModelForCausalLM, folder, dtype=torch.float32).eval(), read_tokenizer(folder)
 
 
 def is_adapter(folder: Path) -> bool:
@@ -118,15 +114,9 @@ def assemble(
     base_folder: Path, adapter_folder: Path, labels: tuple[str, ...]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A sequence classifier from a base and a PEFT adapter, merged, in evaluation mode, in float32."""
-    # Only now: peft takes longer to import than a plain model to load.
-    from peft import PeftModel
-
-    if not (adapter_folder / ADAPTER).is_file():
-        raise LoadError(f"{adapter_folder} has no {ADAPTER}; adapters in pickle files are not read.")
+    check_adapter(adapter_folder)
     model, tokenizer = fresh_classifier(base_folder, labels)
-    with quiet(), _unchanged_random_state():
-        merged = PeftModel.from_pretrained(model, adapter_folder).merge_and_unload()
-    return merged.eval(), tokenizer
+    return merged(model, adapter_folder), tokenizer
 
 
 def fresh_classifier(
@@ -144,22 +134,18 @@ def fresh_classifier(
     """
     kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))
-    try:
-        config = AutoConfig.from_pretrained(
-            base_folder,
-            num_labels=len(labels),
-            id2label=numbered,
-            label2id={label: index for index, label in numbered.items()},
-        )
-        if layers is not None:
-            _cut(config, layers, base_folder)
-        with quiet(), _unchanged_random_state():
-            torch.default_generator.manual_seed(seed)
-            model = kind.from_pretrained(base_folder, config=config, use_safetensors=True, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(base_folder)
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot load a classifier from {base_folder}: {error}") from error
-    return model.eval(), tokenizer
+    config = read_config(
+        base_folder,
+        num_labels=len(labels),
+        id2label=numbered,
+        label2id={label: index for index, label in numbered.items()},
+    )
+    if layers is not None:
+        _cut(config, layers, base_folder)
+    with _unchanged_random_state():
+        torch.default_generator.manual_seed(seed)
+        model = read_with_new_head(kind, base_folder, config=config, dtype=torch.float32)
+    return model.eval(), read_tokenizer(base_folder)
 
 
 def _cut(config: PreTrainedConfig, layers: int, base_folder: Path) -> None:
@@ -171,18 +157,12 @@ def _cut(config: PreTrainedConfig, layers: int, base_folder: Path) -> None:
 
 def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
-    try:
-        with quiet(), _unchanged_random_state():
-            # Two outputs, whatever the base was last used for.
-            config = AutoConfig.from_pretrained(base_folder, num_labels=2)
-            torch.default_generator.manual_seed(seed)
-            model = AutoModelForQuestionAnswering.from_pretrained(
-                base_folder, config=config, use_safetensors=True, dtype=torch.float32
-            )
-        tokenizer = AutoTokenizer.from_pretrained(base_folder)
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot load a question answering model from {base_folder}: {error}") from error
-    return model.eval(), tokenizer
+    # Two outputs, whatever the base was last used for.
+    config = read_config(base_folder, num_labels=2)
+    with _unchanged_random_state():
+        torch.default_generator.manual_seed(seed)
+        model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, config=config, dtype=torch.float32)
+    return model.eval(), read_tokenizer(base_folder)
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""Whether the files of a folder are still those that were put there: their digests, remembered by file identity."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE = "checked.json"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file's sha256, and its identity when that was taken: device, inode, size in bytes, time of change in ns."""
+
+    sha256: str
+    identity: tuple[int, ...]
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 of a file's content, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def record(folder: Path) -> None:
+    """Write down the digest of every file that lies in the folder, beside them."""
+    _write(folder, {path.name: Seen(digest_of(path), _identity(path)) for path in _files(folder)})
+
+
+def changed(folder: Path, pinned: Mapping[str, str]) -> str:
+    """What is wrong with the folder's files, in words; "" where each is as it was recorded.
+
+    `pinned` has the sha256 that files must have whatever was recorded. A file whose identity is as it was is not read
+    again, so that a second look costs nothing. A folder without a record, copied there by hand, gets one now. Whoever
+    can write to the folder can write a record, too: this finds damage and careless changes, not a determined one.
+    """
+    known = _read(folder)
+    found: dict[str, Seen] = {}
+    for path in _files(folder):
+        name, identity = path.name, _identity(path)
+        before = known.get(name)
+        if before is not None and before.identity == identity and pinned.get(name, before.sha256) == before.sha256:
+            found[name] = before
+            continue
+        if known and before is None:
+            return f"{name} was not among the files that were fetched"
+        now = digest_of(path)
+        expected = pinned.get(name) or (before.sha256 if before else now)
+        if now != expected:
+            return f"{name} has the sha256 {now[:12]}... instead of {expected[:12]}... (damaged or changed)"
+        found[name] = Seen(now, identity)
+    if found != known:
+        # A folder that cannot be written to is read again each time.
+        with suppress(OSError):
+            _write(folder, found)
+    return ""
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != FILE)
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _read(folder: Path) -> dict[str, Seen]:
+    try:
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return {name: Seen(str(seen["sha256"]), tuple(seen["identity"])) for name, seen in content.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _write(folder: Path, files: Mapping[str, Seen]) -> None:
+    content = json.dumps({name: asdict(seen) for name, seen in files.items()}, indent=1)
+    # In one step: another process may be looking.
+    handle, name = tempfile.mkstemp(prefix=".", dir=folder)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(content + "\n")
+    Path(name).replace(folder / FILE)
