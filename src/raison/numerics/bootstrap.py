@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import UnknownNameError
-from raison.numerics.resampling import Weights, draws
+from raison.numerics.resampling import draws, grouped
 
 Parts = Float[np.ndarray, "texts parts"]
 Pool = Callable[[Float[np.ndarray, "samples parts"]], Float[np.ndarray, " samples"]]
@@ -65,6 +65,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -
 def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
     """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
+    Above `LARGEST` texts, groups of texts are resampled in their place (numerics/resampling.py).
     A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is
     NaN. No text gives NaN throughout.
     """
@@ -74,8 +75,7 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     value = pooled(parts, pool)
     if len(parts) == 1:
         return value, float("nan"), float("nan")
-    means = np.concatenate([_weighted_means(parts, weights) for weights in draws(len(parts), seed)[0]])
-    resampled = make(means)
+    resampled = make(_resampled_means(parts, seed))
     # Resamples in which the pooled value is undefined say nothing about it.
     resampled = resampled[~np.isnan(resampled)]
     if not len(resampled):
@@ -84,8 +84,11 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     return value, float(low), float(high)
 
 
-def _weighted_means(parts: Parts, weights: Weights) -> Float[np.ndarray, "samples parts"]:
-    """`part_means` of each resample, from how often it draws each text."""
+def _resampled_means(parts: Parts, seed: int) -> Float[np.ndarray, "samples parts"]:
+    """`part_means` of each resample."""
     missing = np.isnan(parts)
-    sums, counts = weights @ np.where(missing, 0.0, parts), weights @ (~missing).astype(np.float64)
+    # Sums and counts side by side: one product, and of few columns each, two would take twice as long.
+    table = grouped(np.hstack([np.where(missing, 0.0, parts), ~missing]), seed)
+    found = np.concatenate([weights @ table for weights in draws(len(table), seed).resamples()])
+    sums, counts = np.hsplit(found, 2)
     return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)

@@ -1,7 +1,6 @@
 """Is one method better than another? The difference of two methods on the same texts, its interval and its p-value."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,7 @@ from jaxtyping import Float
 
 from raison.core.errors import InputError
 from raison.numerics.bootstrap import POOLS, Pool, pool_of
-from raison.numerics.resampling import RESAMPLES, Swaps, Weights, draws
+from raison.numerics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 
 LEVEL = 0.95
 EXACT_TEXTS = 12
@@ -20,6 +19,8 @@ TOLERANCE = 1e-10
 SampleMeans = Float[np.ndarray, "2 samples parts"]
 Gaps = Float[np.ndarray, " samples"]
 Pairs = Float[np.ndarray, "2 texts parts"]
+Sums = Float[np.ndarray, "groups columns"]
+"""The first method's parts, the second's, and the number of texts, of each text, or group of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ def difference(
     The interval is a percentile bootstrap (Efron 1979): texts are resampled with both of their rows. The p-value is a
     paired permutation test (Fisher 1935): under the null each text's two rows may be swapped. Up to 12 texts all
     swaps are tried; above, p = (hits + 1) / (draws + 1) over 10,000 random ones (Phipson and Smyth 2010), so that it
-    is never 0. A swap whose pooled value is undefined counts as a hit, which can only raise p; a resample whose pooled
+    is never 0. Above 2,048 texts, groups of texts are resampled and swapped in their place (numerics/resampling.py).
+    A swap whose pooled value is undefined counts as a hit, which can only raise p; a resample whose pooled
     value is undefined is left out of the interval.
 
     A text with a NaN in either row is left out. One text has no spread: its interval is NaN and its p is 1. No text,
@@ -65,9 +67,10 @@ def difference(
         return Difference(math.nan, math.nan, math.nan, math.nan, count)
     if count == 1:
         return Difference(observed, math.nan, math.nan, 1.0, count)
-    resamples, swaps = draws(count, seed)
-    low, high = _interval(pairs, make, resamples)
-    return Difference(observed, low, high, _p_value(pairs, make, observed, swaps), count)
+    sums = grouped(np.hstack([*pairs, np.ones((count, 1))]), seed)
+    drawn = draws(len(sums), seed)
+    low, high = _interval(sums, make, drawn)
+    return Difference(observed, low, high, _p_value(pairs, sums, make, (observed, drawn)), count)
 
 
 def _gaps(means: SampleMeans, make: Pool) -> Gaps:
@@ -75,32 +78,35 @@ def _gaps(means: SampleMeans, make: Pool) -> Gaps:
     return make(means[0]) - make(means[1])
 
 
-def _interval(pairs: Pairs, make: Pool, resamples: Iterable[Weights]) -> tuple[float, float]:
+def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
     """Percentiles of the gap over resampled texts."""
-    _, count, parts = pairs.shape
     # Both sides in one product: two, of few columns each, would take many times as long.
-    columns = np.hstack([*pairs]) / count
-    means = np.concatenate([weights @ columns for weights in resamples]).reshape(-1, 2, parts).swapaxes(0, 1)
+    found = np.concatenate([weights @ sums for weights in drawn.resamples()])
+    means = (found[:, :-1] / found[:, -1:]).reshape(len(found), 2, -1).swapaxes(0, 1)
     low, high = np.nanquantile(_gaps(means, make), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
-def _p_value(pairs: Pairs, make: Pool, observed: float, drawn: Iterable[Swaps]) -> float:
+def _p_value(pairs: Pairs, sums: Sums, make: Pool, found: tuple[float, Draws]) -> float:
     """Share of the swaps whose gap is at least as far from 0 as the observed one."""
-    count = pairs.shape[1]
+    (observed, drawn), count = found, pairs.shape[1]
     # Rounding errors are a share of what is subtracted, not of the difference: magnitudes, so that nothing cancels.
     scale = float(np.nansum(make(np.abs(pairs).mean(axis=1))))
     least = abs(observed) - TOLERANCE * scale
+    shares = np.stack(np.hsplit(sums[:, :-1] / count, 2))
     if count <= EXACT_TEXTS:
         swaps = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1
-        return _hits(pairs, swaps, make, least) / len(swaps)
-    hits = sum(_hits(pairs, swaps, make, least) for swaps in drawn)
+        return _hits(shares, swaps, make, least) / len(swaps)
+    hits = sum(_hits(shares, swaps, make, least) for swaps in drawn.swaps)
     return (hits + 1) / (RESAMPLES + 1)
 
 
-def _hits(pairs: Pairs, swaps: Swaps, make: Pool, least: float) -> int:
-    """Number of swaps with a gap of at least `least` in magnitude, or an undefined one."""
-    first, second = pairs / pairs.shape[1]
+def _hits(shares: Float[np.ndarray, "2 groups parts"], swaps: Swaps, make: Pool, least: float) -> int:
+    """Number of swaps with a gap of at least `least` in magnitude, or an undefined one.
+
+    `shares` are what each text, or group of texts, adds to the two means.
+    """
+    first, second = shares
     swapped = swaps.astype(np.float64)
     if make is POOLS["mean"]:
         # A mean's gap changes sides text by text: one product instead of four.

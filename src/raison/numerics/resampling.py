@@ -1,53 +1,71 @@
 """Which texts each bootstrap resample draws, and which a permutation swaps: the same for every table of as many texts.
 
-Drawing is most of an interval's work, and a study has thousands of intervals over the same texts.
+Drawing is most of an interval's work, and a study has thousands of intervals over the same texts. So the draws are
+kept; above `LARGEST` texts, groups of texts are drawn in place of texts, and neither time nor memory grows further.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 
 RESAMPLES = 10_000
-KEPT_TEXTS = 512
-"""Up to so many texts the draws are kept: 46 MB at most."""
+LARGEST = 2048
+"""Up to so many texts are drawn one by one; their draws take 41 MB at most."""
 SLICE = 1_000_000
-"""Numbers drawn at a time: the table of all draws for many texts would not fit."""
+"""Numbers drawn at a time: the table of all draws for many texts would not fit beside them as floats."""
 
 Weights = Float[np.ndarray, "samples texts"]
 Swaps = Bool[np.ndarray, "samples texts"]
-Draws = tuple[Iterable[Weights], Iterable[Swaps]]
 
 
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """`RESAMPLES` resamples, as how often each draws each text, and as many random swaps, in slices of whole ones."""
+
+    counts: tuple[UInt8[np.ndarray, "_samples texts"], ...]
+    swaps: tuple[Bool[np.ndarray, "_samples texts"], ...]
+
+    def resamples(self) -> Iterator[Weights]:
+        """The counts as floats, a slice at a time."""
+        for counts in self.counts:
+            yield counts.astype(np.float64)
+
+
+@lru_cache(maxsize=3)
 def draws(texts: int, seed: int) -> Draws:
-    """`RESAMPLES` resamples, as how often each draws each text, then as many random swaps; in slices of whole ones.
-
-    What is not kept is drawn when it is asked for: the resamples come first.
-    """
-    return _kept(texts, seed) if texts <= KEPT_TEXTS else _drawn(texts, seed)
-
-
-@lru_cache(maxsize=1)
-def _kept(texts: int, seed: int) -> Draws:
-    resamples, swaps = _drawn(texts, seed)
-    return tuple(resamples), tuple(swaps)
-
-
-def _drawn(texts: int, seed: int) -> Draws:
+    """Of so many texts, or groups of texts: at most `LARGEST`. The resamples are drawn first."""
     rng = np.random.default_rng(seed)
-    resamples = (_counts(rng.integers(texts, size=(samples, texts), dtype=np.int32)) for samples in _slice_sizes(texts))
-    swaps = (rng.integers(2, size=(samples, texts), dtype=np.bool_) for samples in _slice_sizes(texts))
-    return resamples, swaps
+    counts = tuple(
+        _counts(rng.integers(texts, size=(samples, texts), dtype=np.int32)) for samples in _slice_sizes(texts)
+    )
+    return Draws(counts, tuple(rng.integers(2, size=(n, texts), dtype=np.bool_) for n in _slice_sizes(texts)))
 
 
-def _counts(drawn: Int[np.ndarray, "samples texts"]) -> Weights:
+def grouped(values: Float[np.ndarray, "texts parts"], seed: int) -> Float[np.ndarray, "groups parts"]:
+    """The values themselves up to `LARGEST` texts; above, their sums over groups of texts, put together at random.
+
+    Groups are of two sizes that differ by one at most. Resampling whole groups estimates the same spread of a mean as
+    resampling texts: the groups' sums are independent draws, too. With 1,024 groups or more, a standard error found
+    so is itself off by about 2 %. Columns of ones, given along, count the texts of each group.
+    """
+    texts = len(values)
+    if texts <= LARGEST:
+        return values
+    groups = texts // -(-texts // LARGEST)
+    order = np.random.default_rng((seed, texts)).permutation(texts)
+    return np.add.reduceat(values[order], np.arange(groups) * texts // groups, axis=0)
+
+
+def _counts(drawn: Int[np.ndarray, "samples texts"]) -> UInt8[np.ndarray, "samples texts"]:
     samples, texts = drawn.shape
     cells = drawn + texts * np.arange(samples, dtype=np.int32)[:, None]
-    return np.bincount(cells.ravel(), minlength=samples * texts).reshape(samples, texts).astype(np.float64)
+    # A text is drawn once on average; that one of them is drawn 256 times happens in no lifetime.
+    return np.bincount(cells.ravel(), minlength=samples * texts).reshape(samples, texts).astype(np.uint8)
 
 
-def _slice_sizes(texts: int) -> Iterator[int]:
+def _slice_sizes(texts: int) -> Iterable[int]:
     step = max(1, SLICE // texts)
-    for start in range(0, RESAMPLES, step):
-        yield min(RESAMPLES, start + step) - start
+    return [min(RESAMPLES, start + step) - start for start in range(0, RESAMPLES, step)]
