@@ -34,7 +34,6 @@ from raison.models.hidden import Layers, hidden_states
 from raison.models.inner import capabilities_of, decoder_head, inner_model
 from raison.models.last_row import LastRow
 from raison.models.limits import max_tokens
-from raison.models.packing import PackedReader
 from raison.models.pooling import find_pooling, prediction_rows
 from raison.models.precision import OwnReadout, ReducedModel
 from raison.models.quiet import evaluating
@@ -44,6 +43,7 @@ from raison.models.rerun import Reruns
 from raison.models.rules.passes import RuledPasses
 from raison.models.shift import shifted_tables
 from raison.models.tap import Tap, tap
+from raison.models.workings import Workings
 
 
 @runtime_checkable
@@ -61,6 +61,8 @@ class Completion:
     classes: tuple[str, ...]
     encoder: Encoder
     readout: Readout
+    workings: Workings | None = None
+    """Of the same model, where it is read in other ways, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +94,10 @@ class Classifier(LanguageModel):
         self.core = inner_model(model)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self.readout: Readout | None = None
-        self._encoder: Encoder = TextEncoder(tokenizer, self.max_tokens)
         self.head: Head
+        workings: Workings | None = None
         if completion is None:
+            self._encoder: Encoder = TextEncoder(tokenizer, self.max_tokens)
             self.head = ClassHead.of(self.core.config)
             head = decoder_head(self.core)
             self.readout = None if head is None else HeadReadout(((),), head)
@@ -102,7 +105,7 @@ class Classifier(LanguageModel):
             self.head, self._encoder = completion.head, completion.encoder
         else:
             self.head = ClassHead(completion.classes, multi_label=False)
-            self._encoder, self.readout = completion.encoder, completion.readout
+            self._encoder, self.readout, workings = completion.encoder, completion.readout, completion.workings
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self._replacements = replacement_ids(tokenizer)
         self.removals = tuple(self._replacements) if self.head.in_place else (*self._replacements, "delete")
@@ -110,15 +113,19 @@ class Classifier(LanguageModel):
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
-        self.budget = batching.TokenBudget(batching.default_budget(self.device))
+        workings = Workings.of(model) if workings is None and self.readout is not None else workings
+        own_budget = batching.TokenBudget(batching.default_budget(self.device))
+        self.budget = own_budget if workings is None else workings.budget
         self.capabilities = capabilities_of(self.core, self.readout, self.head)
         if can_take_apart(self.core):
             self.capabilities |= {Capability.DECOMPOSITION}
         self._anatomy: Anatomy | None = None
-        self._packed = None if self.readout is None else PackedReader(self.core.base_model, self.budget)
+        self._packed = None if workings is None else workings.packed
         self._last_row = LastRow(self.core)
         self._reruns = Reruns(self.core, self._predict, self.budget)
-        self._reduced: ReducedModel[Classifier] = ReducedModel(model, self.core)
+        self._reduced: ReducedModel[Classifier] = (
+            ReducedModel(model, self.core) if workings is None else workings.reduced
+        )
 
     @property
     def device(self) -> torch.device:
@@ -297,7 +304,7 @@ class Classifier(LanguageModel):
 
     def reduced(self) -> LanguageModel:
         """See LanguageModel.reduced. Takes 2 bytes per weight beside the model from the first call on."""
-        return self if self.core.dtype is torch.bfloat16 else self._reduced.get(self._over)
+        return self if self.core.dtype is torch.bfloat16 else self._reduced.get(self, self._over)
 
     def _over(self, tree: nn.Module) -> "Classifier":
         """The same adapter over a twin of the model; the readout stays the model's own. Texts are encoded here."""

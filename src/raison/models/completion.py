@@ -9,6 +9,7 @@ from raison.models.classifier import Classifier, Completion, inner_model
 from raison.models.limits import max_tokens
 from raison.models.prompting import PromptEncoder
 from raison.models.readout import WordReadout
+from raison.models.workings import Workings
 from raison.text.prompts import Prompt
 
 CONTENT_FREE = ("N/A", "[MASK]", "...")
@@ -35,11 +36,13 @@ def completed(
     encoder = PromptEncoder(tokenizer, prompt, max_tokens(core.config, tokenizer.model_max_length), explained)
     readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
     classes = tuple(prompt.labels)
-    adapter = Classifier(model, tokenizer, name, Completion(classes, encoder, readout))
+    workings = Workings.of(model)
+    adapter = Classifier(model, tokenizer, name, Completion(classes, encoder, readout, workings))
     _check_output(adapter)
     if not calibrate:
         return adapter
-    return Classifier(model, tokenizer, name, Completion(classes, encoder, readout.calibrated(_prior(adapter))))
+    calibrated = readout.calibrated(_prior(adapter))
+    return Classifier(model, tokenizer, name, Completion(classes, encoder, calibrated, workings))
 
 
 def _prior(adapter: Classifier) -> torch.Tensor:

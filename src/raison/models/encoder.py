@@ -7,7 +7,8 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import Granularity, Text, check_unit, segments
-from raison.models.rows import TokenRow, own_tokenizer, padding_id, stack
+from raison.models.own_tokenizer import own_tokenizer
+from raison.models.rows import TokenRow, padding_id, stack
 from raison.text.units import find_units
 
 
@@ -52,7 +53,8 @@ class TextEncoder:
                     f"{where} has {length} tokens and the model reads at most {self.max_tokens}: "
                     "shorten it, or pass truncate=True (--truncate) to explain its beginning."
                 )
-            encoded = self._tokenizer(
+            cutting = own_tokenizer(self._tokenizer, (self._truncation, self.max_tokens))
+            encoded = cutting(
                 *parts,
                 return_offsets_mapping=True,
                 verbose=False,

@@ -13,9 +13,10 @@ from raison.models.classifier import Classifier, Completion, inner_model
 from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt, chat_prompt, plain_prompt, spell
 from raison.models.limits import max_tokens
 from raison.models.nested import NestedReader
+from raison.models.own_tokenizer import own_tokenizer
 from raison.models.quiet import evaluating, quiet
 from raison.models.readout import TokenReadout
-from raison.models.rows import own_tokenizer
+from raison.models.workings import Workings
 
 
 class Generator:
@@ -31,6 +32,7 @@ class Generator:
         self.core = inner_model(model)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self._tokenizer = own_tokenizer(tokenizer)
+        self._workings = Workings.of(model)
         self._checked = False
 
     def prompt(self, prompt: str | Sequence[Message]) -> Prompt:
@@ -119,7 +121,7 @@ class Generator:
         """
         readout = TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
-        inner = Classifier(self.model, self.tokenizer, self.name, Completion(classes, rows, readout))
+        inner = Classifier(self.model, self.tokenizer, self.name, Completion(classes, rows, readout, self._workings))
         self._check_output(rows.prompt)
         return NestedReader(inner, readout)
 

@@ -56,16 +56,22 @@ class ReducedModel(Generic[Adapter]):
         self._model = model
         self._core = core
         self._seen: tuple[Hashable, ...] | None = None
-        self._made: Adapter | None = None
+        self._tree: nn.Module | None = None
+        self._made: tuple[Adapter, Adapter] | None = None
 
-    def get(self, make: Callable[[nn.Module], Adapter]) -> Adapter:
-        """What `make` builds around the twin. Raises UnsupportedError for weights that are quantised or offloaded."""
+    def get(self, owner: Adapter, make: Callable[[nn.Module], Adapter]) -> Adapter:
+        """What `make` builds for its owner around the twin; the last owner's is kept.
+
+        Raises UnsupportedError for weights that are quantised or offloaded.
+        """
         now = fingerprint(self._model)
-        if self._made is None or now != self._seen:
+        if self._tree is None or now != self._seen:
             # Room first: the old twin and the new one need not be in memory together.
-            self._made = None
-            self._made, self._seen = make(reduced_twin(self._model, self._core)), now
-        return self._made
+            self._made = self._tree = None
+            self._tree, self._seen = reduced_twin(self._model, self._core), now
+        if self._made is None or self._made[0] is not owner:
+            self._made = (owner, make(self._tree))
+        return self._made[1]
 
 
 def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:

@@ -11,7 +11,8 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import Granularity, Text, Unit, check_unit
 from raison.models.label_words import Speller, find_label_ids
-from raison.models.rows import TokenRow, own_tokenizer, padding_id, stack
+from raison.models.own_tokenizer import own_tokenizer
+from raison.models.rows import TokenRow, padding_id, stack
 from raison.text.prompts import Prompt, Template
 from raison.text.segment import Span
 from raison.text.units import find_units

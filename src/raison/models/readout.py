@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 ROWS = 256
 """Rows whose logits over a whole vocabulary are in memory together."""
+LOGITS = 1 << 21
+"""Logits that are summed up at a time: few enough that what a sum needs beside them stays in the processor's cache."""
 
 States = Float[Tensor, "rows _reads hidden"]
 
@@ -103,5 +105,6 @@ class TokenReadout(Readout):
     def _portion(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows classes"]:
         whole = self.head(states).float()
         chosen = torch.as_tensor(self.tokens, device=whole.device)
-        others = whole.index_fill(-1, chosen, -torch.inf).logsumexp(-1, keepdim=True)
-        return torch.cat([whole[:, chosen], others], -1)
+        parts = whole.split(max(1, LOGITS // whole.shape[-1]))
+        others = [part.index_fill(-1, chosen, -torch.inf).logsumexp(-1, keepdim=True) for part in parts]
+        return torch.cat([whole[:, chosen], torch.cat(others)], -1)

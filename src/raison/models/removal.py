@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
-from raison.models.rows import own_tokenizer
+from raison.models.own_tokenizer import own_tokenizer
 
 Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
 REMOVALS: tuple[Removal, ...] = get_args(Removal)

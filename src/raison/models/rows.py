@@ -1,6 +1,5 @@
-"""What all ways of encoding share: the tokenizer they work on, and rows of tokens put together to an Encoding."""
+"""What all ways of encoding share: rows of tokens put together to an Encoding."""
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
-from raison.core.errors import LoadError
 from raison.core.unit import Granularity, Text, Unit
 from raison.text.segment import Span
 
@@ -26,19 +24,6 @@ class TokenRow:
     units: tuple[Unit, ...]
     unit_ids: Sequence[int]
     removed: int = 0
-
-
-def own_tokenizer(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """A copy: truncation and padding are settings of a fast tokenizer itself, and the caller's stay as they are.
-
-    Raises LoadError for one that gives no character offsets.
-    """
-    if not tokenizer.is_fast:
-        raise LoadError(
-            f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
-            "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
-        )
-    return copy.deepcopy(tokenizer)
 
 
 def padding_id(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -19,8 +19,8 @@ from raison.models.encoder import TextEncoder
 from raison.models.heads import SpanHead
 from raison.models.inner import inner_model
 from raison.models.limits import max_tokens
+from raison.models.own_tokenizer import own_tokenizer
 from raison.models.removal import replacement_ids
-from raison.models.rows import own_tokenizer
 
 CLASSES = ("answer", "other answers")
 
