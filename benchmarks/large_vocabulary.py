@@ -50,7 +50,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def texts(own: PreTrainedTokenizerFast) -> tuple[str, str]:
     """A prompt and an output of so many tokens, white space included."""
-    words = random.Random(0).sample([word for word in own.get_vocab() if len(word) in (4, 6)], PROMPT + OUTPUT)
+    words = random.Random(0).sample(sorted(word for word in own.get_vocab() if len(word) == 6), PROMPT + OUTPUT)
     prompt, output = (
         " ".join(words[: PROMPT // 2]),
         "".join(f" {word}" for word in words[PROMPT : PROMPT + OUTPUT // 2]),

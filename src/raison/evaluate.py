@@ -93,8 +93,11 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
     }
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there))
     for metric in metrics:
-        removal = asdict(metric).get("removal", IN_PLACE)
-        if removal not in (*model.removals, IN_PLACE):
+        removal = asdict(metric).get("removal")
+        in_place = [name for name in model.removals if name != "delete"]
+        if removal == IN_PLACE and not in_place:
+            reasons.append(f"{label_of(metric)} masks in place, and the tokenizer has no token for that")
+        elif removal not in (*model.removals, IN_PLACE, None):
             way_out = f"give removal='{model.removals[0]}'"
             reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")
     if reasons:

@@ -64,8 +64,11 @@ class TextEvidence:
         return self.wordings[self.number, rewording]
 
     def resolve(self, removal: str) -> str:
-        """The model's own name of a removal."""
-        return self.batch.model.removals[0] if removal == IN_PLACE else removal
+        """The model's own name of a removal, see IN_PLACE."""
+        if removal != IN_PLACE:
+            return removal
+        stated = self.explanation.removal
+        return stated if stated != "delete" else next(name for name in self.batch.model.removals if name != "delete")
 
     def _logits(self, keeps: KeepRows, removal: str) -> torch.Tensor:
         kind = self.resolve(removal)

@@ -1,15 +1,19 @@
 """The contract of a metric, for every file of the catalogue: range, direction, and what it must not depend on."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import raison
+from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.rationale import Rationale, Span
 from raison.core.registry import name_of
 from raison.metrics import CATALOGUE
@@ -159,3 +163,94 @@ def test_group_metrics_judge_many_texts(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
     with pytest.raises(UnsupportedError, match="needs more than one text"):
         raison.evaluate(Linear(), explanations[0], [metric])
+
+
+class Spy(Linear):
+    """Notes by which removals perturbed texts reach it; its default is the first, and three of four are in place."""
+
+    removals = ("mask", "unk", "pad", "delete")
+    tokens: ClassVar[dict[str, str]] = {"unk": "pad"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: set[str] = set()
+
+    def masked_logits(self, encoding: Encoding, keeps: Sequence[Tensor], removal: str) -> list[Tensor]:
+        if any(not rows.all() for rows in keeps):
+            self.met.add(removal)
+        return super().masked_logits(encoding, keeps, self.tokens.get(removal, removal))
+
+    def removed(self, encoding: Encoding, removal: str) -> Encoding:
+        return super().removed(encoding, self.tokens.get(removal, removal))
+
+
+def expected(metric: Metric, stated: str | None) -> str:
+    """Its own, else the run's, else the model's first; a run that deletes leaves the model's first in place."""
+    own = asdict(metric).get("removal")
+    if own not in (None, IN_PLACE):
+        return str(own)
+    if own == IN_PLACE and stated == "delete":
+        return Spy.removals[0]
+    return stated or Spy.removals[0]
+
+
+PERTURBING = [
+    name
+    for name in SINGLE
+    if create(name).keeps(raison.explain(Linear(), LONG, "occlusion", of="logit"))
+    and not create(name).needs & {Need.METHOD, Need.EMBEDDINGS}
+]
+WITH_A_SETTING = [name for name in PERTURBING if "removal" in asdict(create(name))]
+STATED = (None, *Spy.removals)
+
+
+def test_there_are_metrics_that_see_perturbed_texts() -> None:
+    assert {"log_odds", "comprehensiveness", "infidelity"} <= set(PERTURBING)
+    assert "log_odds" in WITH_A_SETTING
+
+
+@pytest.mark.parametrize("stated", STATED)
+@pytest.mark.parametrize("name", PERTURBING)
+def test_evaluate_perturbs_by_the_removal_that_the_run_states(name: str, stated: str | None) -> None:
+    model, metric = Spy(), create(name)
+    found = raison.explain(model, LONG, "random", removal=stated)
+    model.met.clear()
+    raison.evaluate(model, found, [metric])
+    assert model.met == {expected(metric, stated)}
+
+
+@pytest.mark.parametrize("stated", STATED)
+@pytest.mark.parametrize("name", WITH_A_SETTING)
+def test_a_metrics_own_setting_stands_above_the_runs(name: str, stated: str | None) -> None:
+    model, metric = Spy(), replace(create(name), removal="pad")
+    found = raison.explain(model, LONG, "random", removal=stated)
+    model.met.clear()
+    raison.evaluate(model, found, [metric])
+    assert model.met == {"pad"}
+
+
+@pytest.mark.parametrize("stated", STATED)
+@pytest.mark.parametrize("name", PERTURBING)
+def test_compare_perturbs_by_the_removal_that_the_run_states(name: str, stated: str | None) -> None:
+    model, metric = Spy(), create(name)
+    raison.compare(model, [LONG], ["random"], [metric], removal=stated, progress=False)
+    # An explanation states the value of the empty text, under the run's own removal.
+    assert model.met == {expected(metric, stated), stated or Spy.removals[0]}
+
+
+@pytest.mark.parametrize("stated", STATED)
+@pytest.mark.parametrize("name", [name for name in PERTURBING if CATALOGUE.get(name).higher_is_better is not None])
+def test_a_choice_perturbs_by_the_removal_that_the_run_states(name: str, stated: str | None) -> None:
+    model, metric = Spy(), create(name)
+    raison.explain(model, LONG, "random(draws=3)", removal=stated, select=metric, progress=False)
+    assert model.met == {expected(metric, stated), stated or Spy.removals[0]}
+
+
+def test_a_metric_that_masks_is_refused_where_everything_can_only_be_deleted() -> None:
+    class Deleting(Linear):
+        removals = ("delete",)
+
+    model = Deleting()
+    found = raison.explain(model, LONG, "random")
+    with pytest.raises(UnsupportedError, match="log_odds masks in place, and the tokenizer has no token for that"):
+        raison.evaluate(model, found, ["log_odds"])

@@ -18,7 +18,12 @@ Mask = Bool[np.ndarray, " units"]
 
 
 IN_PLACE = "in_place"
-"""A removal that keeps the length: the mask token, else the unknown token, else padding."""
+"""A metric without a removal of its own, which needs one that keeps the length.
+
+It takes the removal that the explanation was made with: the one that the run states, else the model's default. Where
+that deletes, it takes the model's first removal that does not. A metric whose definition deletes says so by its default
+`removal="delete"`, and whatever its caller sets stands above all.
+"""
 
 
 class Need(StrEnum):

@@ -21,7 +21,7 @@ class LeaveOneOutCorrelation(Metric):
     tau_b(scores, d) with d_i = F_y(x) - F_y(x without unit i), after Jain and Wallace 2019. In -1..1, higher is better;
     0 where there is no order to compare: a single unit, equal scores or equal falls. They compare attention weights,
     which have no sign, with the total variation distance of the outputs; here the fall is signed, as scores are. Each
-    unit is masked in place by default, whatever removal the explanation was made with; they delete it.
+    unit is masked in place by default, by the explanation's own removal unless that deletes; they delete it.
     Cost: n evaluations beside the full text.
     """
 

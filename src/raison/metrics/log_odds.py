@@ -15,9 +15,10 @@ class LogOdds(Metric):
     """log p(text with its top units masked) - log p(full text), for the explained class.
 
     LO(k) = log (F_y(x with the top k % masked) / F_y(x)), Shrikumar 2017 as used in AML A.5 and RPI A.3. Despite the
-    name it is a ratio of probabilities, not of odds. Unbounded, lower is better. Masked means the mask token, or the
-    unknown token where the tokenizer has no mask, as in the papers. `profile` says how k % of n units is rounded.
-    Cost: 1 evaluation beside the full text.
+    name it is a ratio of probabilities, not of odds. Unbounded, lower is better. Masked means the removal that the
+    explanation was made with, where it keeps the length: the mask token by default. Decoders have none that was
+    trained, and default to three dots; the papers' is their unknown token: state removal="unk" for the run. `profile`
+    says how k % of n units is rounded. Cost: 1 evaluation beside the full text.
     """
 
     share: float = 0.2
