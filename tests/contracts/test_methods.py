@@ -125,12 +125,10 @@ def refusal_of(model: LanguageModel, method: Method) -> UnsupportedError | None:
     return None
 
 
-def fingerprint(model: Classifier) -> str:
-    """Everything of the caller's that a method could have changed."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.model.state_dict().items()):
-        digest.update(name.encode() + tensor.numpy().tobytes())
+def fingerprint(model: Classifier) -> dict[str, str]:
+    """Everything of the caller's that a method could have changed: digests, by what they are of."""
     state = {
+        "weights": [(name, tensor.tolist()) for name, tensor in sorted(model.model.state_dict().items())],
         "config": model.model.config.to_dict(),
         "attention": model.core.config._attn_implementation,
         "training": [module.training for module in model.model.modules()],
@@ -145,8 +143,10 @@ def fingerprint(model: Classifier) -> str:
         "torch": torch.get_rng_state().tolist(),
         "numpy": np.random.get_state(legacy=False)["state"]["key"].tolist(),
     }
-    digest.update(json.dumps(state, sort_keys=True, default=str).encode())
-    return digest.hexdigest()
+    return {
+        name: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+        for name, value in state.items()
+    }
 
 
 def scores(explanations: list[Explanation]) -> list[np.ndarray]:

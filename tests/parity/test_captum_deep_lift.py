@@ -47,7 +47,7 @@ def points() -> tuple[Tensor, Tensor]:
 
 def own_scores(model: nn.Module, first: Tensor, second: Tensor) -> Tensor:
     both = torch.cat([first, second]).requires_grad_()
-    with applied(rescale_rules(len(both))):
+    with applied(rescale_rules(len(both)), model):
         value = model(both)
     (slopes,) = torch.autograd.grad(value[: len(first)].sum(), both)
     return slopes[: len(first)] * (first - second)

@@ -1,10 +1,13 @@
 """Hidden states over batches of bounded size: every layer but the embeddings, own tokens only, and out of memory."""
 
+import pytest
 import torch
 
 from raison.core.encoding import Encoding
 from raison.models.batching import TokenBatch, TokenBudget
+from raison.models.classifier import Classifier
 from raison.models.hidden import hidden_states
+from tests.tiny import TINY
 from tests.toys import TEXTS, Linear
 
 
@@ -13,10 +16,10 @@ def encoding() -> Encoding:
 
 
 def layers(batch: TokenBatch) -> tuple[torch.Tensor, ...]:
-    """Layer l of a token with id t is (t, t^2) + l; the embeddings are nothing that could be averaged."""
+    """Layer l of a token with id t is (t, t^2) + l."""
     ids = batch.ids.double()
     states = torch.stack([ids, ids**2], -1)
-    return (torch.full_like(states, torch.nan), states + 1, states + 2, states + 6)
+    return (states + 1, states + 2, states + 6)
 
 
 def test_mean_over_layers_in_the_order_of_the_texts() -> None:
@@ -43,6 +46,22 @@ def test_out_of_memory_halves_the_batch() -> None:
     assert budget.tokens < 1000
     for one, other in zip(found, hidden_states(encoding(), TokenBudget(1000), layers), strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_they_are_those_that_transformers_gives_and_leave_no_hook(name: str) -> None:
+    net, tokenizer = TINY[name]()
+    model = Classifier(net, tokenizer, name)
+    batch = model._batch(model.encode(["a dull plot , but the end is good", "a quiet film"], "word"), 0)
+    with torch.no_grad():
+        found = model._run_layers(batch)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in net.modules())
+    reader = net.get_encoder() if net.config.is_encoder_decoder else net.base_model
+    with torch.no_grad():
+        expected = reader(**model._inputs(batch), output_hidden_states=True).hidden_states[1:]
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_no_gradients() -> None:

@@ -20,7 +20,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 def factors(function: Callable[..., Tensor], first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """What stands for the gradient at `first` when `second` is the baseline, and the sums of both values."""
     points = torch.cat([first, second]).requires_grad_()
-    with applied(rescale_rules(len(points))):
+    with applied(rescale_rules(len(points)), function if isinstance(function, nn.Module) else nn.Identity()):
         values = function(points)
     upper, lower = values.chunk(2)
     (slopes,) = torch.autograd.grad(upper.sum(), points)

@@ -2,14 +2,15 @@
 
 import copy
 import threading
-from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from raison.core.errors import InputError
-from raison.models.tap import STEPS, attention_modules, tap
+from raison.models import blocks
+from raison.models.tap import STEPS, attention_modules, tap, untapped_copy
+from tests.threads import in_another
 from tests.tiny import TINY, eager_logits, padded_batch
 
 
@@ -78,31 +79,14 @@ def test_two_models_interleaved() -> None:
     assert one.config._attn_implementation == "sdpa"
 
 
-def run_beside(inside: Callable[[], object], beside: Callable[[], object]) -> None:
-    """Call `inside` here, then `beside` in another thread, and wait for it."""
-    inside()
-    failures: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            beside()
-        except BaseException as failure:  # noqa: BLE001 - handed on to the thread that waits
-            failures.append(failure)
-
-    thread = threading.Thread(target=guarded)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-
-
 @pytest.mark.parametrize("name", TINY)
 def test_another_thread_is_not_tapped(name: str) -> None:
     model, inputs = padded_batch(name)
-    expected = eager_logits(model, inputs)
+    expected, plain = eager_logits(model, inputs), model(**inputs).logits
 
     def untapped() -> None:
-        assert torch.allclose(model(**inputs).logits, expected, atol=1e-5)
+        # Bit for bit: under masks of its own kind, not of the tap's.
+        assert torch.equal(model(**inputs).logits, plain)
 
     def tapped() -> None:
         with tap(model) as seen:
@@ -110,20 +94,27 @@ def test_another_thread_is_not_tapped(name: str) -> None:
         assert seen.probabilities
 
     with tap(model, edit=roll_probabilities) as seen:
-        run_beside(lambda: None, untapped)
+        in_another(untapped)
         assert not seen.probabilities
-        run_beside(lambda: model(**inputs), tapped)
+        model(**inputs)
+        in_another(tapped)
         assert not torch.allclose(model(**inputs).logits, expected, atol=1e-3)
 
 
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("began", ["before", "inside"])
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "mistral", "t5"])
-def test_a_pass_that_began_before_the_tap_in_another_thread(name: str, implementation: str) -> None:
+def test_a_pass_of_another_thread_that_meets_the_tap_on_its_way(
+    name: str, implementation: str, began: str, padded: bool
+) -> None:
+    """It begins before the tap and goes on inside, or begins inside and goes on afterwards."""
     model, inputs = padded_batch(name)
-    # Without padding sdpa gets no mask at all, and is causal by a flag.
-    inputs = {key: tensor[2:] for key, tensor in inputs.items()}
-    expected = eager_logits(model, inputs)
+    if not padded:
+        # Without padding sdpa gets no mask at all, and is causal by a flag.
+        inputs = {key: tensor[2:] for key, tensor in inputs.items()}
     model.set_attn_implementation(implementation)
+    expected = model(**inputs).logits
     middle, go_on = threading.Event(), threading.Event()
 
     def pause(*_: object) -> None:
@@ -133,10 +124,28 @@ def test_a_pass_that_began_before_the_tap_in_another_thread(name: str, implement
     handle = attention_modules(model)[1].register_forward_pre_hook(pause)
     results: list[Tensor] = []
     thread = threading.Thread(target=lambda: results.append(model(**inputs).logits))
+    opened = tap(model)
+    if began == "inside":
+        opened.__enter__()
     thread.start()
     assert middle.wait(60)
     handle.remove()
-    with tap(model):
+    if began == "inside":
+        opened.__exit__(None, None, None)
         go_on.set()
         thread.join()
-    assert torch.allclose(results[0], expected, atol=1e-5)
+    else:
+        with opened:
+            go_on.set()
+            thread.join()
+    assert torch.equal(results[0], expected)
+
+
+def test_copies_of_a_tapped_model_s_config_are_not_tapped() -> None:
+    model, inputs = padded_batch("llama")
+    expected = model(**inputs).logits
+    with tap(model):
+        copied = untapped_copy(model.config)
+        inside = blocks.twin(model, {})
+    assert copied._attn_implementation == inside.config._attn_implementation == "sdpa"
+    assert torch.equal(inside(**inputs).logits, expected)

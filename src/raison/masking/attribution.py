@@ -37,10 +37,11 @@ class Reading:
         self, wanted: Float[Tensor, "batch classes"], parameters: dict[str, Tensor] | None = None
     ) -> Float[Tensor, "batch units"]:
         """How much of each unit stays, between 0 and 1: one pass of the attribution model."""
-        if parameters is None:
-            scores = self.attributor(self.tokens, wanted)
-        else:
-            scores = self.attributor.with_parameters(parameters, self.tokens, wanted)
+        with self.attributor.alone():
+            if parameters is None:
+                scores = self.attributor(self.tokens, wanted)
+            else:
+                scores = self.attributor.with_parameters(parameters, self.tokens, wanted)
         return self.alignment.merged(scores, self.merge)
 
 
@@ -64,7 +65,8 @@ def tuned_maps(reading: Reading, masks: SoftMasks, tuning: Tuning) -> Iterator[F
     Steps cost a forward and a backward pass of the attribution model and of each masked text.
     """
     rows = (len(masks.encoding),) if reading.attributor.stacks else ()
-    own = reading.attributor.tuned()
+    with reading.attributor.alone():
+        own = reading.attributor.tuned()
     parameters = {name: p.detach().expand(*rows, *p.shape).clone().requires_grad_() for name, p in own.items()}
     optimizer = torch.optim.AdamW(parameters.values(), lr=tuning.learning_rate, weight_decay=tuning.weight_decay)
     for step in range(tuning.steps):

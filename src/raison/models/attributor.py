@@ -1,8 +1,10 @@
 """The attribution model of attributive masking: an encoder that reads a text and its prediction, and scores tokens."""
 
 import copy
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float
@@ -15,9 +17,11 @@ from raison.core.unit import Text
 from raison.models.embeddings import given_embeddings
 from raison.models.encoder import TextEncoder
 from raison.models.families import family_of
+from raison.models.hooks import held_still
 from raison.models.limits import max_tokens
 from raison.models.low_rank import RowLinear, add_low_rank
 from raison.models.quiet import evaluating
+from raison.models.tap import configs_of, untapped_copy
 
 DROPOUT = 0.1
 """Before the head, in training; as in the published code."""
@@ -94,10 +98,22 @@ class Attributor(nn.Module):
         """Without dropout for the duration."""
         return evaluating(self)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For a pass that no other thread makes meanwhile: other parameters stand in the modules while they are used.
+
+        Others wait where they enter.
+        """
+        with _ALONE.setdefault(self, Lock()):
+            yield
+
     def with_parameters(
         self, parameters: Mapping[str, Tensor], encoding: Encoding, wanted: Float[Tensor, "batch classes"]
     ) -> Float[Tensor, "batch tokens"]:
-        """What `forward` gives with other parameters, such as those of each text stacked along a first axis."""
+        """What `forward` gives with other parameters, such as those of each text stacked along a first axis.
+
+        Where threads share the attribution model, this and any other pass of it belongs inside `alone`.
+        """
         found: Tensor = torch.func.functional_call(self, dict(parameters), (encoding, wanted))
         return found
 
@@ -123,6 +139,10 @@ class Attributor(nn.Module):
         return wider.scatter(1, lengths[:, None], filler[:, None])
 
 
+_ALONE: WeakKeyDictionary[Attributor, Lock] = WeakKeyDictionary()
+"""Beside the modules, which are copied and saved with all that they hold."""
+
+
 def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
     """The part of a model that reads, as modules of its own; `shared`: over the model's own memory, not a copy of it.
 
@@ -133,7 +153,10 @@ def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
     keep: dict[int, object] = {}
     if shared and next(part.parameters()).dtype == torch.float32:
         keep = {id(tensor): tensor for tensor in (*part.parameters(), *part.buffers())}
-    copied = copy.deepcopy(part, keep).float().eval()
+    for config in configs_of(part):
+        keep[id(config)] = untapped_copy(config)
+    with held_still():
+        copied = copy.deepcopy(part, keep).float().eval()
     _without_hooks(copied)
     if keep:
         # Freezing the copy must not freeze the model: new parameters over the same memory.

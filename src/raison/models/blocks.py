@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.models.hooks import forget_own
+from raison.models.quiet import drawing
+from raison.models.tap import untapped_copy
 
 How = Literal["initial", "permuted"]
 HOWS: tuple[How, ...] = get_args(How)
@@ -152,9 +155,7 @@ def _initialised(core: PreTrainedModel, block: nn.Module, seed: int) -> dict[int
         # The initialisation writes some buffers, too (rotary frequencies): never those of the model.
         for name, buffer in module._buffers.items():
             module._buffers[name] = None if buffer is None else buffer.clone()
-    with torch.random.fork_rng(devices=[]):
-        # Not torch.manual_seed: that would also set the generators of other devices.
-        torch.default_generator.manual_seed(seed)
+    with drawing(seed):
         for module in reversed(list(own.modules())):
             core._init_weights(module)
     for name, parameter in own.named_parameters():
@@ -187,11 +188,14 @@ def _twin(module: nn.Module, twins: dict[int, nn.Module], configs: dict[int, Pre
         if isinstance(value, MethodType) and id(value.__self__) in twins:
             state[name] = MethodType(value.__func__, twins[id(value.__self__)])
     vars(own).update(state)
+    forget_own(own)
     return own
 
 
 def _attribute(value: Any, configs: dict[int, PreTrainedConfig]) -> Any:
     """A setting for the twin: containers are copied, not what they hold; configs once, for a tap writes to them."""
     if isinstance(value, PreTrainedConfig):
-        return configs.setdefault(id(value), copy.deepcopy(value))
+        if id(value) not in configs:
+            configs[id(value)] = untapped_copy(value)
+        return configs[id(value)]
     return copy.copy(value) if isinstance(value, dict | list | set) else value

@@ -30,7 +30,7 @@ from raison.models.encoder import TextEncoder
 from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
 from raison.models.heads import ClassHead, Head, Outputs, SpanHead
-from raison.models.hidden import Layers, hidden_states
+from raison.models.hidden import Layers, hidden_states, layer_outputs
 from raison.models.inner import capabilities_of, decoder_head, inner_model
 from raison.models.last_row import LastRow
 from raison.models.limits import max_tokens
@@ -371,7 +371,7 @@ class Classifier(LanguageModel):
 
     def _run_layers(self, batch: batching.TokenBatch) -> Layers:
         reader = self.core.get_encoder() if self.core.config.is_encoder_decoder else self.core.base_model
-        return reader(**self._inputs(batch), output_hidden_states=True).hidden_states
+        return layer_outputs(self.core, reader, self._inputs(batch))
 
     def _inputs(self, batch: batching.TokenBatch) -> dict[str, Any]:
         inputs: dict[str, Any] = {"input_ids": batch.ids.to(self.device)}

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from raison.models.quiet import quiet
+from raison.models.quiet import drawing, quiet
 
 
 def convert_gguf(file: Path, out: Path) -> Path:
@@ -50,7 +50,7 @@ def bert_to_electra(source: Path, out: Path, files: Sequence[str]) -> Path:
     shared = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     shared += ("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id", "hidden_act")
     config = ElectraConfig(**{name: known[name] for name in shared}, embedding_size=known["hidden_size"])
-    with quiet(), torch.random.fork_rng(devices=[]):
+    with quiet(), drawing():
         bert = read_whole(AutoModel, source, dtype=torch.float32)
         model = ElectraModel(config)
         state = {name: value for name, value in bert.state_dict().items() if not name.startswith("pooler.")}

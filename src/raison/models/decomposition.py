@@ -6,7 +6,6 @@ weights). Whether layers made of these parts give what the model's own layers ga
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +21,8 @@ from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.models.families import Parts, Piece, family_of
 from raison.models.heads import ClassHead, Head
-from raison.models.layers import Call, keep_call, layer_stack
+from raison.models.hooks import hooked
+from raison.models.layers import kept_calls, layer_stack
 from raison.models.quiet import evaluating
 from raison.models.readout import HeadReadout, Readout, WordReadout
 from raison.models.tap import Tap, tap
@@ -67,16 +67,14 @@ class ModelAnatomy(Anatomy):
 
     def traces(self, encoding: Encoding) -> list[Trace]:
         rows = self._rows(encoding)
-        calls: dict[int, Call] = {}
         last: list[Tensor] = []
-        with ExitStack() as open_:
-            for number, layer in enumerate(self._stack):
-                hook = layer.register_forward_pre_hook(keep_call(calls, number), with_kwargs=True)
-                open_.callback(hook.remove)
-            open_.callback(self._stack[-1].register_forward_hook(_keep_output(last)).remove)
-            records = open_.enter_context(tap(self._core, ("probabilities",)))
-            with torch.no_grad():
-                logits = self._predict(encoding)
+        with (
+            kept_calls(dict(enumerate(self._stack))) as calls,
+            hooked(self._stack[-1:], after=_keep_output(last)),
+            tap(self._core, ("probabilities",)) as records,
+            torch.no_grad(),
+        ):
+            logits = self._predict(encoding)
         # Label words of several tokens are read in several passes, of which the text's own is the last.
         states = [*(calls[number].hidden for number in range(self.layers)), last[-1]]
         found = [_trace(states, records, rows[text, :length], text) for text, length in enumerate(encoding.lengths)]

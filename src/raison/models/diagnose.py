@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from raison.models.hooks import hooked
+
 
 def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
     """The dotted name of the first module, in order of computation, whose output has NaN or infinity; None if none.
@@ -14,21 +16,14 @@ def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
     """
     found: list[str] = []
 
-    def watch(name: str) -> Callable[[nn.Module, object, object], None]:
-        def hook(_module: nn.Module, _args: object, output: object) -> None:
-            if not found and not all(_finite(tensor) for tensor in _tensors(output)):
-                found.append(name)
+    names = {module: name or type(model).__name__ for name, module in model.named_modules()}
 
-        return hook
+    def watch(module: nn.Module, _args: object, output: object) -> None:
+        if not found and not all(_finite(tensor) for tensor in _tensors(output)):
+            found.append(names[module])
 
-    handles = [
-        module.register_forward_hook(watch(name or type(model).__name__)) for name, module in model.named_modules()
-    ]
-    try:
+    with hooked(names, after=watch):
         run()
-    finally:
-        for handle in handles:
-            handle.remove()
     return found[0] if found else None
 
 

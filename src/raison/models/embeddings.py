@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from raison.core.dims import Embeddings
+from raison.models.hooks import hooked
 
 
 @contextmanager
@@ -25,12 +26,8 @@ def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings) -> Iterato
             return pending.pop(0)[1](output)
         return output
 
-    handles = [module.register_forward_hook(replace) for module in {module for module, _ in pending}]
-    try:
+    with hooked([module for module, _ in pending], after=replace):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -45,8 +42,5 @@ def causal_embeddings(table: nn.Module, embeds: Embeddings, lengths: Int[Tensor,
         given = nn.functional.pad(embeds.to(output), (0, 0, 0, longer))
         return torch.where(own[..., None].to(output.device), given, output)
 
-    handle = table.register_forward_hook(replace)
-    try:
+    with hooked([table], after=replace):
         yield
-    finally:
-        handle.remove()

@@ -1,6 +1,7 @@
 """Texts to an Encoding, with the caller's tokenizer left alone."""
 
 from collections.abc import Sequence
+from threading import Lock
 
 from transformers import PreTrainedTokenizerBase
 
@@ -10,6 +11,8 @@ from raison.core.unit import Granularity, Text, check_unit, segments
 from raison.models.own_tokenizer import own_tokenizer
 from raison.models.rows import TokenRow, padding_id, stack
 from raison.text.units import find_units
+
+_CUTTING = Lock()
 
 
 class TextEncoder:
@@ -54,14 +57,16 @@ class TextEncoder:
                     "shorten it, or pass truncate=True (--truncate) to explain its beginning."
                 )
             cutting = own_tokenizer(self._tokenizer, (self._truncation, self.max_tokens))
-            encoded = cutting(
-                *parts,
-                return_offsets_mapping=True,
-                verbose=False,
-                padding=False,
-                truncation=self._truncation,
-                max_length=self.max_tokens,
-            )
+            # The first call writes these settings to the copy, which no other thread may read meanwhile.
+            with _CUTTING:
+                encoded = cutting(
+                    *parts,
+                    return_offsets_mapping=True,
+                    verbose=False,
+                    padding=False,
+                    truncation=self._truncation,
+                    max_length=self.max_tokens,
+                )
             removed = length - len(encoded["input_ids"])
         owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]
         units, unit_ids = find_units(text, encoded["offset_mapping"], owners, unit)

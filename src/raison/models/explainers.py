@@ -20,6 +20,7 @@ from raison.models import weights, zoo
 from raison.models.attributor import Attributor, encoder_copy
 from raison.models.classifier import Classifier
 from raison.models.pretrained import read_tokenizer, read_with_new_head
+from raison.models.quiet import drawing
 from raison.paths import cache_folder
 
 FILE = "explainer.json"
@@ -149,8 +150,7 @@ def new_attributor(
         device = model.device
     part, tokenizer = _backbone(model, backbone, shared=rank is not None)
     substitute = _first_substitute(model) if learned else None
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with drawing(seed):
         attributor = Attributor(part, tokenizer, len(model.classes), rank, substitute)
     return attributor.to(device).eval()
 

@@ -9,11 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
 from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+from raison.models.hooks import hooked
 from raison.models.layers import layer_stack
 
 Layers = tuple[Tensor, ...]
-"""The embedding layer's output, then that of each layer, (rows, tokens, hidden)."""
+"""The output of each layer, (rows, tokens, hidden)."""
 
 
 def hidden_states(
@@ -28,7 +30,7 @@ def hidden_states(
 
     def averaged(rows: list[int]) -> Tensor:
         width = int(lengths[rows].max())
-        layers = run(TokenBatch(encoding.input_ids[rows, :width], encoding.type_ids[rows, :width], lengths[rows]))[1:]
+        layers = run(TokenBatch(encoding.input_ids[rows, :width], encoding.type_ids[rows, :width], lengths[rows]))
         total = torch.zeros_like(layers[0], dtype=torch.float32)
         for layer in layers:
             total += layer.to(total)
@@ -39,6 +41,22 @@ def hidden_states(
             for rows, states in shrinking(budget, averaged, group):
                 found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
     return [found[row] for row in range(len(encoding))]
+
+
+def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> Layers:
+    """What each layer puts out in one pass of the part of the model that reads.
+
+    The last one is what the model calls its last hidden state. Where the layers are not one list of modules the model
+    is asked for them: transformers then leaves hooks of its own on it for good.
+    """
+    try:
+        layer_stack(model)
+    except UnsupportedError:
+        found: Layers = reader(**inputs, output_hidden_states=True).hidden_states
+        return found[1:]
+    with watched_layers(model) as outputs:
+        last = reader(**inputs)[0]
+    return (*outputs[:-1], last)
 
 
 @contextmanager
@@ -52,9 +70,5 @@ def watched_layers(model: nn.Module) -> Iterator[list[Tensor]]:
     def keep(_module: nn.Module, _args: object, output: Any) -> None:
         found.append(output[0] if isinstance(output, tuple) else output)
 
-    hooks = [layer.register_forward_hook(keep) for layer in layer_stack(model)]
-    try:
+    with hooked(layer_stack(model), after=keep):
         yield found
-    finally:
-        for hook in hooks:
-            hook.remove()

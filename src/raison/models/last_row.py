@@ -9,7 +9,6 @@ Whether this gives what a whole pass gives, whatever the last layer says of the 
 batch; where it does not, passes stay whole.
 """
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from transformers import PreTrainedModel
 from raison.core.dims import Embeddings, Logits
 from raison.core.errors import UnsupportedError
 from raison.models.batching import TokenBatch
+from raison.models.hooks import hooked
 from raison.models.layers import Call, layer_stack, replaced_output
 
 Predict = Callable[[TokenBatch, Embeddings | None], Logits]
@@ -80,54 +80,38 @@ class LastRow:
 
 @contextmanager
 def _others_changed(layer: nn.Module) -> Iterator[None]:
-    """A head that reads more than the first token, if only a little, gives something else in this thread's passes."""
-    thread = threading.get_ident()
+    """A head that reads more than the first token, if only a little, gives something else."""
 
     def change(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        if threading.get_ident() != thread:
-            return output
         hidden = output[0] if isinstance(output, tuple) else output
         changed = torch.cat([hidden[:, :1], 3 - 5 * hidden[:, 1:]], dim=1)
         return replaced_output(changed)(module, args, output)
 
-    hook = layer.register_forward_hook(change)
-    try:
+    with hooked([layer], after=change):
         yield
-    finally:
-        hook.remove()
 
 
 @contextmanager
 def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
-    """The layer is hooked for the passes that this thread makes inside the context."""
-    narrowing = _Narrowing(layer, threading.get_ident())
+    """The layer is narrowed in the passes that this thread makes inside the context."""
+    narrowing = _Narrowing()
     # Around hooks that others have set, which then see each call once.
-    hooks = (
-        layer.register_forward_pre_hook(narrowing.before, with_kwargs=True, prepend=True),
-        layer.register_forward_hook(narrowing.after),
-    )
-    try:
+    with hooked([layer], first=narrowing.before, after=narrowing.after):
         yield narrowing
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @dataclass
 class _Narrowing:
-    """The hooks of one context, which leave copies of the layer alone; `narrowed` once a call of the layer was."""
+    """What one context does around the layer's calls; `narrowed` once one was."""
 
-    layer: nn.Module
-    thread: int
     narrowed: bool = False
     _busy: bool = False
     _output: list[Tensor] = field(default_factory=list)
 
     def before(
-        self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+        self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        # Another thread, in between a hook and the note that it takes keywords, calls it without.
-        if kwargs is None or not self._mine(layer):
+        if self._busy:
             return None
         self._busy = True
         try:
@@ -144,12 +128,9 @@ class _Narrowing:
             self._busy = False
 
     def after(self, layer: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        if not self._output or not self._mine(layer):
+        if not self._output or self._busy:
             return output
         return replaced_output(self._output.pop())(layer, args, output)
-
-    def _mine(self, layer: nn.Module) -> bool:
-        return layer is self.layer and not self._busy and threading.get_ident() == self.thread
 
 
 def _first_row(layer: nn.Module, call: Call) -> Tensor | None:
@@ -186,8 +167,11 @@ class _Attention(TorchFunctionMode):
         raise _ReachedError(func(query[:, :, :1], key, value, **kwargs))
 
 
-class _ReachedError(Exception):
-    """Leaves a layer once its attention is known."""
+class _ReachedError(BaseException):
+    """Leaves a layer once its attention is known.
+
+    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
+    """
 
     def __init__(self, output: Tensor) -> None:
         super().__init__()

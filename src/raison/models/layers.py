@@ -1,6 +1,7 @@
 """The layers of a transformer as modules that can be called again: with a batch in place of one text, or on one row."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.core.errors import UnsupportedError
+from raison.models.hooks import hooked
 from raison.models.tap import attention_modules
 
 Change = Callable[[Tensor], Tensor]
@@ -84,17 +86,21 @@ def layer_stack(model: nn.Module) -> list[nn.Module]:
     )
 
 
-def keep_call(calls: dict[int, Call], number: int) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
-    """A forward pre-hook (with_kwargs=True) that writes down what a layer is called with."""
+@contextmanager
+def kept_calls(layers: Mapping[int, nn.Module]) -> Iterator[dict[int, Call]]:
+    """What layers are called with inside the context, the latest call of each, by their numbers."""
+    calls: dict[int, Call] = {}
+    numbers = {layer: number for number, layer in layers.items()}
 
-    def keep(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        calls[number] = Call(args, kwargs)
+    def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        calls[numbers[layer]] = Call(args, kwargs)
 
-    return keep
+    with hooked(layers.values(), before=keep):
+        yield calls
 
 
 def replaced_output(hidden: Tensor) -> Callable[[nn.Module, Any, Any], Any]:
-    """A forward hook that puts other hidden states in place of a layer's own."""
+    """An action after a layer's call that puts other hidden states in place of its own."""
 
     def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden

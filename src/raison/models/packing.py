@@ -16,6 +16,7 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 from raison.core.errors import InputError
 from raison.models.batching import TokenBudget, groups, shrinking
 from raison.models.prefix import Prefix, PrefixStore
+from raison.models.tap import TAP, implementation_of, tapped
 from raison.models.trie import Ids, Trie, cut, merge, sees
 
 CPU_NODES, DEVICE_NODES = 512, 4096
@@ -107,8 +108,7 @@ class PackedReader:
 
     @property
     def _implementation(self) -> str | None:
-        name: str | None = self._base.config._attn_implementation
-        return name
+        return TAP if tapped(self._base.config) else implementation_of(self._base.config)
 
     @property
     def _widths(self) -> Collection[int | None]:

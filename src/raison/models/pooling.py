@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.models.families import Pooling
+from raison.models.hooks import hooked
 
 
 def find_pooling(model: PreTrainedModel, encoding: Encoding, logits: Callable[[Encoding], Tensor]) -> Pooling:
@@ -48,12 +49,8 @@ def _used_rows(model: PreTrainedModel, encoding: Encoding, logits: Callable[[Enc
         hidden = output[0]  # type: ignore[index]
         states.append(hidden)
 
-    handle = model.base_model.register_forward_hook(keep)
-    try:
-        with torch.enable_grad():
-            first = logits(encoding)
-    finally:
-        handle.remove()
+    with hooked([model.base_model], after=keep), torch.enable_grad():
+        first = logits(encoding)
     weights = torch.linspace(1.0, 2.0, first.shape[1], device=first.device)
     (gradient,) = torch.autograd.grad((first * weights).sum(), states[0])
     return gradient[0].abs().sum(-1).nonzero()[:, 0].cpu()

@@ -7,6 +7,7 @@ precision between the matrix products (on 6 layers of 384: 1.5 instead of 1.9 ti
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, isnan
+from threading import Lock
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from raison.core.errors import UnsupportedError
 from raison.core.problem import Evaluations, Problem
 from raison.models.blocks import put, twin
 from raison.models.prefix import fingerprint
+from raison.models.quiet import evaluating
 from raison.models.readout import Readout
 from raison.numerics.agreement import spearman
 
@@ -58,20 +60,23 @@ class ReducedModel(Generic[Adapter]):
         self._seen: tuple[Hashable, ...] | None = None
         self._tree: nn.Module | None = None
         self._made: tuple[Adapter, Adapter] | None = None
+        self._lock = Lock()
 
     def get(self, owner: Adapter, make: Callable[[nn.Module], Adapter]) -> Adapter:
         """What `make` builds for its owner around the twin; the last owner's is kept.
 
         Raises UnsupportedError for weights that are quantised or offloaded.
         """
-        now = fingerprint(self._model)
-        if self._tree is None or now != self._seen:
-            # Room first: the old twin and the new one need not be in memory together.
-            self._made = self._tree = None
-            self._tree, self._seen = reduced_twin(self._model, self._core), now
-        if self._made is None or self._made[0] is not owner:
-            self._made = (owner, make(self._tree))
-        return self._made[1]
+        # In evaluation mode: whether it trains is no change, and other threads may evaluate it meanwhile.
+        with self._lock, evaluating(self._model):
+            now = fingerprint(self._model)
+            if self._tree is None or now != self._seen:
+                # Room first: the old twin and the new one need not be in memory together.
+                self._made = self._tree = None
+                self._tree, self._seen = reduced_twin(self._model, self._core), now
+            if self._made is None or self._made[0] is not owner:
+                self._made = (owner, make(self._tree))
+            return self._made[1]
 
 
 def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:

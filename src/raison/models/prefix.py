@@ -3,13 +3,17 @@
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Lock
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
+
+from raison.models.hooks import without_own
 
 STORED = 4
 """Prompts that are kept; the least recently used goes first."""
@@ -86,7 +90,8 @@ def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
 
 
 def _settings(module: nn.Module) -> tuple[Hashable, ...]:
-    found: list[Hashable] = [*module._forward_hooks, None, *module._forward_pre_hooks]
+    # Not this project's own, which come and go with the passes of other threads.
+    found: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
     for name, value in vars(module).items():
         if isinstance(value, (bool, int, float, str)):
             found.append((name, value))
@@ -98,39 +103,44 @@ def _settings(module: nn.Module) -> tuple[Hashable, ...]:
 
 
 class PrefixStore:
-    """The prompts of one model, by their token ids."""
+    """The prompts of one model, by their token ids. Threads that ask for the same one compute it once."""
 
     def __init__(self, base: PreTrainedModel) -> None:
         self._base = base
         self._found: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
         self._model: tuple[Hashable, ...] = ()
-        self._closed = 0
+        self._lock = Lock()
 
     def get(self, ids: Int[Tensor, " prefix"]) -> Prefix:
         """The prompt's states, from the store if they are there and the model has not changed since."""
-        if self._closed:
+        if self in _CLOSED.get():
             return compute_prefix(self._base, ids)
-        now = fingerprint(self._base)
-        if now != self._model:
-            self._found.clear()
-            self._model = now
-        key = tuple(ids.tolist())
-        if key not in self._found:
-            # Room first: the old prompt and the new one need not be in memory together.
-            while len(self._found) >= STORED:
-                self._found.popitem(last=False)
-            self._found[key] = compute_prefix(self._base, ids)
-        self._found.move_to_end(key)
-        return self._found[key]
+        with self._lock:
+            now = fingerprint(self._base)
+            if now != self._model:
+                self._found.clear()
+                self._model = now
+            key = tuple(ids.tolist())
+            if key not in self._found:
+                # Room first: the old prompt and the new one need not be in memory together.
+                while len(self._found) >= STORED:
+                    self._found.popitem(last=False)
+                self._found[key] = compute_prefix(self._base, ids)
+            self._found.move_to_end(key)
+            return self._found[key]
 
     def clear(self) -> None:
-        self._found.clear()
+        with self._lock:
+            self._found.clear()
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Inside, every prompt is computed anew and none is kept. Contexts can be nested."""
-        self._closed += 1
+        """Inside, this thread computes every prompt anew and keeps none. Contexts can be nested."""
+        token = _CLOSED.set((*_CLOSED.get(), self))
         try:
             yield
         finally:
-            self._closed -= 1
+            _CLOSED.reset(token)
+
+
+_CLOSED: ContextVar[tuple[PrefixStore, ...]] = ContextVar("raison_closed_prefix_stores", default=())

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError, RaisonError
-from raison.models.quiet import quiet
+from raison.models.quiet import drawing, quiet
 
 ADAPTER = "adapter_model.safetensors"
 _SHOWN = 4
@@ -86,7 +86,7 @@ def read_checkpoint(kind: type, source: str | Path, **settings: object) -> Check
     `settings` go to `from_pretrained`. The caller's random state stays as it was.
     """
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with told(f"'{source}'", source), torch.random.fork_rng(devices=list(devices)):
+    with told(f"'{source}'", source), drawing(devices=devices):
         model, info = kind.from_pretrained(
             source, trust_remote_code=False, use_safetensors=True, output_loading_info=True, **settings
         )
@@ -118,7 +118,7 @@ def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with (
         told(f"the adapter '{folder}'", folder),
-        torch.random.fork_rng(devices=list(devices)),
+        drawing(devices=devices),
         warnings.catch_warnings(),
     ):
         # What an adapter lacks would otherwise be random.

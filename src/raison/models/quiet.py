@@ -1,16 +1,101 @@
-"""Models and transformers for the duration of a task: in evaluation mode, and without chatter."""
+"""Models and transformers for the duration of a task: in evaluation mode, and without chatter.
+
+Modes and settings belong to all threads. The first thread that needs one sets it, the last one puts it back.
+"""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Lock, RLock
 
+import torch
 from torch import nn
 from transformers.utils import logging as hf_logging
+
+_LOCK = Lock()
+_RANDOM = RLock()
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Inside, no word of transformers about a new head (it is meant to be new), and no progress bar of its own."""
+    with _LOCK:
+        if _HUSHED.users == 0:
+            _HUSHED.settings.enter_context(_hushed())
+        _HUSHED.users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _HUSHED.users -= 1
+            if _HUSHED.users == 0:
+                _HUSHED.settings.close()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside; modules that were training train again afterwards, once no thread evaluates them."""
+    with _LOCK:
+        held = _hold(model)
+    try:
+        yield
+    finally:
+        if held:
+            with _LOCK:
+                _let_go(held)
+
+
+@contextmanager
+def drawing(seed: int | None = None, devices: Iterable[int] = ()) -> Iterator[None]:
+    """Torch's random numbers of the CPU, from `seed` on or from where they are; afterwards they are as before.
+
+    Those of the named CUDA devices are as before, too.
+    For one thread at a time, since all draw from one generator: others wait where they enter.
+    """
+    with _RANDOM, torch.random.fork_rng(devices=list(devices)):
+        if seed is not None:
+            # Not torch.manual_seed: that would also set the generators of other devices.
+            torch.default_generator.manual_seed(seed)
+        yield
+
+
+@dataclass(slots=True)
+class _Hushed:
+    """How many contexts are quiet, and what undoes it."""
+
+    settings: ExitStack
+    users: int = 0
+
+
+_HUSHED = _Hushed(ExitStack())
+_TRAINING: dict[nn.Module, int] = {}
+"""Modules that will train again, and in how many contexts they are evaluated."""
+
+
+def _hold(model: nn.Module) -> Sequence[nn.Module]:
+    """Modules that train, or would but for other contexts; in evaluation mode from here on."""
+    if _TRAINING:
+        held = [module for module in model.modules() if module.training or module in _TRAINING]
+    else:
+        held = [module for module in model.modules() if module.training]
+    for module in held:
+        _TRAINING[module] = _TRAINING.get(module, 0) + 1
+        if module.training:
+            module.training = False
+    return held
+
+
+def _let_go(held: Sequence[nn.Module]) -> None:
+    for module in held:
+        _TRAINING[module] -= 1
+        if _TRAINING[module] == 0:
+            del _TRAINING[module]
+            module.training = True
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
     level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity_error()
     hf_logging.disable_progress_bar()
@@ -23,16 +108,3 @@ def quiet() -> Iterator[None]:
         hf_logging.set_verbosity(level)
         if bars:
             hf_logging.enable_progress_bar()
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; modules that were training train again afterwards."""
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
@@ -14,8 +16,10 @@ from raison.core.errors import InputError
 from raison.models.blocks import Values, check_how, drawn_values, find_stacks, put, twin
 from raison.models.classifier import Answering, Classifier, Completion
 from raison.models.heads import SpanHead
+from raison.models.hooks import acting_on
 from raison.models.layers import Call
 from raison.models.readout import HeadReadout, WordReadout
+from raison.models.tap import tapped
 
 STORED_BYTES = 512 << 20
 """Hidden states that are kept for further passes, at most."""
@@ -114,6 +118,7 @@ class StateStore:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._found: dict[bytes, _State] = {}
+        self._lock = Lock()
         self.size = 0
 
     def get(self, key: bytes, level: int) -> _State | None:
@@ -123,20 +128,36 @@ class StateStore:
 
     def put(self, key: bytes, level: int, output: Any) -> None:
         """Keep a state instead of that of the same input at another level."""
-        old = self._found.get(key)
         tensors = _tensors(output)
         if tensors is None:
             return
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        room = self._limit - self.size + (0 if old is None else old.size)
-        if size <= room:
-            self._found[key] = _State(level, _copied(output), size)
-            self.size += size - (0 if old is None else old.size)
+        with self._lock:
+            old = self._found.get(key)
+            room = self._limit - self.size + (0 if old is None else old.size)
+            if size <= room:
+                self._found[key] = _State(level, _copied(output), size)
+                self.size += size - (0 if old is None else old.size)
 
     def clear(self) -> None:
         """Drop everything."""
-        self._found.clear()
-        self.size = 0
+        with self._lock:
+            self._found.clear()
+            self.size = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Pass:
+    """One thread's pass over a twin: what the transformer was called with, and what is known of it."""
+
+    blocks: "LowerBlocks"
+    inputs: tuple[Any, ...]
+    watched: bool
+    key: bytes | None = None
+    state: _State | None = None
+
+
+_PASS: ContextVar[_Pass | None] = ContextVar("raison_pass_of_a_twin", default=None)
 
 
 class LowerBlocks:
@@ -150,11 +171,6 @@ class LowerBlocks:
         self._core = core
         self._blocks = blocks
         self._store = store
-        self._implementation = core.config._attn_implementation
-        self._inputs: tuple[Any, ...] = ()
-        self._watched = False
-        self._key: bytes | None = None
-        self._state: _State | None = None
 
     def install(self) -> None:
         """Put itself in place of the blocks' own forward functions, which belong to the twin alone."""
@@ -168,30 +184,30 @@ class LowerBlocks:
         asked = [kwargs.get("output_hidden_states", config.output_hidden_states)]
         asked.append(kwargs.get("output_attentions", config.output_attentions))
         # Of hidden states, numbers may be asked for, 0 among them.
-        self._watched = any(value is not None and value is not False for value in asked)
-        self._inputs = (args, kwargs)
-        self._key, self._state = None, None
+        _PASS.set(_Pass(self, (args, kwargs), any(value is not None and value is not False for value in asked)))
 
-    @property
-    def _whole(self) -> bool:
-        """Whether a pass must run every block: for its gradients, a tap's records or what lies between the blocks."""
-        tapped = self._core.config._attn_implementation != self._implementation
-        return torch.is_grad_enabled() or tapped or self._watched
+    def _pass(self) -> _Pass | None:
+        """This thread's pass; None where it must run every block: for gradients, a tap, or what lies between them."""
+        current = _PASS.get()
+        if current is None or current.blocks is not self or current.watched or torch.is_grad_enabled():
+            return None
+        return None if tapped(self._core.config) or acting_on(self._blocks) else current
 
     def _forward(self, number: int, plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if self._whole:
+        current = self._pass()
+        if current is None:
             return plain(*args, **kwargs)
         if number == 0:
-            self._key = _digest((*self._inputs, Call(args, kwargs).hidden))
-            self._state = None if self._key is None else self._store.get(self._key, len(self._blocks))
-            self._inputs = ()
-        if self._state is not None and number < self._state.level:
+            current.key = _digest((*current.inputs, Call(args, kwargs).hidden))
+            current.state = None if current.key is None else self._store.get(current.key, len(self._blocks))
+            current.inputs = ()
+        if current.state is not None and number < current.state.level:
             # Only the last of these is read; the model may write to what it is given.
-            last = number == self._state.level - 1
-            return _copied(self._state.output) if last else self._state.output
+            last = number == current.state.level - 1
+            return _copied(current.state.output) if last else current.state.output
         output = plain(*args, **kwargs)
-        if self._key is not None and number == len(self._blocks) - 1:
-            self._store.put(self._key, len(self._blocks), output)
+        if current.key is not None and number == len(self._blocks) - 1:
+            self._store.put(current.key, len(self._blocks), output)
         return output
 
 

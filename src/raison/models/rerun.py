@@ -11,7 +11,6 @@ whole model is run on every point.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +23,8 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.target import Target
 from raison.models.batching import TokenBatch, TokenBudget, shrinking
-from raison.models.layers import Call, keep_call, layer_stack, replaced_output
+from raison.models.hooks import hooked
+from raison.models.layers import Call, kept_calls, layer_stack, replaced_output
 from raison.models.quiet import evaluating
 from raison.models.tap import Step, Tap, attention_modules, tap
 
@@ -94,12 +94,8 @@ class Reruns:
         length = encoding.lengths[0]
         ids, types = encoding.input_ids[:, :length], encoding.type_ids[:, :length]
         batch = TokenBatch(ids.clone(), types.clone(), torch.tensor([length]))
-        calls: dict[int, Call] = {}
-        with ExitStack() as open_:
-            for number, layer in list(enumerate(self._stack()))[min(wanted) :]:
-                hook = layer.register_forward_pre_hook(keep_call(calls, number), with_kwargs=True)
-                open_.callback(hook.remove)
-            records = open_.enter_context(tap(self._core, ("probabilities", "value"), set(wanted)))
+        layers = dict(list(enumerate(self._stack()))[min(wanted) :])
+        with kept_calls(layers) as calls, tap(self._core, ("probabilities", "value"), set(wanted)) as records:
             self._predict(batch)
         return Base(batch, calls, records, rows[:length])
 
@@ -262,15 +258,15 @@ class UpperRunner(Runner):
         first = 0 if width > 1 else self._row or 0
         span = slice(first, first + width)
         shortest = TokenBatch(batch.ids[:, span], batch.type_ids[:, span], torch.tensor([width]))
-        hook = self._stack[self._last].register_forward_hook(replaced_output(hidden))
-        try:
+        with hooked([self._stack[self._last]], after=replaced_output(hidden)):
             return self._predict(shortest)
-        finally:
-            hook.remove()
 
 
-class _ReachedError(Exception):
-    """Leaves a layer once its attention is known."""
+class _ReachedError(BaseException):
+    """Leaves a layer once its attention is known.
+
+    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
+    """
 
     def __init__(self, output: Tensor) -> None:
         super().__init__()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     BertConfig,
@@ -20,6 +19,7 @@ from transformers import (
 
 from raison.core.unit import Text, segments
 from raison.models.pieces import choose_pieces, count_words
+from raison.models.quiet import drawing
 from raison.models.t5_encoder import T5EncoderForSequenceClassification
 
 _TOKEN_TYPES = ["input_ids", "token_type_ids", "attention_mask"]
@@ -60,8 +60,7 @@ def scratch_model(
         "id2label": dict(enumerate(labels)),
         "label2id": {label: number for number, label in enumerate(labels)},
     }
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with drawing(seed):
         return _MODELS[architecture](size, shared, tokenizer).eval()
 
 

@@ -1,7 +1,7 @@
 """Move word embeddings by small random vectors, one per vocabulary entry, while a context is open."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.model import Shift
+from raison.models.hooks import hooked
 
 CHUNK = 8192
 """Rows of an embedding table that are looked up at a time to measure it."""
@@ -48,9 +49,7 @@ def shifted_tables(tables: Sequence[nn.Module], shift: Shift, fixed: Collection[
     def move(_module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
         return output + vectors.of(args[0], output)
 
-    with ExitStack() as hooks:
-        for table in {id(table): table for table in tables}.values():
-            hooks.callback(table.register_forward_hook(move).remove)
+    with hooked(tables, after=move):
         yield
 
 

@@ -29,6 +29,7 @@ from raison.models import weights, zoo
 from raison.models.alignment import shared_characters
 from raison.models.classifier import Classifier
 from raison.models.pretrained import read_tokenizer
+from raison.models.quiet import drawing
 from raison.models.spans import answer_tokens, answering, inside_window
 from raison.models.tap import attention_modules, tap
 
@@ -128,8 +129,7 @@ def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTok
         pad_token_id=tokenizer.pad_token_id,
         num_labels=outputs,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with drawing(seed):
         model = kind.from_config(config, trust_remote_code=False)
     return model.eval(), tokenizer
 

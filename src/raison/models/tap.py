@@ -5,6 +5,7 @@ rewritten, so outputs equal eager attention exactly, in every dtype. The functio
 dropout, matmul) are watched on the way, which is where steps are recorded and edited.
 """
 
+import copy
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
-from transformers.masking_utils import eager_mask
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, eager_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from raison.core.dims import Attention, HeadStates
@@ -29,7 +30,8 @@ STEPS: tuple[Step, ...] = get_args(Step)
 Edit = Callable[[Step, int, Tensor], Tensor]
 """(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
 
-_NAME = "raison_tap"
+TAP = "raison_tap"
+"""The attention implementation of a model while it is tapped."""
 _WAY_OUT = "Use a method that does not read attention, such as integrated_gradients."
 
 
@@ -88,9 +90,9 @@ def tap(
         raise InputError(f"layers {sorted(chosen)}: the model has {len(modules)} attention layers, numbered from 0.")
     records = Tap()
     numbers = {id(module): number for number, module in enumerate(modules) if number in chosen}
-    every = frozenset(id(module) for module in model.modules())
-    opened = _Opened(records, frozenset(record), numbers, every, edit)
-    configs = _configs(model)
+    configs = configs_of(model)
+    inside = frozenset(id(part) for part in (*model.modules(), *configs))
+    opened = _Opened(records, frozenset(record), numbers, inside, edit)
     _switch(configs)
     _OPEN.set((*_OPEN.get(), opened))
     try:
@@ -98,6 +100,26 @@ def tap(
     finally:
         _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
         _restore(configs)
+
+
+def tapped(config: PreTrainedConfig) -> bool:
+    """Whether a pass that this thread makes now, of a model with this config, is recorded or edited."""
+    return any(id(config) in opened.inside for opened in _OPEN.get())
+
+
+def implementation_of(config: PreTrainedConfig) -> str | None:
+    """The attention implementation that a model was given, also while a tap is open, in this thread or another."""
+    with _LOCK:
+        return _own_implementation(config)
+
+
+def untapped_copy(config: PreTrainedConfig) -> PreTrainedConfig:
+    """A copy of a config as it is while no tap is open."""
+    found = copy.deepcopy(config)
+    with _LOCK:
+        for part, own in zip(_with_sub_configs(config), _with_sub_configs(found), strict=True):
+            own._attn_implementation_internal = _own_implementation(part)
+    return found
 
 
 def attention_modules(model: nn.Module) -> list[nn.Module]:
@@ -129,7 +151,8 @@ class _Opened:
     records: Tap
     steps: frozenset[str]
     numbers: dict[int, int]
-    modules: frozenset[int]
+    inside: frozenset[int]
+    """Ids of all modules of the model, and of the configs that they hold."""
     edit: Edit | None
 
     def watches(self, step: Step) -> bool:
@@ -158,7 +181,7 @@ def _switch(configs: list[PreTrainedConfig]) -> None:
             state = _SWITCHED.setdefault(id(config), _Switched(config, config._attn_implementation_internal))
             state.taps += 1
             # Not the public-looking setter: it would also overwrite the sub-configs, whose values may differ.
-            config._attn_implementation_internal = _NAME
+            config._attn_implementation_internal = TAP
 
 
 def _restore(configs: list[PreTrainedConfig]) -> None:
@@ -171,7 +194,19 @@ def _restore(configs: list[PreTrainedConfig]) -> None:
                 del _SWITCHED[id(config)]
 
 
-def _configs(model: nn.Module) -> list[PreTrainedConfig]:
+def _own_implementation(config: PreTrainedConfig) -> str | None:
+    state = _SWITCHED.get(id(config))
+    name: str | None = config._attn_implementation if state is None else state.previous
+    # A copy that somebody made while the model was tapped knows no better.
+    return None if name == TAP else name
+
+
+def _with_sub_configs(config: PreTrainedConfig) -> list[PreTrainedConfig]:
+    held = [vars(config).get(name) for name in config.sub_configs]
+    return [config, *(sub for sub in held if isinstance(sub, PreTrainedConfig))]
+
+
+def configs_of(model: nn.Module) -> list[PreTrainedConfig]:
     """Every config that a module of the model holds: masks and attention look at different ones."""
     held = [vars(module).get("config") for module in model.modules()]
     return list({id(config): config for config in held if isinstance(config, PreTrainedConfig)}.values())
@@ -205,7 +240,7 @@ def _attention(
 ) -> tuple[Tensor, Tensor | None]:
     """The registered function: what transformers calls for every attention module of a switched model."""
     inputs = (module, query, key, value, attention_mask)
-    here = [opened for opened in _OPEN.get() if id(module) in opened.modules]
+    here = [opened for opened in _OPEN.get() if id(module) in opened.inside]
     if not here:
         return _elsewhere(module, attention_mask)(*inputs, **kwargs)
     eager = _eager(module)
@@ -222,16 +257,25 @@ def _attention(
 def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Tensor, Tensor | None]]:
     """What computes a pass of another thread, which meets the switched config: the implementation it started with.
 
-    A pass that began before the switch may come with a mask made for that implementation, so eager is called only
-    where it was the implementation, or where the mask is its own kind and the implementation would not take it.
+    Its mask was made for that implementation, so eager is called only where it was the implementation, or where the
+    mask is its own kind and the implementation would not take it: a second model in this thread, over a tapped config.
     """
-    config: Any = module.config
-    state = _SWITCHED.get(id(config))
-    name = config._attn_implementation if state is None else state.previous
+    name = implementation_of(module.config)  # type: ignore[arg-type]
     additive = mask is not None and mask.dim() == 4 and mask.is_floating_point()
     if name in (None, "eager") or (additive and name != "sdpa"):
         return _eager(module)  # type: ignore[return-value]
     return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
+
+
+def _mask(*args: Any, config: PreTrainedConfig, **kwargs: Any) -> Any:
+    """The registered mask function: eager's mask where this thread has a tap open, elsewhere that of the model's own.
+
+    A model without a mask function of its own gets no mask, as without a tap.
+    """
+    if tapped(config):
+        return eager_mask(*args, config=config, **kwargs)
+    own = ALL_MASK_ATTENTION_FUNCTIONS.get(implementation_of(config) or "eager")
+    return None if own is None else own(*args, config=config, **kwargs)
 
 
 _MATMUL = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm})
@@ -294,5 +338,5 @@ class _Watch(TorchFunctionMode):
         return tensor
 
 
-AttentionInterface.register(_NAME, _attention)
-AttentionMaskInterface.register(_NAME, eager_mask)
+AttentionInterface.register(TAP, _attention)
+AttentionMaskInterface.register(TAP, _mask)

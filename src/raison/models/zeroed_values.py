@@ -1,7 +1,6 @@
 """What a layer's output loses when attention finds nothing at one token: value zeroing."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import torch
 from jaxtyping import Float
@@ -13,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.models.batching import shrinking
 from raison.models.classifier import Classifier
 from raison.models.hidden import watched_layers
-from raison.models.layers import Call, keep_call, layer_stack
+from raison.models.layers import Call, kept_calls, layer_stack
 from raison.models.tap import Step, tap
 
 
@@ -45,14 +44,8 @@ def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterato
 
 def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> tuple[dict[int, Call], list[Tensor]]:
     """What each layer was called with, and what it put out."""
-    calls: dict[int, Call] = {}
-    with ExitStack() as open_:
-        for number, layer in enumerate(stack):
-            hook = layer.register_forward_pre_hook(keep_call(calls, number), with_kwargs=True)
-            open_.callback(hook.remove)
-        outputs = open_.enter_context(watched_layers(model.core))
-        # Under a tap the layers get masks of the kind that they will be called with again.
-        open_.enter_context(tap(model.core, ()))
+    # Under a tap the layers get masks of the kind that they will be called with again.
+    with kept_calls(dict(enumerate(stack))) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
         model.logits(encoding)
     # A prompt with label words of several tokens is run once for each of their beginnings, the text itself last.
     return calls, outputs[-len(stack) :]

@@ -1,8 +1,6 @@
 """The ready-made models: `demo/...` names, each a base model and a small adapter that ships with the package."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from raison.core.errors import LoadError, UnknownNameError
 from raison.models import weights
 from raison.models.pretrained import ADAPTER as ADAPTER
 from raison.models.pretrained import check_adapter, merged, read_config, read_tokenizer, read_whole, read_with_new_head
+from raison.models.quiet import drawing
 from raison.models.t5_encoder import T5EncoderForSequenceClassification
 
 PREFIX = "demo/"
@@ -142,8 +141,7 @@ def fresh_classifier(
     )
     if layers is not None:
         _cut(config, layers, base_folder)
-    with _unchanged_random_state():
-        torch.default_generator.manual_seed(seed)
+    with drawing(seed):
         model = read_with_new_head(kind, base_folder, config=config, dtype=torch.float32)
     return model.eval(), read_tokenizer(base_folder)
 
@@ -159,14 +157,6 @@ def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel,
     """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
     # Two outputs, whatever the base was last used for.
     config = read_config(base_folder, num_labels=2)
-    with _unchanged_random_state():
-        torch.default_generator.manual_seed(seed)
+    with drawing(seed):
         model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, config=config, dtype=torch.float32)
     return model.eval(), read_tokenizer(base_folder)
-
-
-@contextmanager
-def _unchanged_random_state() -> Iterator[None]:
-    # Building a head draws random numbers, which the caller's own sequence must not notice.
-    with torch.random.fork_rng(devices=[]):
-        yield

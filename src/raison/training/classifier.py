@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import InputError
 from raison.data.dataset import Dataset, Row
 from raison.models import weights, zoo
-from raison.models.quiet import quiet
+from raison.models.quiet import drawing, quiet
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card, write_card
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -164,8 +164,7 @@ def adapted(model: PreTrainedModel, settings: ClassifierSettings) -> ClassLogits
         lora_dropout=settings.dropout,
         target_modules="all-linear" if settings.last_layers is None else _last_linear(model, settings.last_layers),
     )
-    with quiet(), torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(settings.seed)
+    with quiet(), drawing(settings.seed):
         return ClassLogits(get_peft_model(model, config), settings.half)
 
 

@@ -20,7 +20,7 @@ from raison.models.attention_explainer import HeadShape, new_explainer
 from raison.models.classifier import Classifier
 from raison.models.load import load
 from raison.models.low_rank import LowRank, add_low_rank, merge_low_rank
-from raison.models.quiet import quiet
+from raison.models.quiet import drawing, quiet
 from raison.models.spans import answer_tokens
 from raison.models.student import new_answering_student, new_student
 from raison.models.trained_attention import AttentionCard, write
@@ -207,8 +207,7 @@ def make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
     else:
         device = next(core.parameters()).device
         # New matrices are random, which the caller's own sequence must not notice.
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+        with drawing(seed):
             add_low_rank(core, rank, HEADS)
         if not any(isinstance(module, LowRank) for module in core.modules()):
             raise InputError(

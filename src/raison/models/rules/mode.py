@@ -5,7 +5,6 @@ its result another backward pass. Parameters are constants inside, so that exact
 depend on the embeddings that were given.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 from transformers import activations
 
 from raison.core.errors import UnsupportedError
+from raison.models.hooks import hooked
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +48,12 @@ class RuleBook:
 
 
 @contextmanager
-def applied(book: RuleBook) -> Iterator[None]:
-    """Inside, the rules hold for the calls of this thread. Contexts do not nest."""
+def applied(book: RuleBook, model: nn.Module) -> Iterator[None]:
+    """Inside, the rules hold for this thread's calls, and for the model's activation modules. Contexts do not nest."""
     watch = _Watch(book)
-    handles = []
-    if book.activation is not None:
-        # On all modules instead of the model's own: hooks of the model would count as a change of it.
-        handles = [register_module_forward_pre_hook(watch.enter), register_module_forward_hook(watch.leave)]
-    try:
-        with watch:
-            yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    whole = [] if book.activation is None else [module for module in model.modules() if _whole(module)]
+    with hooked(whole, before=watch.enter, inner=watch.leave), watch:
+        yield
 
 
 def pulled(value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:
@@ -100,7 +92,6 @@ class _Watch(TorchFunctionMode):
         super().__init__()
         self._book = book
         self._inside = 0
-        self._thread = threading.get_ident()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -116,14 +107,11 @@ class _Watch(TorchFunctionMode):
             return func(*args, **kwargs)
         return rule(Call(func, args, kwargs))
 
-    def enter(self, module: nn.Module, _args: Any) -> None:
+    def enter(self, _module: nn.Module, _args: Any, _kwargs: Any) -> None:
         """What happens inside an activation is its own business, until `leave` gives its result another way back."""
-        if self._whole(module):
-            self._inside += 1
+        self._inside += 1
 
-    def leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        if not self._whole(module):
-            return None
+    def leave(self, module: nn.Module, args: tuple[Any, ...], _output: Any) -> Any:
         try:
             if self._book.activation is None or not carries(args[0]):
                 return None
@@ -131,10 +119,10 @@ class _Watch(TorchFunctionMode):
         finally:
             self._inside -= 1
 
-    def _whole(self, module: nn.Module) -> bool:
-        """Activations that transformers writes out in several calls, such as the GELU of GPT-2."""
-        mine = threading.get_ident() == self._thread
-        return mine and type(module).__module__ == activations.__name__ and not list(module.parameters())
+
+def _whole(module: nn.Module) -> bool:
+    """Activations that transformers writes out in several calls, such as the GELU of GPT-2."""
+    return type(module).__module__ == activations.__name__ and not list(module.parameters())
 
 
 def _constant(value: Any) -> Any:

@@ -63,7 +63,7 @@ class RuledPasses:
         batch, repeated = _batch(part, texts), target.rows(torch.as_tensor(texts))
         # Eager attention: fused kernels show neither softmax nor products.
         with torch.enable_grad(), tap(self.core, (), ()):
-            with applied(book):
+            with applied(book, self.core):
                 logits = self.forward(batch, embeds)
                 if isinstance(rules, Difference):
                     scalars = repeated.scalar(logits)

@@ -1,0 +1,180 @@
+"""What one thread does around the calls of modules that all threads share.
+
+A hook of torch belongs to its module: it is called in the passes of every thread, and a pass meets the hooks that are
+there when it comes by. Here a hook is set once, by the first thread that needs the module, and taken away by the last.
+It does nothing but look up what the calling thread has open: a context variable, which other threads do not share. So
+a thread finds its own actions in all of its passes, for its own hook is there before the first and after the last, and
+passes of other threads, the caller's own among them, go on as if there were none.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Literal
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+Args = tuple[Any, ...]
+Keywords = dict[str, Any]
+Before = Callable[[nn.Module, Args, Keywords], tuple[Args, Keywords] | None]
+"""(module, args, kwargs) -> what the module is called with instead; None leaves it."""
+After = Callable[[nn.Module, Args, Any], Any]
+"""(module, args, output) -> what the call returns instead; None leaves it."""
+Place = Literal["first", "before", "inner", "after"]
+
+
+@contextmanager
+def hooked(
+    modules: Iterable[nn.Module],
+    *,
+    first: Before | None = None,
+    before: Before | None = None,
+    inner: After | None = None,
+    after: After | None = None,
+) -> Iterator[None]:
+    """Act on the calls of these modules that this thread makes inside the context.
+
+    In order: `first`, pre-hooks that others have set, `before`, the module's forward, `inner`, hooks that others have
+    set, `after`. Of nested contexts `first` and `inner` run the innermost first, `before` and `after` the outermost
+    first, as torch's own hooks that are put in front or appended. Copies of a module are left alone.
+    """
+    given: dict[Place, Before | After | None] = {"first": first, "before": before, "inner": inner, "after": after}
+    chosen = {id(module): module for module in modules}
+    actions = {(place, key): action for place, action in given.items() if action is not None for key in chosen}
+    opened = _Opened(actions)
+    keys = {key: chosen[key[1]] for key in actions}
+    _install(keys)
+    _OPEN.set((*_OPEN.get(), opened))
+    try:
+        yield
+    finally:
+        # A generator may be left in another order than it was entered, and in another context.
+        _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
+        _remove(keys)
+
+
+def acting_on(modules: Iterable[nn.Module]) -> bool:
+    """Whether this thread has an action open on one of these modules."""
+    opened = _OPEN.get()
+    if not opened:
+        return False
+    known = {key for each in opened for _, key in each.actions}
+    return any(id(module) in known for module in modules)
+
+
+def without_own(hooks: Mapping[int, Callable[..., Any]]) -> list[int]:
+    """The ids of the hooks that others have set, of a module's table of hooks."""
+    # As one list at once: other threads may set and take away hooks meanwhile.
+    return [number for number, hook in list(hooks.items()) if hook not in _OWN]
+
+
+def forget_own(module: nn.Module) -> None:
+    """Take this file's hooks off a copy of a module, which was made while they were on the module itself."""
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        for number in {*hooks} - {*without_own(hooks)}:
+            del hooks[number]
+            module._forward_pre_hooks_with_kwargs.pop(number, None)
+
+
+@contextmanager
+def held_still() -> Iterator[None]:
+    """Inside, no hook is set or taken away: while modules are copied with all that they hold."""
+    with _LOCK:
+        yield
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Opened:
+    """The actions of one context, by place and the module's id."""
+
+    actions: Mapping[tuple[Place, int], Callable[..., Any]]
+
+
+@dataclass(slots=True)
+class _Installed:
+    """A hook on a module, and how many open contexts need it."""
+
+    module: nn.Module
+    handle: RemovableHandle
+    users: int = 0
+
+
+_OPEN: ContextVar[tuple[_Opened, ...]] = ContextVar("raison_open_hooks", default=())
+_INSTALLED: dict[tuple[Place, int], _Installed] = {}
+_LOCK = Lock()
+
+
+def _install(keys: Mapping[tuple[Place, int], nn.Module]) -> None:
+    with _LOCK:
+        for key, module in keys.items():
+            found = _INSTALLED.get(key)
+            if found is None:
+                found = _INSTALLED[key] = _Installed(module, _SETTERS[key[0]](module))
+            found.users += 1
+
+
+def _remove(keys: Iterable[tuple[Place, int]]) -> None:
+    with _LOCK:
+        for key in keys:
+            found = _INSTALLED[key]
+            found.users -= 1
+            if not found.users:
+                found.handle.remove()
+                del _INSTALLED[key]
+
+
+def _changed_call(
+    place: Place, opened: Iterable[_Opened], module: nn.Module, args: Args, kwargs: Keywords | None
+) -> tuple[Args, Keywords] | None:
+    # Another thread, in between a hook and the note that it takes keywords, calls it without: it has no action here.
+    if kwargs is None:
+        return None
+    changed = None
+    for each in opened:
+        action = each.actions.get((place, id(module)))
+        found = None if action is None else action(module, args, kwargs)
+        if found is not None:
+            args, kwargs = changed = found
+    return changed
+
+
+def _changed_output(place: Place, opened: Iterable[_Opened], module: nn.Module, args: Args, output: Any) -> Any:
+    for each in opened:
+        action = each.actions.get((place, id(module)))
+        found = None if action is None else action(module, args, output)
+        if found is not None:
+            output = found
+    return output
+
+
+# Plain functions, the same for all modules: a copy of a module that was made meanwhile holds nothing of a thread's.
+def _first(module: nn.Module, args: Args, kwargs: Keywords | None = None) -> tuple[Args, Keywords] | None:
+    opened = _OPEN.get()
+    return _changed_call("first", reversed(opened), module, args, kwargs) if opened else None
+
+
+def _before(module: nn.Module, args: Args, kwargs: Keywords | None = None) -> tuple[Args, Keywords] | None:
+    opened = _OPEN.get()
+    return _changed_call("before", opened, module, args, kwargs) if opened else None
+
+
+def _inner(module: nn.Module, args: Args, output: Any) -> Any:
+    opened = _OPEN.get()
+    return _changed_output("inner", reversed(opened), module, args, output) if opened else None
+
+
+def _after(module: nn.Module, args: Args, output: Any) -> Any:
+    opened = _OPEN.get()
+    return _changed_output("after", opened, module, args, output) if opened else None
+
+
+_OWN = (_first, _before, _inner, _after)
+_SETTERS: dict[Place, Callable[[nn.Module], RemovableHandle]] = {
+    "first": lambda module: module.register_forward_pre_hook(_first, prepend=True, with_kwargs=True),
+    "before": lambda module: module.register_forward_pre_hook(_before, with_kwargs=True),
+    "inner": lambda module: module.register_forward_hook(_inner, prepend=True),
+    "after": lambda module: module.register_forward_hook(_after),
+}

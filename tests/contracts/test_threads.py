@@ -1,0 +1,198 @@
+"""One model, many threads: every method and metric gives bit for bit what one thread gives, and leaves no trace."""
+
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jaxtyping
+import pytest
+from torch import nn
+from transformers import PreTrainedTokenizerFast
+
+import raison
+from raison.core.errors import UnsupportedError
+from raison.core.explanation import Explanation
+from raison.core.method import Property
+from raison.core.metric import GroupMetric
+from raison.core.registry import name_of
+from raison.evaluate import check_metrics
+from raison.methods import CATALOGUE
+from raison.metrics import CATALOGUE as METRICS
+from raison.models.attention_explainer import FORMS, Design
+from raison.models.classifier import Classifier
+from raison.models.explainers import usual_folder
+from tests.attention_explainers import untrained_attention
+from tests.contracts.test_completion import prompt
+from tests.contracts.test_methods import FURTHER, SHORTER, fingerprint
+from tests.contracts.test_metrics import NEEDS_WEIGHTS, SETTINGS, marked
+from tests.explainers import untrained
+from tests.tiny import LANGUAGE_MODELS, TINY, build_answering, build_language_model
+
+THREADS = 8
+TEXTS = ("a dull plot", "dull", "the end is good", "a quiet end")
+PAIRS = (("who ?", "a dull plot"), ("what ?", "dull"), ("who ?", "the end"), ("what ?", "a film"))
+CALLS = SHORTER | {
+    "aml": "aml(steps=2)",
+    "ensemble": "ensemble",
+    "kernel_shap": "kernel_shap(samples=32)",
+    "lime": "lime(samples=32)",
+    "shapley_sampling": "shapley_sampling(samples=32)",
+}
+
+Job = Callable[[Classifier], object]
+
+
+def with_dropout(model: nn.Module) -> nn.Module:
+    """Families differ in where they have dropout; here it is everywhere."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.2
+        elif "attention_dropout" in vars(module):
+            module.attention_dropout = 0.2
+    return model
+
+
+def built(family: str) -> Classifier:
+    """A fresh model of a family: as a classifier, behind a prompt, or answering questions."""
+    kind, _, name = family.rpartition(" ")
+    if kind == "prompted":
+        net, tokenizer = build_language_model(name)
+    else:
+        net, tokenizer = build_answering(name) if kind == "answering" else TINY[name]()
+    return over(with_dropout(net), tokenizer, family)
+
+
+def over(net: nn.Module, tokenizer: PreTrainedTokenizerFast, family: str) -> Classifier:
+    loaded = raison.load(net, tokenizer, **({"prompt": prompt()} if family.startswith("prompted") else {}))
+    assert isinstance(loaded, Classifier)
+    return loaded
+
+
+FAMILIES = (*sorted(TINY), "answering bert", *(f"prompted {name}" for name in LANGUAGE_MODELS))
+
+
+@pytest.fixture(params=["eval", "train"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns as often as the interpreter allows."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    # What has no types to check takes its turns more often.
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    sys.setswitchinterval(before)
+
+
+def explaining(call: str, text: object) -> Job:
+    return lambda model: raison.explain(model, text, call, of="logit", seed=3).scores  # type: ignore[arg-type]
+
+
+def evaluating(call: str, explanation: Explanation) -> Job:
+    def run(model: Classifier) -> object:
+        found = raison.evaluate(model, explanation, [call], rationales=[marked(explanation)])
+        return found.metrics[0].values
+
+    return run
+
+
+def judging(call: str, explanations: list[Explanation]) -> Job:
+    return lambda model: raison.evaluate(model, explanations, [call]).metrics[0].values
+
+
+def jobs_of(model: Classifier, folder: Path) -> dict[str, Job]:
+    """Every method on one text or two, and every metric on an explanation of each."""
+    texts = PAIRS if model.head.in_place else TEXTS
+    found: dict[str, Job] = {}
+    for place, name in enumerate((*CATALOGUE.names, *FURTHER)):
+        method = CATALOGUE.create(CALLS.get(name, name))
+        if not method.needs <= model.capabilities:
+            continue
+        if Property.TRAINED in method.properties:
+            explainer = usual_folder(model.name, name_of(method))
+            if name_of(method) in FORMS:
+                untrained_attention(model, explainer, Design(name_of(method)))
+            else:
+                untrained(model, explainer)
+        try:
+            method.check(model)
+        except UnsupportedError:
+            continue
+        for text in (texts[place % len(texts)], texts[(place + 1) % len(texts)]):
+            found[f"{name} of {text}"] = explaining(CALLS.get(name, name), text)
+    if not model.head.in_place:
+        # Beside texts that fit: truncation is a setting of the tokenizer.
+        found["random of a long text"] = lambda model: (
+            raison.explain(model, " ".join(300 * ["dull"]), "random", truncate=True, seed=3).scores
+        )
+    explained = raison.explain(model, list(texts), "occlusion")
+    for place, name in enumerate(METRICS.names):
+        if name in NEEDS_WEIGHTS:
+            continue
+        call, kind = SETTINGS.get(name, name), METRICS.get(name)
+        try:
+            check_metrics(model, [METRICS.create(call)], has_rationales=True, texts=len(texts))
+        except UnsupportedError:
+            continue
+        if issubclass(kind, GroupMetric):
+            found[f"{name} of all"] = judging(call, explained)
+        else:
+            found[f"{name} of {texts[place % 4]}"] = evaluating(call, explained[place % 4])
+    return found
+
+
+def at_once(jobs: dict[str, Job], models: list[Classifier], expected: dict[str, object]) -> list[str]:
+    """All jobs by each of the threads, in an order of its own; what went wrong."""
+    wrong: list[str] = []
+    start = threading.Barrier(THREADS)
+
+    def work(thread: int) -> None:
+        names = list(jobs)
+        random.Random(thread).shuffle(names)
+        start.wait()
+        # Every job is done by two threads: on the model object that both have, and on another one over its weights.
+        for name in names:
+            if (hash_of(name) + thread) % (THREADS // 2):
+                continue
+            try:
+                found = jobs[name](models[thread % len(models)])
+            except BaseException as failure:  # noqa: BLE001 - what fails here is what the test is about
+                wrong.append(f"{name}: {type(failure).__name__}: {str(failure)[:200]}")
+                continue
+            if repr(found) != repr(expected[name]):
+                wrong.append(f"{name}: {found} instead of {expected[name]}")
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return wrong
+
+
+def hash_of(name: str) -> int:
+    return sum(name.encode())
+
+
+@pytest.mark.in_turn(8)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_threads_at_once(
+    family: str, mode: str, switching: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
+    alone = built(family)
+    jobs = jobs_of(alone, tmp_path)
+    expected = {name: job(alone) for name, job in jobs.items()}
+    # Nothing is known of this one yet: the threads find out together.
+    one = built(family)
+    two = over(one.model, one.tokenizer, family)
+    one.model.train(mode == "train")
+    before = fingerprint(one)
+    wrong = at_once(jobs, [one, two], expected)
+    assert not wrong, f"{len(wrong)} of {2 * len(jobs)} calls:\n" + "\n".join(wrong)
+    assert fingerprint(one) == before
