@@ -85,7 +85,9 @@ def _tokenizer(name: str) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _config(name: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedConfig:
+def _config(
+    name: str, tokenizer: PreTrainedTokenizerFast, labels: tuple[str, ...] = LABELS, problem: str | None = None
+) -> PreTrainedConfig:
     ids = {
         f"{role}_id": tokenizer.convert_tokens_to_ids(token)
         for role, token in tokenizer.special_tokens_map.items()
@@ -93,8 +95,9 @@ def _config(name: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedConfig:
     }
     return _FAMILIES[name][0](
         vocab_size=len(tokenizer),
-        id2label=dict(enumerate(LABELS)),
-        label2id={label: number for number, label in enumerate(LABELS)},
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+        problem_type=problem,
         **ids,
     )
 
@@ -114,11 +117,13 @@ def _randomize(model: nn.Module) -> None:
                     parameter.copy_(0.1 * noise + (1.0 if name == "weight" else 0.0))
 
 
-def build(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A new model of the family, in evaluation mode, and its tokenizer."""
+def build(
+    name: str, labels: tuple[str, ...] = LABELS, problem: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new model of the family, in evaluation mode, and its tokenizer. `problem` is transformers' problem_type."""
     tokenizer = _tokenizer(name)
     with torch.random.fork_rng(devices=[]):
-        config = _config(name, tokenizer)
+        config = _config(name, tokenizer, labels, problem)
         whole = name != "t5_encoder"
         model = (
             AutoModelForSequenceClassification.from_config(config)

@@ -63,7 +63,7 @@ class ToyModel(LanguageModel):
 
     classes = ("negative", "positive")
     multi_label = False
-    capabilities = frozenset({Capability.EMBEDDINGS, Capability.ATTENTION, Capability.STEP_LOGITS})
+    capabilities = frozenset({Capability.EMBEDDINGS, Capability.ATTENTION, Capability.STEP_LOGITS, Capability.CLASSES})
     removals = ("mask", "delete", "pad")
     max_tokens = 64
 

@@ -21,6 +21,7 @@ from raison.core.problem import Attributed, Evaluations, Ledger, Problem
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
 from raison.core.unit import Granularity, Text, check_unit
+from raison.core.unknown import NOTE
 from raison.methods import CATALOGUE
 from raison.models import spans
 from raison.models.precision import rank_agreement
@@ -31,14 +32,17 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is explained, whatever the method. `removal` None is the model's default: mask, else unk, else pad.
+    """What is explained, whatever the method.
+
+    `of` None is the probability, or a model's one number. `removal` None is the model's default: mask, else unk, else
+    pad.
 
     `precision` is that of the methods' perturbed texts alone: predictions, gradients and metrics keep the model's own.
     """
 
     unit: Granularity = "word"
     target: TargetSpec = None
-    of: str = "probability"
+    of: str | None = None
     removal: str | None = None
     seed: int = 0
     truncate: bool = False
@@ -98,11 +102,7 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
 
 def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
     """The same, also for answers that are not the model's own."""
-    if not isinstance(model, LanguageModel):
-        raise InputError(
-            f"the model is a {type(model).__name__}: make it ready first with raison.load(name) or "
-            "raison.load(model, tokenizer)."
-        )
+    check_model(model)
     encoding, spec = model.encode(texts, settings.unit, settings.truncate), settings.target
     predicted, answers = encoding.spans, ()
     if predicted is not None:
@@ -117,6 +117,15 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
     full = torch.cat(logits)
     target = resolve_target(spec, settings.of, full, model.classes, model.multi_label)
     return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers)
+
+
+def check_model(model: object) -> None:
+    """InputError for what is no model that was made ready."""
+    if not isinstance(model, LanguageModel):
+        raise InputError(
+            f"the model is a {type(model).__name__}: make it ready first with raison.load(name) or "
+            "raison.load(model, tokenizer)."
+        )
 
 
 def run(batch: Batch, method: Method) -> list[Explanation]:
@@ -276,7 +285,7 @@ def _explanations(batch: Batch, method: Method, maps: Maps) -> list[list[Explana
 def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanation]:
     encoding, classes, ledger = batch.encoding, batch.model.classes, maps.ledger
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
-    shares = probabilities(batch.full.double(), batch.model.multi_label)
+    shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
     against = batch.target.against
     return [
         Explanation(
@@ -285,7 +294,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             units=encoding.units[i],
             scores=(),
             classes=classes if answer is None else (answer.text, *classes[1:]),
-            probabilities=tuple(shares[i].tolist()),
+            probabilities=shares[i],
             target=_target_name(classes, int(batch.target.index[i]), answer),
             against=None if against is None else classes[int(against[i])],
             of=batch.target.of,
@@ -300,13 +309,21 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             gradients=ledger.gradients[i],
             seconds=maps.seconds / len(encoding),
             truncated=encoding.truncated[i],
-            notes=dict(ledger.notes[i]),
+            notes=ledger.notes[i] | ({NOTE: unknown[i].to_note()} if unknown[i].units else {}),
             version=__version__,
             answer=answer,
             signed=method.signed,
+            outputs=batch.model.outputs,
         )
         for i, answer in enumerate(batch.answers or (None,) * len(encoding))
     ]
+
+
+def _shares(batch: Batch) -> list[tuple[float, ...]]:
+    """Probabilities of the classes of each text; none where the model gives a number."""
+    if batch.model.outputs == "number":
+        return [()] * len(batch.encoding)
+    return [tuple(row) for row in probabilities(batch.full.double(), batch.model.multi_label).tolist()]
 
 
 def _target_name(classes: tuple[str, ...], index: int, answer: ExplainedAnswer | None) -> str:

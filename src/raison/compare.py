@@ -9,16 +9,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from raison._version import __version__
-from raison.attribution import Batch, Settings, check, prepare, run, run_candidates
+from raison.attribution import Batch, Settings, check, check_model, prepare, run, run_candidates
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Metric
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.results import Comparison
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
+from raison.core.unknown import caution_of_texts
 from raison.evaluate import (
     DEFAULT_METRICS,
     Annotations,
@@ -80,7 +81,7 @@ def compare(
     *,
     unit: Granularity = "word",
     target: TargetSpec = None,
-    of: str = "probability",
+    of: str | None = None,
     removal: str | None = None,
     seed: int | Sequence[int] = 0,
     truncate: bool = False,
@@ -112,21 +113,22 @@ def compare(
         InputError, UnknownNameError, UnsupportedError: before anything runs.
         DataError: a folder that holds another run, or no space left (what was written stays usable).
     """
+    check_model(model)
     seeds = (seed,) if isinstance(seed, int) else tuple(seed)
     if not texts or isinstance(texts, str):
         raise InputError("texts to compare on are a list of at least one text.")
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError("seed is a number, or a list of different ones.")
-    settings = Settings(unit, target, of, removal, seeds[0], truncate, precision)
+    settings = Settings(unit, target, asked_of(model, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows([CATALOGUE.create(method) for method in methods], choosers, seeds)
     chosen = tuple(create_metrics(metrics))
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
-    check_plan(plan, choosers)
+    cautions = check_plan(plan, choosers)
     found = open_run(header_of(plan), None if out is None else Path(out))
     execute(plan, found, progress)
-    return comparison(found)
+    return replace(comparison(found), cautions=cautions)
 
 
 def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
@@ -148,27 +150,41 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     return tuple(rows)
 
 
-def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> None:
-    """Before hours of work, and before a folder is touched: whatever cannot be done is refused now."""
+def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:
+    """Before hours of work, and before a folder is touched: whatever cannot be done is refused now.
+
+    Returns what can be done but has to be said beside the results.
+    """
     prepare(plan.model, plan.texts[:1], _settings(plan, range(1)))
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
-    bounds = {row.label: most for row in plan.rows if (most := row.method.most_units) is not None}
     has_rationales = bool(plan.rationales)
     check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
     if has_rationales and len(plan.rationales) != len(plan.texts):
         raise InputError(f"{len(plan.texts)} texts but rationales of {len(plan.rationales)}: give one entry per text.")
+    return caution_of_texts(_unknown_shares(plan))
+
+
+def _unknown_shares(plan: Plan) -> list[float]:
+    """Of each text the share of its tokens that the model's vocabulary lacks. InputError for one that cannot be read.
+
+    One text at a time: a large data set's tokens need not be in memory together.
+    """
+    bounds = {row.label: most for row in plan.rows if (most := row.method.most_units) is not None}
+    shares = []
     for number, text in enumerate(plan.texts, start=1):
-        # One at a time: a large data set's tokens need not be in memory together.
         try:
-            units = plan.model.encode([text], plan.settings.unit, plan.settings.truncate).unit_counts[0]
+            encoding = plan.model.encode([text], plan.settings.unit, plan.settings.truncate)
         except InputError as error:
             raise type(error)(f"text {number} of {len(plan.texts)}: {error}") from None
+        [units] = encoding.unit_counts
         for label, most in bounds.items():
             if units > most:
                 raise InputError(f"text {number} of {len(plan.texts)} {_too_long(label, units, most)}")
+        shares.append(encoding.unknown(plan.model.unknown_id)[0].share)
+    return shares
 
 
 def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tuple[list[Method], dict[str, str]]:

@@ -11,6 +11,7 @@ from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric
+from raison.core.model import asked_of
 from raison.core.registry import label_of
 from raison.core.unit import Text, Unit
 from raison.evaluate import AnyMetric, create_metrics
@@ -60,6 +61,7 @@ def estimate(
     Tokenizes every text; runs the model for a few seconds.
     """
     settings = settings or Settings()
+    settings = replace(settings, of=asked_of(model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in methods], (), (settings.seed,))
     return estimate_plan(Plan(model, tuple(texts), (), rows, tuple(create_metrics(metrics)), settings, ""))
 

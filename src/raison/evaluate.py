@@ -11,6 +11,7 @@ from raison.core.model import Capability, LanguageModel
 from raison.core.rationale import Rationale
 from raison.core.registry import label_of
 from raison.core.results import Scores
+from raison.core.unknown import caution_of_texts, share_in
 from raison.evidence import TextEvidence, TextsEvidence, prefetch
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
@@ -73,7 +74,8 @@ def evaluate(
         if isinstance(metric, GroupMetric):
             columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]
     scores = [metric_scores(info_of(metric), [columns[metric]]) for metric in chosen]
-    return method_scores(label, scores, [costs_of(e) for e in given])
+    found = method_scores(label, scores, [costs_of(e) for e in given])
+    return replace(found, cautions=caution_of_texts([share_in(e.notes) for e in given]))
 
 
 def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:
@@ -89,6 +91,7 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.RATIONALES: has_rationales,
         Need.EMBEDDINGS: Capability.EMBEDDINGS in model.capabilities,
         Need.SEVERAL_TEXTS: texts > 1,
+        Need.CLASSES: Capability.CLASSES in model.capabilities,
         Need.METHOD: True,
     }
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there))
@@ -108,6 +111,7 @@ LACKS = {
     Need.RATIONALES: "rationales, which the data does not have",
     Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
     Need.SEVERAL_TEXTS: "more than one text",
+    Need.CLASSES: "probabilities of classes, and the model gives one number (leave the metric out)",
     Need.METHOD: "the method itself, and has scores alone",
 }
 

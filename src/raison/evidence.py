@@ -42,7 +42,8 @@ class TextEvidence:
         return tuple(np.array(unit_mask(one, self.explanation.units), dtype=bool) for one in self.marked)
 
     def probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
-        target = Target(self._classes(self.explanation.target), None, "probability", self.batch.model.multi_label)
+        of: Of = "logit" if self.batch.model.outputs == "number" else "probability"
+        target = Target(self._classes(self.explanation.target), None, of, self.batch.model.multi_label)
         return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
 
     def values(self, keeps: KeepRows, removal: str) -> np.ndarray:

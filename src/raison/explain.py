@@ -9,7 +9,7 @@ from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
-from raison.core.model import LanguageModel
+from raison.core.model import Capability, LanguageModel
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
@@ -29,7 +29,7 @@ def explain(
     *,
     unit: Granularity = "word",
     target: TargetSpec = None,
-    of: str = "probability",
+    of: str | None = None,
     removal: str | None = None,
     seed: int = 0,
     truncate: bool = False,
@@ -54,7 +54,8 @@ def explain(
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. Where the model answers questions: None for its answer, or a part of the context.
-        of: "probability", "logit", "log_odds", "margin" or "log_probability" (sums to that of the whole output).
+        of: "probability", "logit", "log_odds", "margin" or "log_probability" (sums to that of the whole output); None
+            for the probability, and for the number itself ("logit") where a model gives one instead of classes.
         removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the first that is possible.
         seed: of random methods. A text's draws depend on the seed and the text alone.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
@@ -106,7 +107,8 @@ def _chooser(model: LanguageModel | Generator, method: Method, select: str | Met
     if not isinstance(metric, Metric | GroupMetric):
         raise InputError(f'select= is one metric, such as "comprehensiveness"; got {select!r:.80}.')
     check_selection([metric], [method])
-    lacking = missing_needs([metric], frozenset(Need) - {Need.RATIONALES})
+    absent = {Need.RATIONALES} if Capability.CLASSES in model.capabilities else {Need.RATIONALES, Need.CLASSES}
+    lacking = missing_needs([metric], frozenset(Need) - absent)
     if lacking:
         raise UnsupportedError(
             "explain cannot choose a map by this metric", lacking, "compare(..., select=..., rationales=...) can."

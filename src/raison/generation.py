@@ -13,6 +13,7 @@ from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.method import Method
 from raison.core.registry import name_of
 from raison.core.target import Target
+from raison.core.unknown import NOTE as UNKNOWN
 from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt
 from raison.models.generator import Generator
 
@@ -107,6 +108,8 @@ def _result(
     gaps = [e.notes["completeness_gap"] for e in explained if "completeness_gap" in e.notes]
     if len(gaps) == len(explained):
         notes = {**notes, "completeness_gap": sum(gaps)}
+    if UNKNOWN in explained[-1].notes:
+        notes = {**notes, UNKNOWN: explained[-1].notes[UNKNOWN]}
     return GenerationExplanation(
         prompt=rows.prompt.text,
         output=rows.output.text,

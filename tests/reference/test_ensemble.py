@@ -151,7 +151,7 @@ def test_draws_do_not_depend_on_the_generators_it_is_given() -> None:
 
 def test_missing_capabilities_are_told_member_by_member() -> None:
     class Closed(Linear):
-        capabilities = frozenset({Capability.ATTENTION})
+        capabilities = frozenset({Capability.ATTENTION, Capability.CLASSES})
 
     with pytest.raises(UnsupportedError, match="Leave these members out") as error:
         raison.explain(Closed(), TEXT, "ensemble(methods='all')")

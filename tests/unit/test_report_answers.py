@@ -114,8 +114,8 @@ def test_the_terminal_underlines_the_answer() -> None:
 
 def test_what_is_said_of_the_answer() -> None:
     own, other = explained(), explained("baker")
-    assert phrases.verdict(own) == ("Ilse Brandt", "36.0 %")
-    assert phrases.verdict(other) == ("Ilse Brandt", "")
+    assert phrases.verdict(own).line == "Ilse Brandt 36.0 %"
+    assert phrases.verdict(other).line == "Ilse Brandt"
     assert phrases.goal(other) == "probability of the answer “baker”"
     assert phrases.ends(own) == ("against the answer", "for the answer")
     rest = replace(own, target="other answers")

@@ -223,3 +223,41 @@ def test_unsigned_scores_are_amounts(render: Any) -> None:
     assert "for positive" not in shown
     assert "+0" not in shown
     assert 'class="bar amount" style="width:100.0%' in shown
+
+
+def test_a_page_of_labels_never_says_predicted_below_one_half() -> None:
+    labels = {"classes": ("toxic", "insult", "threat"), "outputs": "labels", "target": "threat"}
+    none = page(explain("so good", **labels, probabilities=(0.021, 0.02, 0.022)))
+    assert '<p class="verdict">Labels <b>no label reaches 50 %</b> (highest: threat 2.2 %)</p>' in none
+    assert "probability of threat (2.2 %)" in none
+    assert "redicted" not in none
+    assert "<title>no label reaches 50 % (highest: threat 2.2 %): so good</title>" in none
+    some = page(explain("so bad", **labels, probabilities=(0.61, 0.93, 0.022)))
+    assert '<p class="verdict">Labels <b>insult 93.0 %, toxic 61.0 %</b> </p>' in some
+
+
+def test_a_page_of_a_number_says_a_score() -> None:
+    e = explain("so good", (0.1, 4.0), classes=("reward",), outputs="number", probabilities=(), of="logit",
+                target="reward", value_full=19.62, value_empty=-3.5)  # fmt: skip
+    markup = page([e, e])
+    assert '<p class="verdict">Score <b>19.6</b> (reward)</p>' in markup
+    assert "score 19.6 (reward), occlusion</li>" in markup
+    assert "raises the score" in markup
+    assert "Probabilities" not in markup
+    assert "redicted" not in markup
+
+
+def test_units_that_the_model_cannot_read_are_marked() -> None:
+    e = explain("so 好 film", (0.1, 0.4, 0.2), notes={"unknown_tokens": {"share": 0.6, "units": [1]}})
+    markup = page(e)
+    units = Reader(markup).units()
+    assert [str(unit["class"]) for unit in units] == ["unit", "unit unread", "unit"]
+    assert str(units[1]["title"]).endswith("rank 1 of 3, unknown to the model")
+    assert "Warning: the model cannot read this text: 60 % of the tokens are unknown" in markup
+    assert "unknown to the model: 60.0 % of the tokens, in 1 word" in markup
+    assert "Note: unknown_tokens" not in markup
+
+
+@pytest.mark.parametrize("said", ["much", {"share": "0.6", "units": [1]}, {"share": 0.6, "units": ["<b>"]}, {}])
+def test_foreign_notes_of_unknown_tokens_are_left_alone(said: object) -> None:
+    assert 'unread"' not in page(explain("so good", notes={"unknown_tokens": said})).partition("</style>")[2]

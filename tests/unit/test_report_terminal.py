@@ -156,3 +156,52 @@ def test_unsigned_scores_are_amounts() -> None:
     assert ranked[0].count("━") == 28
     assert "48;2;106;27;125" in coloured(e)
     assert "48;2;178;24;43" not in coloured(e)
+
+
+LABELS = {"classes": ("toxic", "insult", "threat"), "outputs": "labels"}
+
+
+def test_labels_are_what_reaches_one_half() -> None:
+    shares = (0.61, 0.93, 0.022)
+    e = explain("so bad", (0.1, 0.4), **LABELS, probabilities=shares, target="insult")
+    shown = plain(explanation_text(e))
+    assert shown.startswith("Labels     insult 93.0 %, toxic 61.0 %\n")
+    assert "probability of insult (93.0 %), word by word" in shown
+    assert "Predicted" not in shown
+
+
+def test_no_label_is_predicted_below_one_half() -> None:
+    shares = (0.021, 0.02, 0.022)
+    e = explain("so good", (0.1, 0.4), **LABELS, probabilities=shares, target="threat")
+    shown = plain(explanation_text(e))
+    assert shown.startswith("Labels     no label reaches 50 % (highest: threat 2.2 %)\n")
+    assert "probability of threat (2.2 %), word by word" in shown
+    assert "Predicted" not in shown
+    assert e.decided == ()
+    one = explain("so good", (0.1, 0.4), classes=("toxic",), outputs="labels", probabilities=(0.022,), target="toxic")
+    assert plain(explanation_text(one)).startswith("Labels     no label reaches 50 % (toxic 2.2 %)\n")
+
+
+def test_a_number_is_a_score() -> None:
+    e = explain("so good", (0.1, 4.0), classes=("reward",), outputs="number", probabilities=(), of="logit",
+                target="reward", value_full=19.62, value_empty=-3.5)  # fmt: skip
+    lines = plain(explanation_text(e)).splitlines()
+    assert lines[0] == "Score      19.6 (reward)"
+    assert lines[1] == "Explained  the score, reward, word by word"
+    assert any(line.startswith("lowers the score -4.00 ") and line.endswith("raises the score") for line in lines)
+    assert any("19.620 -> -3.500 with every word removed" in line for line in lines)
+    assert "%" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("share", "wanted"),
+    [(0.04, None), (0.25, "25 % of the tokens are unknown to the model's vocabulary"),
+     (0.92, "the model cannot read this text: 92 % of the tokens are unknown")],
+)  # fmt: skip
+def test_says_what_the_vocabulary_lacks(share: float, wanted: str | None) -> None:
+    e = explain("so 好", (0.1, 0.4), notes={"unknown_tokens": {"share": share, "units": [1]}})
+    lines = plain(explanation_text(e)).splitlines()
+    assert next(line for line in lines if "│" in line).endswith("好 (unknown to the model)")
+    assert any(line.startswith("Unknown") and line.endswith("of the tokens, in 1 word") for line in lines)
+    assert ("Warning" in "\n".join(lines)) is (wanted is not None)
+    assert wanted is None or any(wanted in line for line in lines)

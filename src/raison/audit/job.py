@@ -1,14 +1,14 @@
 """What an audit is to do: how much is tried, on what, and as which comparisons and study."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raison.attribution import Settings
 from raison.attribution import check as check_method
 from raison.compare import Plan, allowed, plan_rows
 from raison.core.errors import InputError
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.registry import label_of
 from raison.core.unit import Text
 from raison.data import Dataset, Row
@@ -88,6 +88,7 @@ def job_of(
     if isinstance(texts, str) or len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
     plan, settings = what
+    check_classes(model, "an audit, with attacks that leave the predicted class as it is,")
     if settings.target is not None:
         raise InputError("an audit explains what the model predicts: leave target out.")
     wanted = [CATALOGUE.create(name) for name in (METHODS if methods is None else methods)]
@@ -101,6 +102,7 @@ def job_of(
     if not chosen:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
     folder, data, progress = place
+    settings = replace(settings, of=asked_of(model, settings.of))
     return Job(model, tuple(texts), tuple(dict.fromkeys(chosen)), unable, settings, plan, data, folder, progress)
 
 

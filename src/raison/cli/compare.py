@@ -20,7 +20,7 @@ def compare(
     split: options.Split = "test",
     unit: options.Unit = "word",
     target: options.TargetOption = None,
-    of: options.Of = "probability",
+    of: options.Of = None,
     removal: options.RemovalOption = None,
     seed: options.Seeds = "0",
     select: options.Select = "",

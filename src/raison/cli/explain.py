@@ -52,7 +52,7 @@ def explain(
     chat: Chat = False,
     unit: options.Unit = "word",
     target: options.TargetOption = None,
-    of: options.Of = "probability",
+    of: options.Of = None,
     removal: options.RemovalOption = None,
     seed: options.Seed = 0,
     select: Select = None,

@@ -25,7 +25,13 @@ Calibrate = Annotated[
     bool, typer.Option("--calibrate", help="Divide by the label words' probabilities on inputs without content.")
 ]
 Unit = Annotated[str, typer.Option("--unit", "-u", help="What receives a score: token, word or sentence.")]
-Of = Annotated[str, typer.Option(help="What is explained: probability, logit, log_odds, margin, log_probability.")]
+Of = Annotated[
+    str | None,
+    typer.Option(
+        help="What is explained: probability (default), logit, log_odds, margin, log_probability; a model's one number "
+        "is its logit, and the default there."
+    ),
+]
 TargetOption = Annotated[
     str | None, typer.Option("--target", help="Label to explain; two with a comma: this,not that. Default: predicted.")
 ]

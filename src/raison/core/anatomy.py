@@ -93,8 +93,6 @@ class HeadWeights:
 
     norm: Norm | None
     stages: tuple[Stage, ...]
-    fixed_first: bool
-    """Whether the model has a single output, so that the first class has the logit 0 whatever is read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.unit import Granularity, Text, Unit
+from raison.core.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,15 @@ class Encoding:
             of_units[row, : len(units)] = torch.tensor([unit.segment == 1 for unit in units], dtype=torch.bool)
         # The last column answers for tokens of no unit (index -1).
         return of_units.gather(1, self.unit_ids % of_units.shape[1])
+
+    def unknown(self, token: int | None) -> list[Unknown]:
+        """Of each text the share of the units' tokens that are `token`, which stands for what a vocabulary lacks."""
+        if token is None:
+            return [Unknown(0.0, ())] * len(self)
+        hits = (self.input_ids == token) & self.scored
+        shares = (hits.sum(1) / self.scored.sum(1).clamp_min(1)).double().tolist()
+        owners = [sorted(set(ids[hit].tolist())) for ids, hit in zip(self.unit_ids, hits, strict=True)]
+        return [Unknown(share, tuple(units)) for share, units in zip(shares, owners, strict=True)]
 
     def select(self, rows: Sequence[int]) -> "Encoding":
         """The same encoding for some of its texts, without the padding that they do not need."""

@@ -1,12 +1,13 @@
 """One score per unit, with its provenance. Plain numbers: this file never needs torch."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
+from raison.core.outputs import THRESHOLD, Outputs
 from raison.core.unit import Text, Unit
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-_OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed")
+_OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed", "outputs")
 
 RENDERERS: dict[str, "Callable[[Explanation], str]"] = {}
 """Filled by the package's front door with what raison.report offers, so that core depends on nothing above it."""
@@ -30,7 +31,8 @@ class Explanation:
     of tokens that were cut off. `notes` holds what the method has to say beside its scores. `answer` is the part of the
     context that is explained, where the model answers questions; `classes` are then that answer and all others.
     `signed` says whether scores speak for the target above zero and against it below; where not, they only say how much
-    a unit matters, and none is below zero.
+    a unit matters, and none is below zero. `outputs` says what the model gives: one of several classes, any of some
+    labels, or one number, which has no probabilities and is `value_full` itself.
     """
 
     text: Text
@@ -58,13 +60,27 @@ class Explanation:
     schema: int = SCHEMA
     answer: ExplainedAnswer | None = None
     signed: bool = True
+    outputs: Outputs = "classes"
 
     @property
     def prediction(self) -> str:
-        """The class with the highest probability, or the text of the model's own answer."""
+        """The class with the highest probability, the name of the model's number, or the text of its own answer.
+
+        Of labels the likeliest, whether it counts as said (`decided`) or not.
+        """
         if self.answer is not None:
             return self.answer.predicted.text
+        if self.outputs == "number":
+            return self.classes[0]
         return self.classes[max(range(len(self.classes)), key=self.probabilities.__getitem__)]
+
+    @property
+    def decided(self) -> tuple[str, ...]:
+        """Of a model of labels those with a probability of at least one half; of others the prediction."""
+        if self.outputs != "labels":
+            return (self.prediction,)
+        pairs = zip(self.classes, self.probabilities, strict=True)
+        return tuple(name for name, probability in pairs if probability >= THRESHOLD)
 
     @property
     def completeness_gap(self) -> float:
@@ -76,10 +92,12 @@ class Explanation:
         return tuple(sorted(range(len(self.scores)), key=lambda unit: (-self.scores[unit], unit)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `answer` only where there is one."""
+        """Plain JSON values; `answer` only where there is one, and for readers `decided` where there are labels."""
         values = asdict(self)
         if self.answer is None:
             del values["answer"]
+        if self.outputs == "labels":
+            values["decided"] = list(self.decided)
         return values
 
     def to_json(self, indent: int | None = None) -> str:
@@ -103,6 +121,7 @@ class Explanation:
         values["text"] = data["text"] if isinstance(data["text"], str) else tuple(data["text"])
         values["units"] = tuple(Unit(**unit) for unit in data["units"])
         check_sign(data.get("signed", True), values["scores"])
+        _check_outputs(data)
         if data.get("answer") is not None:
             values["answer"] = _answer(data["answer"])
         return cls(**values)
@@ -144,6 +163,18 @@ class Explanation:
     def __repr__(self) -> str:
         top = ", ".join(f"{self.units[i].text!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
+
+
+def _check_outputs(data: Mapping[str, Any]) -> None:
+    """DataError unless `outputs` is one that exists, with a probability of each class or none of a number."""
+    outputs, classes = data.get("outputs", "classes"), len(data["classes"])
+    if outputs not in get_args(Outputs):
+        raise DataError(f"not an explanation: outputs is {outputs!r:.40}, and has to be one of {get_args(Outputs)}.")
+    if outputs == "number" and classes != 1:
+        raise DataError(f"not an explanation: its outputs are a number, and it names {classes} classes.")
+    wanted = 0 if outputs == "number" else classes
+    if len(data["probabilities"]) != wanted:
+        raise DataError(f"not an explanation: it has {len(data['probabilities'])} probabilities in place of {wanted}.")
 
 
 def check_sign(signed: object, scores: Iterable[float]) -> None:

@@ -35,6 +35,8 @@ class Need(StrEnum):
     """The model's word embeddings can be moved."""
     SEVERAL_TEXTS = "several_texts"
     """More than one text."""
+    CLASSES = "classes"
+    """The model's outputs are classes or labels with probabilities, and not one number."""
     METHOD = "method"
     """The method itself, to explain another text: not one of its maps that was chosen."""
 
@@ -64,7 +66,7 @@ class Evidence(Protocol):
         """For each annotator, which units matter; empty where the data does not say (see Need.RATIONALES)."""
 
     def probabilities(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
-        """Probability of the explained class under each keep.
+        """Probability of the explained class under each keep; of a model of one number, that number.
 
         `removal` is one of the model's, or IN_PLACE. Whatever `Metric.keeps` announced has been computed in one go
         with all other texts and metrics; anything else is computed on the spot.

@@ -16,8 +16,9 @@ from raison.core.attention import AttentionSite
 from raison.core.dims import Attention, Embeddings, HeadStates, Logits, PathEmbeddings, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.outputs import Outputs, outputs_of
 from raison.core.rules import Rules
-from raison.core.target import Target
+from raison.core.target import Target, check_of
 from raison.core.unit import Granularity, Text
 
 
@@ -36,6 +37,8 @@ class Capability(StrEnum):
     """Its backward pass can follow other rules than the gradient's: attention goes through transformers' interface."""
     DECOMPOSITION = "decomposition"
     """Its layers can be taken apart into what each token contributes: the family says where their parts are."""
+    CLASSES = "classes"
+    """Gives probabilities of classes or labels, and not one number in units of its own."""
 
 
 @runtime_checkable
@@ -64,8 +67,15 @@ Path = Callable[[int, Points], PathEmbeddings]
 """Points of a path of one text: (text number, positions on the path) -> embeddings, as wide as the whole encoding."""
 
 
+WITHOUT_CLASSES = "the model gives one number, and this needs the probabilities of classes"
+"""Why something is refused where `LanguageModel.outputs` is a number."""
+
+
 class LanguageModel(ABC):
-    """A classifier over texts. Nothing that is called here changes the model, its tokenizer or the random state."""
+    """A classifier over texts, or a model that gives each a number (`outputs`).
+
+    Nothing that is called here changes the model, its tokenizer or the random state.
+    """
 
     name: str
     classes: tuple[str, ...]
@@ -75,6 +85,14 @@ class LanguageModel(ABC):
     """The kinds of removal that the tokenizer allows, the default first."""
     max_tokens: int | None
     """Longest input in tokens, special tokens included; None if the model has no limit."""
+
+    unknown_id: int | None = None
+    """The token that stands for what the vocabulary does not have; None where it has everything, as one of bytes."""
+
+    @property
+    def outputs(self) -> Outputs:
+        """Classes, labels or one number."""
+        return outputs_of(self.classes, self.multi_label)
 
     @abstractmethod
     def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool = False) -> Encoding:
@@ -239,3 +257,18 @@ class LanguageModel(ABC):
 
         An entry's vector depends on the shift and its id alone. Needs Capability.EMBEDDINGS.
         """
+
+
+def asked_of(model: LanguageModel, of: str | None) -> str:
+    """What of the model's outputs is explained; see check_of."""
+    return check_of(of, model.classes, model.multi_label)
+
+
+def check_classes(model: LanguageModel, what: str) -> None:
+    """UnsupportedError unless the model gives probabilities of classes or labels."""
+    if model.outputs == "number":
+        raise UnsupportedError(
+            f"{what} is not possible on {model.name}",
+            [WITHOUT_CLASSES],
+            "explain, compare and evaluate work on the number.",
+        )

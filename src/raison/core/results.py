@@ -48,7 +48,8 @@ class MetricScores:
 class Scores:
     """What one method reached, and what it cost per text.
 
-    `selected_by` is the metric that chose each text's map among the method's candidates, if one did.
+    `selected_by` is the metric that chose each text's map among the method's candidates, if one did. `cautions` are
+    sentences, without their full stops, that a reader has to know before believing the numbers.
     """
 
     method: str
@@ -57,6 +58,7 @@ class Scores:
     gradients: Summary
     seconds: Summary
     selected_by: str | None = None
+    cautions: tuple[str, ...] = ()
 
     def __getitem__(self, metric: str) -> MetricScores:
         """The scores of a metric by its name."""
@@ -101,7 +103,10 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """Methods side by side on the same texts. `settings` holds whatever else is needed to repeat it."""
+    """Methods side by side on the same texts. `settings` holds whatever else is needed to repeat it.
+
+    `cautions` are as in Scores.
+    """
 
     rows: tuple[Scores, ...]
     model: str
@@ -111,6 +116,7 @@ class Comparison:
     of: str
     seed: int
     settings: dict[str, Any] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
 
     def __getitem__(self, method: str) -> Scores:
         """The scores of a method by its name."""

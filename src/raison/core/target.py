@@ -8,10 +8,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.outputs import outputs_of
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str]
-"""None for the predicted class, a label's name or index, a pair (this, not that), or a list of each text's class.
+"""None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
+of each text's class.
 
 Where a model answers questions, a string is a part of the context, and a list of strings names one for each text.
 """
@@ -70,23 +72,51 @@ def probabilities(logits: Float[Tensor, "batch classes"], multi_label: bool) -> 
     return logits.sigmoid() if multi_label else logits.softmax(-1)
 
 
+def check_of(of: str | None, classes: tuple[str, ...], multi_label: bool) -> Of:
+    """What is explained: as asked, else the probability, and of a model of one number that number.
+
+    Raises UnknownNameError, and InputError for what the model's outputs do not have.
+    """
+    outputs = outputs_of(classes, multi_label)
+    if of is None:
+        return "logit" if outputs == "number" else "probability"
+    if of not in get_args(Of):
+        raise UnknownNameError("quantity to explain (of=)", of, get_args(Of))
+    if outputs == "number" and of != "logit":
+        raise InputError(
+            f"of='{of}' is of classes, and this model gives one number, '{classes[0]}': leave of out, or give "
+            "of='logit', which is that number in its own units."
+        )
+    if of == "margin" and len(classes) == 1:
+        raise InputError(f"of='margin' is the difference of two classes, and this model has one, '{classes[0]}'.")
+    return of  # type: ignore[return-value]
+
+
 def resolve_target(
-    spec: TargetSpec, of: str, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
+    spec: TargetSpec,
+    of: str | None,
+    logits: Float[Tensor, "batch classes"],
+    classes: tuple[str, ...],
+    multi_label: bool,
 ) -> Target:
     """The target of every text from what the user asked for; `logits` are those of the unperturbed texts.
 
     A margin without a second class is taken against the strongest other class of the unperturbed text, which
-    then stays fixed.
+    then stays fixed. A model of one number has nothing but this number to name.
     """
-    if of not in get_args(Of):
-        raise UnknownNameError("quantity to explain (of=)", of, get_args(Of))
+    asked = check_of(of, classes, multi_label)
     if isinstance(spec, tuple):
         if len(spec) != 2:
             raise InputError(f"a pair of targets is (this, not that); got {len(spec)} entries.")
+        if len(classes) == 1:
+            raise InputError(
+                f"a pair of targets (this, not that) needs two classes, and this model has one output, '{classes[0]}': "
+                "leave target out."
+            )
         index, against = (_class_index(item, classes) for item in spec)
         if index == against:
             raise InputError(f"the two targets are the same class '{classes[index]}'; name two different ones.")
-        return Target(_repeat(index, logits), _repeat(against, logits), of, multi_label)  # type: ignore[arg-type]
+        return Target(_repeat(index, logits), _repeat(against, logits), asked, multi_label)
     if isinstance(spec, list):
         if len(spec) != len(logits):
             raise InputError(f"{len(spec)} targets for {len(logits)} texts: a list names one class per text.")
@@ -94,9 +124,9 @@ def resolve_target(
     else:
         chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
     runner_up = None
-    if of == "margin":
+    if asked == "margin":
         runner_up = logits.scatter(1, chosen[:, None], -torch.inf).argmax(-1)
-    return Target(chosen, runner_up, of, multi_label)  # type: ignore[arg-type]
+    return Target(chosen, runner_up, asked, multi_label)
 
 
 def _repeat(index: int, logits: Tensor) -> Tensor:
@@ -112,5 +142,9 @@ def _class_index(item: str | int, classes: tuple[str, ...]) -> int:
             return lowered.index(item.lower())
         raise UnknownNameError("label", item, classes)
     if not 0 <= item < len(classes):
+        if len(classes) == 1:
+            raise InputError(
+                f"class {item} does not exist: the model has one output, '{classes[0]}'; leave target out."
+            )
         raise InputError(f"class {item} does not exist: the model has {len(classes)} classes, 0 to {len(classes) - 1}.")
     return item

@@ -54,7 +54,7 @@ class Aml(Method):
     learning_rate: float | None = None
 
     reference: ClassVar[str] = "barkan2024aml"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS, Capability.CLASSES})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.CANDIDATES, Property.TRAINED})
     passes: ClassVar[str] = "3 steps + 1 forward + 3 steps backward"
 

@@ -13,7 +13,6 @@ from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.core.target import Target
 from raison.numerics.decomposition import Choices, Gate, head_vectors, through_layer
 
 _TOGETHER = 1 << 26
@@ -40,7 +39,7 @@ class Decompx(Method):
     `decomposition_gap` has what rounding leaves: little at single precision, more in half). That is not the difference
     to the text without its units, and special tokens often hold the larger part: the note `unscored` has their sum and
     the prompt's. A probability has no such terms: of every other choice of `of` the logit is decomposed, as the note
-    `decomposed` says (with a single output, which fixes the other class's logit at 0, the difference of the two).
+    `decomposed` says.
 
     `gate` is about products f(g) u (SwiGLU, gated GELU): "constant" takes f(g) as a constant factor of u's vectors, as
     attention is one of the values'; "half" gives half of the product to u's vectors and half, by f's line through the
@@ -71,7 +70,7 @@ class Decompx(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, anatomy = problem.encoding, problem.model.anatomy()
         head = anatomy.head()
-        target = _linear(problem.target, head.fixed_first)
+        target = replace(problem.target, of="logit")
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for group in problem.model.batches(encoding):
             traces = anatomy.traces(encoding.select(group))
@@ -100,14 +99,6 @@ class Decompx(Method):
             for found, trace in zip(vectors, some, strict=True):
                 if found is not None:
                     yield head_vectors(found, trace, head)
-
-
-def _linear(target: Target, fixed_first: bool) -> Target:
-    """The logit in place of what is no sum; where the other class's is fixed, it says nothing, but the difference."""
-    against = target.against
-    if against is None and fixed_first and target.of != "logit":
-        against = 1 - target.index
-    return replace(target, of="logit", against=against)
 
 
 def _together(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:

@@ -43,7 +43,7 @@ class HarmlessChange(Metric):
     tolerance: float = 0.05
     reference: ClassVar[str] = "oxford2022assessing"
     higher_is_better: ClassVar[bool] = True
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD})
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD, Need.CLASSES})
     ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

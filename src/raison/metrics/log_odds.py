@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from raison.core.explanation import Explanation
-from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
+from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric, Need
 from raison.numerics.ranking import check_share, convention, top_keeps
 
 
@@ -26,6 +26,7 @@ class LogOdds(Metric):
     removal: str = IN_PLACE
     reference: ClassVar[str] = "shrikumar2017learning"
     higher_is_better: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.CLASSES})
 
     def __post_init__(self) -> None:
         check_share(self.share)

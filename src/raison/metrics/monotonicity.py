@@ -18,11 +18,12 @@ class Monotonicity(Metric):
     """Share of the steps at which p(class) does not fall as units are added from the lowest score up.
 
     1/(n-1) |{k in 2..n: p_k >= p_{k-1}}| with p_k = F_y(only the k bottom units); a fall of the log-odds by less than
-    1e-5 is none. In 0..1, higher is better; a single unit has no step and scores 1. The test of Arya et al. 2019 (after
-    Luss et al. 2019) asks in its code whether every step holds, which long texts hardly ever pass; the share keeps its
-    steps, and so the curve starts at the first unit and not at the empty text. Read it beside other metrics: where
-    units contribute independently, it counts the units for the class in any order, and only which unit comes first
-    makes a difference. Units are masked in place by default. Cost: n - 1 evaluations beside the full text.
+    1e-5 is none (of a model of one number, by less than 1e-5 of it). In 0..1, higher is better; a single unit has no
+    step and scores 1. The test of Arya et al. 2019 (after Luss et al. 2019) asks in its code whether every step holds,
+    which long texts hardly ever pass; the share keeps its steps, and so the curve starts at the first unit and not at
+    the empty text. Read it beside other metrics: where units contribute independently, it counts the units for the
+    class in any order, and only which unit comes first makes a difference. Units are masked in place by default. Cost:
+    n - 1 evaluations beside the full text.
     """
 
     removal: str = IN_PLACE
@@ -37,5 +38,6 @@ class Monotonicity(Metric):
         if len(values) == 1:
             return 1.0
         before = values[:-1]
-        # A small change of the log-odds changes p by p (1 - p) times as much.
-        return float((np.diff(values) >= -TOLERANCE * before * (1 - before)).mean())
+        # A small change of the log-odds changes p by p (1 - p) times as much; a number is rounded by its size.
+        sizes = np.abs(before) if explanation.outputs == "number" else before * (1 - before)
+        return float((np.diff(values) >= -TOLERANCE * sizes).mean())

@@ -8,7 +8,7 @@ import numpy as np
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.explanation import Explanation
-from raison.core.metric import GroupEvidence, GroupMetric
+from raison.core.metric import GroupEvidence, GroupMetric, Need
 
 PARTS = ("absolute", "positive")
 FEWEST = 10
@@ -51,6 +51,7 @@ class Simulatability(GroupMetric):
     part: str = "absolute"
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.CLASSES})
 
     def __post_init__(self) -> None:
         if not 0 < self.train_share < 1:

@@ -38,7 +38,7 @@ from raison.models.pooling import find_pooling, prediction_rows
 from raison.models.precision import OwnReadout, ReducedModel
 from raison.models.quiet import evaluating
 from raison.models.readout import HeadReadout, Readout
-from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids
+from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids, unknown_id
 from raison.models.rerun import Reruns
 from raison.models.rules.passes import RuledPasses
 from raison.models.shift import shifted_tables
@@ -108,6 +108,7 @@ class Classifier(LanguageModel):
             self._encoder, self.readout, workings = completion.encoder, completion.readout, completion.workings
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self._replacements = replacement_ids(tokenizer)
+        self.unknown_id = unknown_id(tokenizer)
         self.removals = tuple(self._replacements) if self.head.in_place else (*self._replacements, "delete")
         self._pooling: Pooling | None = None if self.readout is None else "last"
         accepted = inspect.signature(self.core.forward).parameters
@@ -258,12 +259,11 @@ class Classifier(LanguageModel):
         return Remover(token, placeholder_id(self.tokenizer))
 
     def _finite(self, encoding: Encoding, logits: list[Tensor]) -> list[Tensor]:
-        """The logits of each text, of two classes where the model has one output. Raises NonFiniteError."""
+        """The logits of each text. Raises NonFiniteError."""
         for text, found in enumerate(logits):
             if not torch.isfinite(found).all():
                 self._raise_nonfinite(self._batch(encoding.select([text]), 0))
-        # Only causal models are read so, and these choose among classes.
-        return [self.head.two_classes(found) for found in logits] if isinstance(self.head, ClassHead) else logits
+        return logits
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         if encoding.spans is not None:

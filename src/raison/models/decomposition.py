@@ -158,10 +158,7 @@ class _Outlet:
         name = self.parts.final_norm
         norm = None if name is None else _norm(attrgetter(name)(self._core.base_model), self.like)
         stages = self._named() if self._readout is None else [_affine_of_readout(self._readout, self._width, self.like)]
-        single = isinstance(self._head, ClassHead) and self._head.single
-        if single:
-            stages[-1] = _with_zero_class(stages[-1])
-        return HeadWeights(norm, tuple(stages), single)
+        return HeadWeights(norm, tuple(stages))
 
     @property
     def _width(self) -> int:
@@ -242,13 +239,6 @@ def _affine_of_readout(readout: Readout, inputs: int, like: Tensor) -> Affine:
     if isinstance(readout, HeadReadout):
         return _piece(readout.head, Piece("head"), inputs, like)
     return _probed(lambda states: readout.logits([states[:, None]]), inputs, like)
-
-
-def _with_zero_class(stage: Stage) -> Affine:
-    """Two classes of a model with one output: the first has the logit 0."""
-    assert isinstance(stage, Affine), "a head that does not end in a matrix"
-    bias = None if stage.bias is None else torch.cat([torch.zeros_like(stage.bias), stage.bias])
-    return Affine(torch.cat([torch.zeros_like(stage.weight), stage.weight]), bias)
 
 
 def _head_size(core: PreTrainedModel, value: Affine, heads: int) -> int:

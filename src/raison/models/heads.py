@@ -47,30 +47,27 @@ class Head(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassHead(Head):
-    """One choice, among the classes. A `single` output is a logistic model: the first class is "not", with logit 0."""
-
-    single: bool = False
+    """One choice, among the classes; a single output that is no label is a number, and its logit that number."""
 
     @classmethod
     def of(cls, config: PreTrainedConfig) -> "ClassHead":
-        """The head of a sequence classifier."""
+        """The head of a sequence classifier.
+
+        transformers trains one output as a number, by the mean squared error, unless `problem_type` is
+        "multi_label_classification": then it is a label, with a sigmoid. It refuses one output for a single label.
+        """
         names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
-        classes = (f"not {names[0]}", names[0]) if len(names) == 1 else names
-        return cls(classes, config.problem_type == "multi_label_classification", config.num_labels == 1)
+        return cls(names, config.problem_type == "multi_label_classification")
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
         logits: Tensor = outputs[0]
-        return self.two_classes(logits)[:, None]
+        return logits[:, None]
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
         return parts[:, 0]
 
     def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
         return parts.argmax(-1)
-
-    def two_classes(self, logits: Tensor) -> Tensor:
-        """Logits of all classes, also where the model has one output."""
-        return torch.cat([torch.zeros_like(logits), logits], dim=-1) if self.single else logits
 
 
 @dataclass(frozen=True, slots=True, eq=False)

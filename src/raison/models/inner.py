@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from raison.core.errors import UnsupportedError
 from raison.core.model import Capability
+from raison.core.outputs import outputs_of
 from raison.models.heads import Head
 from raison.models.readout import Readout
 from raison.models.tap import attention_modules
@@ -42,6 +43,8 @@ def decoder_head(model: PreTrainedModel) -> nn.Module | None:
 def capabilities_of(model: PreTrainedModel, readout: Readout | None, head: Head) -> frozenset[Capability]:
     """What the architecture allows; `raison doctor` checks that it holds."""
     found = {Capability.EMBEDDINGS} if readout is None else {Capability.EMBEDDINGS, Capability.STEP_LOGITS}
+    if outputs_of(head.classes, head.multi_label) != "number":
+        found.add(Capability.CLASSES)
     with contextlib.suppress(UnsupportedError):
         attention_modules(model)
         found.add(Capability.RULES)

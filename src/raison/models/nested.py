@@ -39,6 +39,7 @@ class NestedReader(LanguageModel):
         self.multi_label = classifier.multi_label
         self.capabilities = classifier.capabilities
         self.removals = classifier.removals
+        self.unknown_id = classifier.unknown_id
         self.max_tokens = classifier.max_tokens
         self._batches = True
 

@@ -46,6 +46,15 @@ def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
     return {removal: token for removal, token in ids.items() if token is not None}
 
 
+def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The token that texts turn into where the vocabulary lacks what they have; None where it lacks nothing.
+
+    Vocabularies of bytes have everything. Some name the token that ends documents as their unknown one.
+    """
+    token = tokenizer.unk_token_id
+    return None if token in (tokenizer.eos_token_id, tokenizer.bos_token_id) else token
+
+
 def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """The one token for "...", after a space where there is one for that; None where there is none."""
     own = own_tokenizer(tokenizer)

@@ -143,7 +143,7 @@ def _boxed(e: Explanation, number: int, text: Sequence[Mark]) -> Iterator[Mark]:
 
 def _prediction(e: Explanation) -> str:
     aside = beside(e)
-    return " ".join(phrases.verdict(e)).strip() + (f" ({aside})" if aside else "")
+    return phrases.verdict(e).line + (f" ({aside})" if aside else "")
 
 
 def _line(*cells: str) -> str:

@@ -67,11 +67,12 @@ def _table(section: Section, top: int) -> str:
 def _text(section: Section, examples: Sequence[Example], top: int) -> str:
     """The rows of one text; what they share stands once beside them."""
     e, many = examples[0].explanation, len(examples)
-    name, share = phrases.verdict(e)
+    told = phrases.verdict(e)
+    lead = f"{escape(told.lead)} " if e.outputs == "number" else ""
     aside = beside(e)
     link = f"{quote(section.texts or '').rpartition('/')[0]}/{file_of(examples[0].text)}"
     prediction = (
-        f'<th scope="rowgroup" rowspan="{many}"><b>{escape(name)}</b> {escape(share)}'
+        f'<th scope="rowgroup" rowspan="{many}">{lead}<b>{escape(told.said)}</b> {escape(told.rest)}'
         f"{f'<small>{escape(aside)}</small>' if aside else ''}"
         f'<small><a href="{link}">text {examples[0].text + 1}</a></small></th>'
     )

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
+from raison.core.unknown import NOTE, caution_of_text
 from raison.report import phrases
 from raison.report.colours import level, scale_of
-from raison.report.layout import largest, piece_score, pieces
+from raison.report.layout import Piece, largest, piece_score, pieces
 from raison.report.markup import asset, document, escape
 
 STEPS = 20
@@ -35,7 +36,7 @@ def fragment(e: GenerationExplanation) -> str:
 
 
 def _article(e: GenerationExplanation, live: bool) -> str:
-    whole = e.whole()
+    whole, caution = e.whole(), caution_of_text(e.notes)
     parts = [
         f'<p class="verdict">Written: <b><bdi translate="no">{escape(phrases.shorten(e.output, 200))}</bdi></b></p>',
         f'<p class="goal">Explained: {escape(goal(e))}, {e.unit} by {e.unit}, with {escape(e.method)}</p>',
@@ -43,6 +44,7 @@ def _article(e: GenerationExplanation, live: bool) -> str:
         f'<p class="label shown">{escape(_heading(e, None))}</p>',
         _text(whole),
         _legend(e, largest(whole)),
+        "" if caution is None else f'<p class="warning">Warning: {escape(caution)}.</p>',
         _matrix(e),
         _provenance(e),
         _data(e, whole) if live else "",
@@ -79,15 +81,17 @@ def _choices(e: GenerationExplanation) -> str:
 
 
 def _text(whole: Explanation) -> str:
-    scale, colours = largest(whole), scale_of(whole.signed)
-    spans = "".join(
-        f'<span class="unit" style="{colours.css(level(piece_score(whole, piece), scale))}" tabindex="0" role="group" '
-        f'title="{_score(whole, piece_score(whole, piece), scale)}">{escape(piece.text)}</span>'
-        if piece.units
-        else escape(piece.text)
-        for piece in pieces(whole)[0]
-    )
+    spans = "".join(_span(whole, piece) if piece.units else escape(piece.text) for piece in pieces(whole)[0])
     return f'<div class="text {whole.unit}" dir="auto" lang="" translate="no">{spans}</div>'
+
+
+def _span(whole: Explanation, piece: Piece) -> str:
+    score, scale = piece_score(whole, piece), largest(whole)
+    unread = " unread" * (not phrases.unknown_units(whole).isdisjoint(piece.units))
+    return (
+        f'<span class="unit{unread}" style="{scale_of(whole.signed).css(level(score, scale))}" tabindex="0" '
+        f'role="group" title="{_score(whole, score, scale)}">{escape(piece.text)}</span>'
+    )
 
 
 def _legend(e: GenerationExplanation, scale: float) -> str:
@@ -156,7 +160,7 @@ def _provenance(e: GenerationExplanation) -> str:
         "Removal": e.removal,
         "Seed": e.seed,
         "Cost": f"{phrases.count(e.evaluations, 'evaluation')}{backward}, {phrases.seconds(e.seconds)}",
-        **{f"Note: {name}": value for name, value in e.notes.items()},
+        **{f"Note: {name}": value for name, value in e.notes.items() if name != NOTE},
         "Version": f"raison {e.version}" if e.version else None,
     }
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>\n" for k, v in facts.items() if v is not None)

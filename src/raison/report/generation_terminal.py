@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raison.core.generation import GenerationExplanation
+from raison.core.unknown import NOTE, caution_of_text
 from raison.report import phrases
 from raison.report.colours import level, scale_of
 from raison.report.generation_page import goal, visible
@@ -31,10 +32,15 @@ def generation_text(e: GenerationExplanation) -> RenderableType:
     backward = f", {phrases.count(e.gradients, 'gradient')}" if e.gradients else ""
     cost.add_row("Cost", Text(f"{phrases.count(e.evaluations, 'evaluation')}{backward}, {phrases.seconds(e.seconds)}"))
     for name, value in e.notes.items():
+        if name == NOTE:
+            continue
         cost.add_row(name.replace("_", " "), Text(safe(f"{value:+.2g}" if isinstance(value, float) else str(value))))
     says = "" if e.signed else ": the stronger, the more important"
     heading = Text(f"colours of the prompt are for the whole output{says}", "dim")
-    return Group(facts, Text(""), heading, Padding(_coloured(e), (0, 2)), Text(""), _tokens(e), Text(""), cost)
+    caution = caution_of_text(e.notes)
+    warning = [] if caution is None else [Text(f"Warning: {caution}.", "bold yellow")]
+    shown = [facts, Text(""), heading, Padding(_coloured(e), (0, 2)), Text(""), _tokens(e), Text(""), cost, *warning]
+    return Group(*shown)
 
 
 def generation_plain(e: GenerationExplanation) -> str:

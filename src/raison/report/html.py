@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 from raison.core.explanation import Explanation
+from raison.core.unknown import NOTE
 from raison.report import phrases
 from raison.report.colours import level, scale_of
 from raison.report.layout import Part, Piece, largest, parts, piece_score, pieces, strongest, text_labels
@@ -16,7 +17,7 @@ TOP = 8
 def page(explanations: Explanation | Sequence[Explanation]) -> str:
     """A standalone page of one or more explanations, without any link to the network."""
     shown = [explanations] if isinstance(explanations, Explanation) else list(explanations)
-    title = f"{shown[0].prediction}: {excerpt(shown[0])}" if len(shown) == 1 else f"{len(shown)} explanations"
+    title = f"{_title(shown[0])}: {excerpt(shown[0])}" if len(shown) == 1 else f"{len(shown)} explanations"
     articles = "\n".join(_article(e, f"explanation-{number}") for number, e in enumerate(shown, 1))
     versions = sorted({e.version for e in shown if e.version})
     body = (
@@ -49,11 +50,17 @@ def compact(e: Explanation, heading: str, anchor: str, scores: str = "") -> str:
 
 def headline(e: Explanation) -> str:
     """What was predicted and what is explained, as two paragraphs."""
-    name, share = phrases.verdict(e)
-    return (
-        f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>\n'
-        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}</p>'
-    )
+    return f'{_verdict(e)}\n<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}</p>'
+
+
+def _verdict(e: Explanation) -> str:
+    told = phrases.verdict(e)
+    return f'<p class="verdict">{told.lead} <b>{escape(told.said)}</b> {escape(told.rest)}</p>'
+
+
+def _title(e: Explanation) -> str:
+    """The class; where there is none, or no single one, what the model says."""
+    return e.prediction if e.outputs == "classes" else phrases.verdict(e).line
 
 
 def excerpt(e: Explanation, width: int = 60) -> str:
@@ -66,7 +73,7 @@ def _contents(shown: list[Explanation]) -> str:
         return ""
     items = "".join(
         f'<li><a href="#explanation-{number}"><bdi>{escape(excerpt(e))}</bdi></a> '
-        f"{escape(' '.join(phrases.verdict(e)).strip())}, {escape(e.method)}</li>\n"
+        f"{escape(phrases.verdict(e).line)}, {escape(e.method)}</li>\n"
         for number, e in enumerate(shown, 1)
     )
     return f'<nav aria-label="Explanations"><ol>\n{items}</ol></nav>\n'
@@ -74,9 +81,8 @@ def _contents(shown: list[Explanation]) -> str:
 
 def _article(e: Explanation, anchor: str) -> str:
     scale = largest(e)
-    name, share = phrases.verdict(e)
     parts = [
-        f'<p class="verdict">Predicted <b>{escape(name)}</b> {escape(share)}</p>',
+        _verdict(e),
         f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, '
         f"with {escape(phrases.made_by(e))}</p>",
         _texts(e, scale),
@@ -119,11 +125,13 @@ def _span(e: Explanation, piece: Piece, content: str, scale: float, ranks: dict[
     value = _score(e, score, phrases.decimals(scale))
     rank = min(ranks[unit] for unit in piece.units)
     shared = f" ({phrases.count(len(piece.units), e.unit)} together)" if len(piece.units) > 1 else ""
-    tip = f"{value}{shared}, rank {rank} of {len(e.scores)}"
+    unread = not phrases.unknown_units(e).isdisjoint(piece.units)
+    tip = f"{value}{shared}, rank {rank} of {len(e.scores)}{', unknown to the model' * unread}"
     style = f' style="{scale_of(e.signed).css(level(score, scale))}"' if math.isfinite(score) else ""
     numbers = " ".join(map(str, piece.units))
     return (
-        f'<span class="unit{"" if style else " none"}"{style} data-units="{numbers}" tabindex="0" role="group" '
+        f'<span class="unit{"" if style else " none"}{" unread" * unread}"{style} data-units="{numbers}" '
+        'tabindex="0" role="group" '
         f'title="{tip}" aria-label="{escape(piece.text.strip())}: {tip}">{content}</span>'
     )
 
@@ -136,8 +144,15 @@ def _legend(e: Explanation, scale: float) -> str:
         f'<div class="legend"><span class="soft">{escape(against)}</span><span>{low}</span>'
         f'<span class="strip" style="background:{scale_of(e.signed).gradient()}"></span>'
         f'<span>{high}</span><span class="soft">{escape(towards)}</span></div>'
-        f"{_box_legend(e)}"
+        f"{_box_legend(e)}{_unread_legend(e)}"
     )
+
+
+def _unread_legend(e: Explanation) -> str:
+    told = phrases.unread(e)
+    if told is None:
+        return ""
+    return f'\n<p class="goal boxed"><span class="unread">underlined</span> unknown to the model: {escape(told)}</p>'
 
 
 def _box_legend(e: Explanation) -> str:
@@ -175,21 +190,23 @@ def _bar_row(e: Explanation, unit: int, scale: float) -> str:
     )
 
 
-_TOLD = ("completeness_gap", "caution", "selected_by", "candidates")
+_TOLD = ("completeness_gap", "caution", "selected_by", "candidates", NOTE)
 """Notes that the page says in its own words."""
 
 
 def _provenance(e: Explanation) -> str:
-    pairs = zip(e.classes, e.probabilities, strict=True)
+    pairs = zip(e.classes, e.probabilities, strict=False)
+    shares = ", ".join(f"{name} {phrases.percent(share)}" for name, share in pairs)
     config = ", ".join(f"{name}={_plain(value)}" for name, value in e.config.items())
     facts = {
         "Value": phrases.value_change(e),
         "Gap": phrases.gap(e),
         "Chosen": phrases.choice(e),
-        "Probabilities": ", ".join(f"{name} {phrases.percent(share)}" for name, share in pairs),
+        "Probabilities": shares or None,
         "Method": f"{e.method}: {config}" if config else e.method,
         "Model": e.model,
         "Removal": e.removal,
+        "Unknown": phrases.unread(e),
         "Seed": e.seed,
         "Cost": phrases.effort(e),
         **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in _TOLD},

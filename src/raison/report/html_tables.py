@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from raison.core.results import Comparison
 from raison.report.markup import asset, document, escape
-from raison.report.tables import Cell, Results, caption, columns, rows_of
+from raison.report.tables import Cell, Results, caption, columns, rows_of, warnings
 
 _MARKS = {1: "<strong>{}</strong>", 2: "<u>{}</u>"}
 
@@ -37,7 +37,8 @@ def scores_table(results: Results) -> str:
     notes = "Best in bold, second underlined."
     if any(cell.seeds for column in shown for cell in column.cells):
         notes += " The last line of a cell is the range of the single seeds' values."
-    return f'{grid("Scores", ["method", *head], body)}\n<p class="caption">{escape(caption(results))} {notes}</p>'
+    told = "".join(f'\n<p class="warning">{escape(line)}</p>' for line in warnings(results))
+    return f'{grid("Scores", ["method", *head], body)}\n<p class="caption">{escape(caption(results))} {notes}</p>{told}'
 
 
 def grid(label: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,9 +1,12 @@
 """Numbers and short phrases, the same in the terminal and in HTML."""
 
 import math
+from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
+from raison.core.outputs import THRESHOLD
+from raison.core.unknown import caution_of_text, unknown_in
 
 _QUANTITIES = {
     "probability": "probability",
@@ -49,10 +52,12 @@ def percent(probability: float) -> str:
 
 
 def goal(e: Explanation) -> str:
-    """What was explained, such as "probability of positive"."""
+    """What was explained, such as "probability of positive"; of a label with its own probability."""
+    if e.outputs == "number":
+        return f"the score, {e.target}"
     quantity = _QUANTITIES.get(e.of, e.of)
     if e.against is None:
-        return f"{quantity} of {target(e)}"
+        return f"{quantity} of {target(e)}{_own_probability(e)}"
     return f"{quantity} of {target(e)} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
 
 
@@ -63,11 +68,53 @@ def target(e: Explanation) -> str:
     return f"the answer \N{LEFT DOUBLE QUOTATION MARK}{shorten(e.answer.text, 60)}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
-def verdict(e: Explanation) -> tuple[str, str]:
-    """The predicted class and its probability, which is not known of an answer that is not the explained one."""
+def _own_probability(e: Explanation) -> str:
+    """Of a label, which others do not compete with: how likely it is."""
+    if e.outputs != "labels":
+        return ""
+    return f" ({percent(e.probabilities[e.classes.index(e.target)])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the model says: `lead` is what kind of thing it is, `said` what stands out, `rest` what follows it."""
+
+    lead: str
+    said: str
+    rest: str
+
+    @property
+    def line(self) -> str:
+        """What fits into a line or a cell, without the lead unless it says what the rest is."""
+        lead = self.lead.lower() if self.lead == _SCORE else ""
+        return " ".join(part for part in (lead, self.said, self.rest) if part)
+
+
+_SCORE = "Score"
+
+
+def verdict(e: Explanation) -> Verdict:
+    """The predicted class and its probability; labels from the threshold on, or that there is none; or a number.
+
+    The probability is not known of an answer that is not the explained one.
+    """
     if e.answer is not None:
-        return e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else ""
-    return e.prediction, percent(max(e.probabilities))
+        return Verdict("Predicted", e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else "")
+    if e.outputs == "number":
+        return Verdict(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), f"({e.classes[0]})")
+    if e.outputs == "labels":
+        return _labels(e)
+    return Verdict("Predicted", e.prediction, percent(max(e.probabilities)))
+
+
+def _labels(e: Explanation) -> Verdict:
+    shares = dict(zip(e.classes, e.probabilities, strict=True))
+    if not e.decided:
+        highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {percent(shares[e.prediction])})"
+        return Verdict("Labels", f"no label reaches {100 * THRESHOLD:.0f} %", highest)
+    ordered = sorted(e.decided, key=lambda name: -shares[name])
+    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered)
+    return Verdict("Labels", told, "")
 
 
 def certainty(e: Explanation) -> str | None:
@@ -82,6 +129,8 @@ def ends(e: Explanation) -> tuple[str, str]:
     """What the two ends of the scale mean: a negative score and a positive one, or none and the largest."""
     if not e.signed:
         return "less important", "more important"
+    if e.outputs == "number":
+        return "lowers the score", "raises the score"
     name = e.target if e.answer is None or e.target == e.classes[1] else "the answer"
     return (f"against {name}" if e.against is None else f"for {e.against}"), f"for {name}"
 
@@ -132,8 +181,22 @@ def choice(e: Explanation) -> str | None:
 
 def cautions(e: Explanation) -> list[str]:
     """What the reader has to know before believing the scores, one sentence each, without its full stop."""
-    noted = e.notes.get("caution")
-    return [sentence for sentence in (truncation(e), noted) if isinstance(sentence, str)]
+    told = (truncation(e), caution_of_text(e.notes), e.notes.get("caution"))
+    return [sentence for sentence in told if isinstance(sentence, str)]
+
+
+def unknown_units(e: Explanation | GenerationExplanation) -> frozenset[int]:
+    """Numbers of the units with tokens that the model's vocabulary does not have."""
+    found = unknown_in(e.notes)
+    return frozenset() if found is None else frozenset(found.units)
+
+
+def unread(e: Explanation) -> str | None:
+    """How many tokens the model's vocabulary does not have."""
+    found = unknown_in(e.notes)
+    if found is None:
+        return None
+    return f"{percent(found.share)} of the tokens, in {count(len(found.units), e.unit)}"
 
 
 def count(amount: int, thing: str) -> str:

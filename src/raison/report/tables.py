@@ -67,6 +67,15 @@ def columns(results: Results) -> tuple[Column, ...]:
     return (*found, _time_column([row.seconds for row in rows]))
 
 
+def warnings(results: Results) -> list[str]:
+    """What a reader has to know before believing the numbers, as sentences."""
+    return [f"Warning: {caution}." for caution in results.cautions]
+
+
+def _below(results: Results, note: str) -> str:
+    return " ".join(part for part in (caption(results), *warnings(results), note) if part)
+
+
 def caption(results: Results) -> str:
     """What the numbers are and where they come from."""
     most = _most(rows_of(results))
@@ -99,7 +108,7 @@ def markdown(results: Results, note: str = "") -> str:
         *_body(results, shown, escape_markdown, ("{}", "**{}**", "<u>{}</u>")),
     ]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{table}\n\n{escape_markdown(f'{caption(results)} {note}'.strip())}\n"
+    return f"{table}\n\n{escape_markdown(_below(results, note))}\n"
 
 
 def latex(results: Results, note: str = "") -> str:
@@ -119,7 +128,7 @@ def latex(results: Results, note: str = "") -> str:
             *(" & ".join([line[0], *map(_latex_number, line[1:])]) + r" \\" for line in body),
             r"\bottomrule",
             r"\end{tabular}",
-            rf"\caption{{{escape_latex(f'{caption(results)} {note}'.strip())}}}",
+            rf"\caption{{{escape_latex(_below(results, note))}}}",
             r"\end{table}",
             "",
         ]

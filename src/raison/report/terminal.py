@@ -18,7 +18,7 @@ from raison.core.explanation import Explanation
 from raison.report import phrases
 from raison.report.colours import Scale, level, scale_of
 from raison.report.layout import Piece, largest, parts, piece_score, pieces, strongest, text_labels
-from raison.report.tables import Cell, Column, Results, caption, columns, rows_of
+from raison.report.tables import Cell, Column, Results, caption, columns, rows_of, warnings
 
 TOP = 8
 _HALF = 14
@@ -81,9 +81,9 @@ def plain(renderable: RenderableType) -> str:
 
 
 def _header(e: Explanation) -> RenderableType:
-    name, share = phrases.verdict(e)
+    told = phrases.verdict(e)
     facts = {
-        "Predicted": Text.assemble((safe(name), "bold"), f" {share}"),
+        told.lead: Text.assemble((safe(told.said), "bold"), f" {safe(told.rest)}"),
         "Explained": Text(safe(f"{phrases.goal(e)}, {e.unit} by {e.unit}")),
         "Method": Text(safe(phrases.made_by(e))),
     }
@@ -118,7 +118,7 @@ def _legend(e: Explanation, scale: float) -> Text:
 
 def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
     shown = strongest(e, TOP)
-    places = phrases.decimals(scale)
+    places, unknown = phrases.decimals(scale), phrases.unknown_units(e)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
     grid.add_column(no_wrap=True, min_width=2 * _HALF + 1)
@@ -126,7 +126,7 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
     for unit in shown:
         score = e.scores[unit]
         bar = Bar(level(score, scale) if math.isfinite(score) else 0.0, scale_of(e.signed))
-        grid.add_row(phrases.score(e, score, places), bar, Text(safe(phrases.shorten(e.units[unit].text, 60))))
+        grid.add_row(phrases.score(e, score, places), bar, _named(e, unit, unit in unknown))
     rest = set(range(len(e.scores))) - set(shown)
     parts: list[RenderableType] = [grid]
     if rest:
@@ -135,9 +135,15 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
     return parts
 
 
+def _named(e: Explanation, unit: int, unknown: bool) -> Text:
+    """A unit in the ranking, with a word beside it if the model does not read what it says."""
+    name = Text(safe(phrases.shorten(e.units[unit].text, 60)))
+    return Text.assemble(name, (" (unknown to the model)", "dim")) if unknown else name
+
+
 def _footer(e: Explanation) -> list[RenderableType]:
     facts = {"Value": Text(safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
-    for label, fact in {"Gap": phrases.gap(e), "Chosen": phrases.choice(e)}.items():
+    for label, fact in {"Unknown": phrases.unread(e), "Gap": phrases.gap(e), "Chosen": phrases.choice(e)}.items():
         if fact:
             facts[label] = Text(safe(fact))
     return [_facts(facts), *(Text(safe(f"Warning: {caution}."), "bold yellow") for caution in phrases.cautions(e))]
@@ -168,6 +174,8 @@ class ResultsTable:
         for group in _groups(columns(self.results), room):
             yield _grid(methods, group)
         yield Text(safe(caption(self.results)) + " Best in bold with *, second underlined.", "dim")
+        for line in warnings(self.results):
+            yield Text(safe(line), "bold yellow")
 
 
 def table(results: Results) -> RenderableType:

@@ -90,9 +90,10 @@ def _links(around: tuple[int | None, int | None]) -> str:
 
 def _list(title: str, texts: Mapping[int, Sequence[Shown]]) -> str:
     rows = "".join(_item(number, shown[0].explanation) for number, shown in texts.items())
+    name, share = _HEADS[next(iter(texts.values()))[0].explanation.outputs]
     table = (
-        '<table class="results texts">\n<thead><tr><th scope="col">text</th><th scope="col">predicted</th>'
-        '<th scope="col">probability</th><th scope="col">explained</th><th scope="col">units</th>'
+        f'<table class="results texts">\n<thead><tr><th scope="col">text</th><th scope="col">{name}</th>'
+        f'<th scope="col">{share}</th><th scope="col">explained</th><th scope="col">units</th>'
         f'<th scope="col">begins</th></tr></thead>\n<tbody>\n{rows}</tbody></table>'
     )
     body = (
@@ -104,10 +105,23 @@ def _list(title: str, texts: Mapping[int, Sequence[Shown]]) -> str:
     return document(title, body, STYLES, asset("texts.js"))
 
 
+_HEADS = {"classes": ("predicted", "probability"), "labels": ("labels", "highest"), "number": ("output", "score")}
+"""Columns of what the model says, by what it gives."""
+
+
+def _said(e: Explanation) -> tuple[str, str, float]:
+    """The cells of these columns, and the number by which the second is sorted."""
+    told = phrases.verdict(e)
+    if e.outputs == "number":
+        return e.target, told.said, e.value_full
+    if e.outputs == "labels":
+        return ", ".join(e.decided) or "none", phrases.percent(max(e.probabilities)), max(e.probabilities)
+    return told.said, told.rest, max(e.probabilities) if e.answer is None else e.probabilities[0]
+
+
 def _item(number: int, e: Explanation) -> str:
-    name, share = phrases.verdict(e)
+    name, share, sure = _said(e)
     target = phrases.target(e) if e.against is None else f"{phrases.target(e)} over {e.against}"
-    sure = max(e.probabilities) if e.answer is None else e.probabilities[0]
     return (
         f'<tr><th scope="row"><a href="{file_of(number)}">{number + 1}</a></th><td>{escape(name)}</td>'
         f'<td data-value="{sure}">{escape(share)}</td><td>{escape(target)}</td>'

@@ -15,7 +15,7 @@ from raison.attribution import Batch as Prepared
 from raison.attribution import Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import Capability, LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
 from raison.data.records import RecordStore
@@ -106,6 +106,7 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     metrics = create_metrics(settings.metrics)
     _check_metrics(model, metrics)
     check_settings(settings)
+    check_classes(model, "an explainer of AML, which is trained to keep the prediction,")
     if Capability.EMBEDDINGS not in model.capabilities:
         raise UnsupportedError(
             f"cannot train an explainer for {model.name}", ["it takes no embeddings: texts cannot be masked in part"]

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import WITHOUT_CLASSES, Capability, LanguageModel
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
 from raison.models import explainers, weights, zoo
@@ -153,6 +153,8 @@ def _as_trainable(model: object) -> Classifier:
     if not isinstance(model, Classifier):
         raise UnsupportedError(f"cannot train {name}", ["it is no classifier and finds no answers in texts"])
     reasons = []
+    if Capability.CLASSES not in model.capabilities:
+        reasons.append(WITHOUT_CLASSES)
     if model.multi_label:
         reasons.append("it says yes or no to each label, and the criteria ask for one prediction")
     if Capability.ATTENTION not in model.capabilities:

@@ -11,7 +11,7 @@ from torch import Tensor
 from raison.attribution import Batch, Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import Capability, LanguageModel, check_classes
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import label_of
 from raison.core.unit import Text
@@ -209,6 +209,7 @@ def _unit(model: LanguageModel, plan: EmbeddingAttack) -> float:
 
 
 def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[EmbeddingAttack]) -> None:
+    check_classes(model, "an attack, which has to leave the predicted class as it is,")
     reasons = undifferentiable(model, methods)
     if reasons:
         raise UnsupportedError(

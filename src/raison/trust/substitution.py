@@ -13,7 +13,7 @@ from raison.attribution import Batch, Settings, prepare, run
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.core.target import TargetSpec, probabilities
 from raison.core.unit import Text
@@ -93,6 +93,7 @@ def substitutions(
 
     Raises InputError, UnsupportedError (no embedding table; a model that answers with a part of the text).
     """
+    check_classes(model, "an attack, which has to leave the predicted class as it is,")
     known = Neighbours.of(model)
     batch = prepare(model, texts, settings)
     if batch.answers:

@@ -1,0 +1,17 @@
+"""What a model gives for a text, by which it is explained and shown. Plain: this file never needs torch."""
+
+from typing import Literal
+
+Outputs = Literal["classes", "labels", "number"]
+"""One of several classes, any of some labels (each with a probability of its own), or one number in units of its own:
+a rating, a similarity, a reward."""
+
+THRESHOLD = 0.5
+"""The probability from which a label counts as said."""
+
+
+def outputs_of(classes: tuple[str, ...], multi_label: bool) -> Outputs:
+    """One output without a sigmoid is a number: a softmax over it would always be 1."""
+    if multi_label:
+        return "labels"
+    return "number" if len(classes) == 1 else "classes"

@@ -1,0 +1,65 @@
+"""Tokens that stand for what a model's vocabulary does not have. Plain: this file never needs torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NOTE = "unknown_tokens"
+"""The note of an explanation that says which units have such tokens."""
+SOME, MOST = 0.05, 0.5
+"""Shares of a text's tokens from which a reader is told, and told in stronger words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The share of a text's tokens that are unknown, and the numbers of the units that have one."""
+
+    share: float
+    units: tuple[int, ...]
+
+    def to_note(self) -> dict[str, object]:
+        """Plain JSON values."""
+        return {"share": self.share, "units": list(self.units)}
+
+
+def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
+    """What the notes of an explanation say of unknown tokens; None where they say nothing that can be read."""
+    said = notes.get(NOTE)
+    if not isinstance(said, dict):
+        return None
+    share, units = said.get("share"), said.get("units")
+    if not isinstance(share, float) or not isinstance(units, list) or not all(type(unit) is int for unit in units):
+        return None
+    return Unknown(share, tuple(units))
+
+
+def share_in(notes: Mapping[str, Any]) -> float:
+    """The share of unknown tokens that the notes of an explanation state; 0 where they state none."""
+    found = unknown_in(notes)
+    return 0.0 if found is None else found.share
+
+
+def caution_of_text(notes: Mapping[str, Any]) -> str | None:
+    """A sentence, without its full stop, where a text's unknown tokens matter."""
+    found = unknown_in(notes)
+    if found is None or found.share < SOME:
+        return None
+    share = f"{100 * found.share:.0f} % of the tokens"
+    if found.share < MOST:
+        return f"{share} are unknown to the model's vocabulary: it reads the same sign in place of each"
+    return (
+        f"the model cannot read this text: {share} are unknown to its vocabulary, and neither the prediction nor the "
+        "scores are about what it says"
+    )
+
+
+def caution_of_texts(shares: Sequence[float]) -> tuple[str, ...]:
+    """The same about many texts, from the share of each: a sentence or none."""
+    told, unread = sum(share >= SOME for share in shares), sum(share >= MOST for share in shares)
+    if not told:
+        return ()
+    mostly = f", {unread} of them for the most part: what is said of these says nothing" if unread else ""
+    return (
+        f"{told:,} of {len(shares):,} texts have tokens that are unknown to the model's vocabulary "
+        f"({100 * SOME:.0f} % or more){mostly}",
+    )

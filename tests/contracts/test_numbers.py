@@ -1,0 +1,238 @@
+"""Models with one output: the number itself is explained, by every method and on every family that can."""
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import raison
+from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.explanation import Explanation
+from raison.core.method import Method, Property
+from raison.core.metric import Metric, Need
+from raison.methods import CATALOGUE
+from raison.metrics import CATALOGUE as METRICS
+from raison.models.classifier import Classifier
+from raison.models.selfcheck import selfcheck
+from raison.report.html import page
+from raison.report.terminal import explanation_text, plain
+from tests.contracts.conftest import TEXTS
+from tests.contracts.test_methods import SHORT_TEXTS, SHORTER
+from tests.tiny import TINY, build
+
+PROBLEMS = (None, "regression")
+"""What transformers' problem_type may be where one output is a number."""
+FAMILIES = sorted(TINY)
+
+
+@cache
+def scorer(family: str, problem: str | None = None) -> Classifier:
+    """A tiny model with one output of a size that a sigmoid would turn into 1."""
+    model, tokenizer = build(family, ("rating",), problem)
+    head = dict(model.named_children()).get("score") or dict(model.named_children()).get("classifier")
+    head = head if head is not None else model.classification_head
+    last = [module for module in head.modules() if isinstance(module, torch.nn.Linear)][-1]
+    with torch.no_grad():
+        last.weight.mul_(20)
+        if last.bias is not None:
+            last.bias.add_(20)
+    loaded = raison.load(model, tokenizer)
+    assert isinstance(loaded, Classifier)
+    return loaded
+
+
+def raw(model: Classifier, text: str) -> float:
+    """What the plain model says, called as its own documentation has it."""
+    inputs = model.tokenizer(text, return_tensors="pt")
+    names = set(model.tokenizer.model_input_names)
+    with torch.no_grad():
+        return float(model.model(**{name: value for name, value in inputs.items() if name in names}).logits[0, 0])
+
+
+def raw_without(model: Classifier, text: str, words: set[int]) -> float:
+    """The same with every token of some words replaced by the unknown one."""
+    inputs = model.tokenizer(text, return_tensors="pt")
+    hidden = torch.tensor([owner in words for owner in inputs.word_ids(0)])
+    inputs["input_ids"][0, hidden] = model.tokenizer.unk_token_id
+    with torch.no_grad():
+        return float(model.model(**inputs).logits[0, 0])
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_value_is_the_models_own_output(family: str, problem: str | None) -> None:
+    model = scorer(family, problem)
+    assert (model.classes, model.outputs) == (("rating",), "number")
+    for text in TEXTS:
+        e = raison.explain(model, text, "occlusion", removal="delete")
+        assert (e.target, e.of, e.outputs, e.probabilities, e.against) == ("rating", "logit", "number", (), None)
+        assert e.value_full == pytest.approx(raw(model, text), abs=1e-5 * max(1, abs(e.value_full)))
+        assert Explanation.from_json(e.to_json()) == e
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_doctor_finds_nothing_wrong(family: str) -> None:
+    assert [finding for finding in selfcheck(scorer(family)) if not finding.passed] == []
+
+
+@pytest.mark.parametrize("name", CATALOGUE.names)
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5_encoder"])
+def test_every_method_explains_the_number_or_says_why_not(family: str, name: str) -> None:
+    model, method = scorer(family), CATALOGUE.create(SHORTER.get(name, name))
+    text = SHORT_TEXTS[0]
+    if refused(model, method):
+        with pytest.raises(RaisonError):
+            raison.explain(model, text, method)
+        return
+    e = raison.explain(model, text, method)
+    assert np.isfinite(e.scores).all()
+    assert e.value_full == pytest.approx(raw(model, text), abs=1e-4)
+    if Property.COMPLETE in method.properties:
+        allowed = e.notes.get("completeness_gap", 0.0)
+        assert e.completeness_gap == pytest.approx(allowed, abs=2e-3 * max(1.0, abs(e.value_full - e.value_empty)))
+    if "decomposition_gap" in e.notes:
+        assert e.notes["decomposed"] == "logit"
+        assert e.notes["decomposition_gap"] < 1e-3 * max(1.0, abs(e.value_full))
+
+
+def refused(model: Classifier, method: Method) -> bool:
+    """Whether a refusal is one that is told before anything runs."""
+    if not method.needs <= model.capabilities:
+        return True
+    try:
+        method.check(model)
+    except RaisonError:
+        return True
+    return False
+
+
+def test_occlusion_and_shapley_are_those_of_the_number() -> None:
+    """Against values of the plain model alone: nothing of a sigmoid is left, which would make all of them zero."""
+    model, text = scorer("bert"), "a dull plot"
+    e = raison.explain(model, text, "occlusion", removal="unk")
+    for number, score in enumerate(e.scores):
+        assert score == pytest.approx(raw(model, text) - raw_without(model, text, {number}), abs=1e-4)
+    exact = raison.explain(model, text, "shapley_exact", removal="unk")
+    assert sum(exact.scores) == pytest.approx(raw(model, text) - raw_without(model, text, {0, 1, 2}), abs=1e-4)
+    assert max(map(abs, exact.scores)) > 0.1
+
+
+def test_integrated_gradients_are_complete_on_the_number() -> None:
+    e = raison.explain(scorer("bert"), TEXTS[0], "integrated_gradients(steps=200)")
+    assert sum(e.scores) == pytest.approx(e.value_full - e.value_empty, abs=1e-3 * abs(e.value_full - e.value_empty))
+
+
+@pytest.mark.parametrize("of", ["probability", "log_odds", "log_probability", "margin"])
+def test_what_is_of_classes_is_refused_in_one_line(of: str) -> None:
+    with pytest.raises(InputError, match="of='logit'") as caught:
+        raison.explain(scorer("bert"), "dull", of=of)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="of='logit'"):
+        raison.compare(scorer("bert"), ["dull"], ["occlusion"], ["comprehensiveness"], of=of)
+
+
+@pytest.mark.parametrize("target", [("rating", "rating"), (0, 1), 1, "other", -1])
+def test_another_target_is_refused(target: object) -> None:
+    with pytest.raises(InputError, match="rating"):
+        raison.explain(scorer("bert"), "dull", "occlusion", target=target)
+
+
+@pytest.mark.parametrize("target", [None, 0, "rating", ["rating"], [0]])
+def test_the_output_itself_may_be_named(target: object) -> None:
+    [e] = raison.explain(scorer("bert"), ["dull"], "occlusion", target=target, of="logit")
+    assert e.target == "rating"
+
+
+def test_one_label_with_a_sigmoid_stays_a_label() -> None:
+    model, tokenizer = build("bert", ("toxic",), "multi_label_classification")
+    loaded = raison.load(model, tokenizer)
+    assert (loaded.classes, loaded.outputs) == (("toxic",), "labels")
+    e = raison.explain(loaded, "a dull plot", "occlusion")
+    logit = raw(loaded, "a dull plot")
+    assert (e.of, e.outputs) == ("probability", "labels")
+    assert e.probabilities == (pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-6),)
+    assert e.value_full == pytest.approx(e.probabilities[0])
+    with pytest.raises(InputError, match="difference of two classes"):
+        raison.explain(loaded, "a dull plot", "occlusion", of="margin")
+
+
+@pytest.mark.parametrize("name", METRICS.names)
+def test_every_metric_measures_the_number_or_says_why_not(name: str) -> None:
+    metric, model = METRICS.create(name), scorer("bert")
+    needs = metric.needs - {Need.EMBEDDINGS, Need.SEVERAL_TEXTS, Need.METHOD}
+    found = raison.explain(model, TEXTS, "occlusion", progress=False)
+    if needs:
+        with pytest.raises(UnsupportedError, match=str(metric and name)):
+            raison.evaluate(model, found, [name], progress=False)
+        return
+    values = raison.evaluate(model, found, [name], progress=False)[name].values
+    assert np.isfinite([value for value in values if not np.isnan(value)]).all()
+
+
+@pytest.mark.parametrize("name", METRICS.names)
+def test_metrics_of_the_number_do_not_see_where_its_zero_is(name: str) -> None:
+    """A score has no natural zero: what judges an explanation by it moves with it, and orders methods as before."""
+    metric = METRICS.create(name)
+    if not isinstance(metric, Metric) or metric.needs or not metric.ordered:
+        pytest.skip("needs more than the number, or depends on more than the order")
+    model, other = scorer("bert"), copy.deepcopy(scorer("bert").model)
+    with torch.no_grad():
+        other.classifier.bias.sub_(1000)
+    moved = raison.load(other, model.tokenizer)
+    rows = [
+        [
+            raison.evaluate(each, raison.explain(each, TEXTS[0], method, progress=False), [name], progress=False)
+            for method in ("occlusion", "random")
+        ]
+        for each in (model, moved)
+    ]
+    (first, second), (third, fourth) = ([row[name].summary.mean for row in pair] for pair in rows)
+    assert first - second == pytest.approx(third - fourth, abs=5e-3)
+
+
+def test_log_odds_says_what_it_lacks() -> None:
+    with pytest.raises(UnsupportedError, match="log_odds needs probabilities of classes"):
+        raison.compare(scorer("bert"), ["dull"], ["occlusion"], ["log_odds"])
+
+
+def test_comprehensiveness_is_the_change_of_the_number() -> None:
+    model, text = scorer("bert"), "a dull plot"
+    e = raison.explain(model, text, "occlusion", removal="unk")
+    found = raison.evaluate(model, e, ["comprehensiveness(share=0.34, removal='unk')"], progress=False)
+    change = raw(model, text) - raw_without(model, text, {e.order()[0]})
+    assert found.metrics[0].summary.mean == pytest.approx(change, abs=1e-4)
+
+
+def test_comparisons_estimates_and_audits_work_or_say_why_not(tmp_path: Path) -> None:
+    from raison.estimate import estimate
+
+    model = scorer("bert")
+    found = raison.compare(model, TEXTS, ["occlusion"], ["comprehensiveness", "sufficiency"], progress=False)
+    assert found.of == "logit"
+    alone = raison.evaluate(model, raison.explain(model, TEXTS, "occlusion", progress=False), ["comprehensiveness"])
+    assert found["occlusion"]["comprehensiveness"].values == pytest.approx(alone["comprehensiveness"].values, abs=1e-4)
+    assert estimate(model, TEXTS, ["occlusion"], ["comprehensiveness"]).forwards["occlusion"] > 0
+    with pytest.raises(UnsupportedError, match="gives one number"):
+        raison.audit(model, TEXTS, out=tmp_path / "audit")
+    assert not (tmp_path / "audit").exists()
+
+
+def test_views_say_a_score_and_never_a_percentage() -> None:
+    e = raison.explain(scorer("bert"), "a dull plot", "occlusion")
+    shown = plain(explanation_text(e))
+    markup = page(e).split("<article")[1]
+    told = f"{e.value_full:.1f}"
+    assert shown.startswith(f"Score      {told} (rating)\n")
+    assert "the score, rating, word by word" in shown
+    assert f"Score <b>{told}</b> (rating)" in markup
+    for text in (shown, markup.partition("<footer")[0]):
+        assert "raises the score" in text
+        assert "lowers the score" in text
+        assert "redicted" not in text
+        assert "robabilit" not in text
+    assert "%" not in shown
+    assert json.loads(e.to_json())["outputs"] == "number"

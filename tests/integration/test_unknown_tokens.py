@@ -1,0 +1,80 @@
+"""Texts that a vocabulary lacks: said in the notes, wherever scores are shown, and of as many texts as there are."""
+
+import copy
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import raison
+from raison.core.generation import GenerationExplanation
+from raison.core.model import LanguageModel
+from raison.core.unknown import MOST, unknown_in
+from raison.report.generation_page import page as generation_page
+from raison.report.generation_terminal import generation_plain
+from raison.report.html_tables import results_page
+from raison.report.terminal import explanation_text, plain
+from tests.tiny import TINY
+from tests.tokenizers import TOKENIZERS
+
+CHINESE = "这部 电影 good"
+BYTES = ("gpt2", "qwen3", "roberta", "modernbert")
+"""Families whose tiny tokenizers have every byte."""
+
+
+def loaded(family: str) -> LanguageModel:
+    return raison.load(*TINY[family]())
+
+
+def test_share_and_units_are_those_of_the_tokenizer() -> None:
+    model, tokenizer = TINY["bert"]()
+    e = raison.explain(raison.load(model, tokenizer), CHINESE, "occlusion")
+    ids = tokenizer(CHINESE, add_special_tokens=False)["input_ids"]
+    found = unknown_in(e.notes)
+    assert found is not None
+    assert found.share == ids.count(tokenizer.unk_token_id) / len(ids) >= MOST
+    assert [e.units[unit].text for unit in found.units] == ["这", "部", "电", "影"]
+    assert "Warning: the model cannot read this text" in plain(explanation_text(e))
+    assert raison.Explanation.from_json(e.to_json()) == e
+
+
+@pytest.mark.parametrize("family", sorted(TINY))
+def test_what_the_vocabulary_has_is_not_mentioned(family: str) -> None:
+    assert "unknown_tokens" not in raison.explain(loaded(family), "a dull plot", "random").notes
+
+
+@pytest.mark.parametrize("family", BYTES)
+def test_a_vocabulary_of_bytes_lacks_nothing(family: str) -> None:
+    assert "unknown_tokens" not in raison.explain(loaded(family), CHINESE, "random").notes
+
+
+def test_tables_say_of_how_many_texts() -> None:
+    model, texts = loaded("bert"), ["a dull plot", CHINESE, "这", "good"]
+    found = raison.compare(model, texts, ["occlusion"], ["comprehensiveness"], progress=False)
+    said = "2 of 4 texts have tokens that are unknown to the model's vocabulary (5 % or more), 2 of them for the most"
+    [caution] = found.cautions
+    assert caution.startswith(said)
+    assert f"Warning: {said}" in " ".join(str(found).split())
+    assert said.replace("'", "&#x27;") in results_page(found)
+    assert "2 of 4 texts" in found.to_markdown()
+    assert found.to_dict()["cautions"] == [caution]
+    scores = raison.evaluate(
+        model, raison.explain(model, texts, "occlusion", progress=False), ["entropy"], progress=False
+    )
+    assert scores.cautions == found.cautions
+    clean = raison.compare(model, texts[:1], ["occlusion"], ["comprehensiveness"], progress=False)
+    assert clean.cautions == ()
+    assert "Warning" not in str(clean)
+
+
+def test_prompts_that_cannot_be_read_are_said_too() -> None:
+    tokenizer = copy.deepcopy(TOKENIZERS["unigram"]())
+    config = GPT2Config(
+        n_embd=32, n_head=4, n_layer=2, vocab_size=len(tokenizer), bos_token_id=1, eos_token_id=1, pad_token_id=0
+    )
+    with torch.random.fork_rng(devices=[]):
+        writer = raison.load(GPT2LMHeadModel(config).eval(), tokenizer)
+    e = raison.explain(writer, "the 这部 电影", "occlusion", output=" good")
+    assert isinstance(e, GenerationExplanation)
+    assert "Warning: the model cannot read this text" in generation_plain(e)
+    assert 'class="unit unread"' in generation_page(e)
