@@ -21,12 +21,12 @@ from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
 from raison.core.unknown import caution_of_texts
 from raison.evaluate import (
-    DEFAULT_METRICS,
     Annotations,
     AnyMetric,
     check_metrics,
     costs_of,
     create_metrics,
+    default_metrics,
     info_of,
     measure,
     measure_groups,
@@ -77,7 +77,7 @@ def compare(
     model: LanguageModel,
     texts: Sequence[Text],
     methods: Sequence[str | Method] = DEFAULT_METHODS,
-    metrics: Sequence[str | AnyMetric] = DEFAULT_METRICS,
+    metrics: Sequence[str | AnyMetric] | None = None,
     *,
     unit: Granularity = "word",
     target: TargetSpec = None,
@@ -122,7 +122,7 @@ def compare(
     settings = Settings(unit, target, asked_of(model, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows([CATALOGUE.create(method) for method in methods], choosers, seeds)
-    chosen = tuple(create_metrics(metrics))
+    chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
     cautions = check_plan(plan, choosers)

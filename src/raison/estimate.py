@@ -14,7 +14,7 @@ from raison.core.metric import GroupMetric, Metric
 from raison.core.model import asked_of
 from raison.core.registry import label_of
 from raison.core.unit import Text, Unit
-from raison.evaluate import AnyMetric, create_metrics
+from raison.evaluate import AnyMetric, create_metrics, default_metrics
 from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from raison.models.speed import measure_speed
@@ -53,7 +53,7 @@ def estimate(
     model: Classifier,
     texts: Sequence[Text],
     methods: Sequence[str | Method],
-    metrics: Sequence[str | AnyMetric],
+    metrics: Sequence[str | AnyMetric] | None,
     settings: Settings | None = None,
 ) -> Estimate:
     """Count the passes of a comparison, and time a few to say how long it will take.
@@ -63,7 +63,8 @@ def estimate(
     settings = settings or Settings()
     settings = replace(settings, of=asked_of(model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in methods], (), (settings.seed,))
-    return estimate_plan(Plan(model, tuple(texts), (), rows, tuple(create_metrics(metrics)), settings, ""))
+    chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
+    return estimate_plan(Plan(model, tuple(texts), (), rows, tuple(chosen), settings, ""))
 
 
 def estimate_plan(plan: Plan) -> Estimate:

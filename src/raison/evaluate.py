@@ -33,7 +33,7 @@ Annotations = Sequence[Sequence[Rationale]]
 def evaluate(
     model: LanguageModel,
     explanations: Explanation | Sequence[Explanation],
-    metrics: Sequence[str | AnyMetric] = DEFAULT_METRICS,
+    metrics: Sequence[str | AnyMetric] | None = None,
     *,
     rationales: Annotations | None = None,
     progress: bool | Advance = True,
@@ -43,7 +43,8 @@ def evaluate(
     Args:
         model: the model that was explained.
         explanations: of one method with one setting, all at the same unit.
-        metrics: names, calls such as "comprehensiveness(share=0.1)" or instances.
+        metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None for the usual ones of what the
+            model gives (DEFAULT_METRICS, of which a number has no log-odds).
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
             the metrics that need them; as a Dataset's `rationales`.
         progress: a progress bar on stderr, or a function that is told of finished texts.
@@ -56,7 +57,7 @@ def evaluate(
         UnsupportedError: metrics that need what the model or the data lacks, with all reasons.
     """
     given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
-    chosen = create_metrics(metrics)
+    chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
     check_metrics(model, chosen, has_rationales=rationales is not None, texts=len(given))
     marks = [()] * len(given) if rationales is None else [tuple(one) for one in rationales]
@@ -76,6 +77,12 @@ def evaluate(
     scores = [metric_scores(info_of(metric), [columns[metric]]) for metric in chosen]
     found = method_scores(label, scores, [costs_of(e) for e in given])
     return replace(found, cautions=caution_of_texts([share_in(e.notes) for e in given]))
+
+
+def default_metrics(model: LanguageModel) -> list[str]:
+    """Those of DEFAULT_METRICS that the model's outputs allow."""
+    lacking = set() if Capability.CLASSES in model.capabilities else {Need.CLASSES}
+    return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
 
 
 def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:

@@ -14,6 +14,7 @@ from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import Metric, Need
+from raison.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.classifier import Classifier
@@ -205,6 +206,17 @@ def test_comprehensiveness_is_the_change_of_the_number() -> None:
     found = raison.evaluate(model, e, ["comprehensiveness(share=0.34, removal='unk')"], progress=False)
     change = raw(model, text) - raw_without(model, text, {e.order()[0]})
     assert found.metrics[0].summary.mean == pytest.approx(change, abs=1e-4)
+
+
+def test_the_usual_metrics_are_those_of_a_number() -> None:
+    model = scorer("bert")
+    usual = [name for name in DEFAULT_METRICS if name != "log_odds"]
+    found = raison.compare(model, ["a dull plot"], ["occlusion"], progress=False)
+    assert [scores.metric for scores in found["occlusion"].metrics] == usual
+    one = raison.evaluate(model, raison.explain(model, "a dull plot", "occlusion"), progress=False)
+    assert [scores.metric for scores in one.metrics] == usual
+    classes = raison.load(*TINY["bert"]())
+    assert default_metrics(classes) == list(DEFAULT_METRICS)
 
 
 def test_comparisons_estimates_and_audits_work_or_say_why_not(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ def compare(
     data: options.Data,
     model: options.Model = "demo/sst2",
     methods: options.Methods = "integrated_gradients,kernel_shap,lime,occlusion",
-    metrics: options.Metrics = "comprehensiveness,sufficiency,aopc_comprehensiveness,aopc_sufficiency,log_odds",
+    metrics: options.Metrics = None,
     limit: options.Limit = None,
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
@@ -43,7 +43,8 @@ def compare(
     from raison.metrics import CATALOGUE as METRICS
 
     # Everything that can be wrong with the request is said before the model is loaded.
-    chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
+    chosen = options.named_in(methods, METHODS)
+    judges = None if metrics is None else options.named_in(metrics, METRICS)
     options.named_in(select, METRICS)
     seeds = options.seeds_of(seed)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)

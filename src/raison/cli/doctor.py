@@ -35,6 +35,7 @@ def doctor(
     facts = {
         "model": loaded.name,
         "class": type(loaded.core).__name__,
+        "outputs": loaded.outputs,
         "classes": list(loaded.classes),
         "longest input": loaded.max_tokens,
         "device": str(loaded.device),

@@ -17,7 +17,7 @@ def estimate(
     data: options.Data,
     model: options.Model = "demo/sst2",
     methods: options.Methods = "integrated_gradients,kernel_shap,lime,occlusion",
-    metrics: options.Metrics = "comprehensiveness,sufficiency,aopc_comprehensiveness,aopc_sufficiency,log_odds",
+    metrics: options.Metrics = None,
     limit: options.Limit = None,
     text_column: options.TextColumn = None,
     pair_column: options.PairColumn = None,
@@ -40,7 +40,8 @@ def estimate(
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
-    chosen, judges = options.named_in(methods, METHODS), options.named_in(metrics, METRICS)
+    chosen = options.named_in(methods, METHODS)
+    judges = None if metrics is None else options.named_in(metrics, METRICS)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     if methods == "all":

@@ -52,7 +52,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Methods = Annotated[
     str, typer.Option("--methods", help='Names or calls with commas between: "lime,kernel_shap(samples=64)"; or all.')
 ]
-Metrics = Annotated[str, typer.Option("--metrics", help="Names or calls with commas between, or all.")]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        help="Names or calls with commas between, or all; comprehensiveness, sufficiency, their AOPC and log_odds unless "
+        "given.",
+    ),
+]
 Data = Annotated[
     str,
     typer.Option(

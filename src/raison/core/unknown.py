@@ -48,8 +48,8 @@ def caution_of_text(notes: Mapping[str, Any]) -> str | None:
     if found.share < MOST:
         return f"{share} are unknown to the model's vocabulary: it reads the same sign in place of each"
     return (
-        f"the model cannot read this text: {share} are unknown to its vocabulary, and neither the prediction nor the "
-        "scores are about what it says"
+        f"the model can hardly read this text: {share} are unknown to its vocabulary, and it reads the same sign in "
+        "place of each; the prediction says next to nothing about the text"
     )
 
 
