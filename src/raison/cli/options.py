@@ -56,8 +56,8 @@ Metrics = Annotated[
     str | None,
     typer.Option(
         "--metrics",
-        help="Names or calls with commas between, or all; comprehensiveness, sufficiency, their AOPC and log_odds unless "
-        "given.",
+        help="Names or calls with commas between, or all; by default comprehensiveness, sufficiency, their AOPC and "
+        "log_odds.",
     ),
 ]
 Data = Annotated[
