@@ -54,8 +54,7 @@ def explain(
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. Where the model answers questions: None for its answer, or a part of the context.
-        of: "probability", "logit", "log_odds", "margin" or "log_probability" (sums to that of the whole output); None
-            for the probability, and for the number itself ("logit") where a model gives one instead of classes.
+        of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; the one number of a model is "logit".
         removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the first that is possible.
         seed: of random methods. A text's draws depend on the seed and the text alone.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.

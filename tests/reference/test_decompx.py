@@ -213,13 +213,13 @@ def single_output() -> PreTrainedModel:
     return model.double()
 
 
-def test_a_single_output_is_explained_as_a_difference():
+def test_a_single_output_is_decomposed_itself():
     model = raison.load(single_output(), TINY["bert"]()[1])
-    against, for_it = (raison.explain(model, TEXTS[0], "decompx", target=label) for label in ("not good", "good"))
-    assert against.notes["decomposed"] == for_it.notes["decomposed"] == "difference of logits"
-    assert against.notes["decomposition_gap"] == pytest.approx(0, abs=1e-10)
-    np.testing.assert_allclose(against.scores, -np.array(for_it.scores))
-    assert max(np.abs(for_it.scores)) > 0.001
+    e = raison.explain(model, TEXTS[0], "decompx")
+    assert e.notes["decomposed"] == "logit"
+    assert e.notes["decomposition_gap"] == pytest.approx(0, abs=1e-10)
+    assert sum(e.scores) + e.notes["unscored"] == pytest.approx(e.value_full, abs=1e-10)
+    assert max(np.abs(e.scores)) > 0.001
 
 
 def test_label_words_behind_a_prompt():

@@ -29,7 +29,7 @@ def methods(json: options.Json = False) -> None:
     """List the methods with what they need, what they promise, what they cost and where they come from."""
     rows = method_rows()
     note = f"{LEGEND} --json tells more; `raison cite METHOD` prints the reference."
-    _print(rows, {"passes": "passes per text"}, ("about", "settings", "reference"), json, note)
+    _print(rows, {"passes": "passes per text"}, ("about", "below zero", "settings", "reference"), json, note)
 
 
 def metrics(json: options.Json = False) -> None:

@@ -39,13 +39,9 @@ def compare(
     from raison.cli.output import show
     from raison.cli.rows import Source, readable_texts
     from raison.compare import compare as run
-    from raison.methods import CATALOGUE as METHODS
-    from raison.metrics import CATALOGUE as METRICS
 
     # Everything that can be wrong with the request is said before the model is loaded.
-    chosen = options.named_in(methods, METHODS)
-    judges = None if metrics is None else options.named_in(metrics, METRICS)
-    options.named_in(select, METRICS)
+    chosen, judges = options.asked_for(methods, metrics, select)
     seeds = options.seeds_of(seed)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))

@@ -37,11 +37,8 @@ def estimate(
     from raison.attribution import Settings
     from raison.cli.rows import Source, readable_texts
     from raison.estimate import estimate as run
-    from raison.methods import CATALOGUE as METHODS
-    from raison.metrics import CATALOGUE as METRICS
 
-    chosen = options.named_in(methods, METHODS)
-    judges = None if metrics is None else options.named_in(metrics, METRICS)
+    chosen, judges = options.asked_for(methods, metrics)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     source = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     if methods == "all":

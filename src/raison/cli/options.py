@@ -122,6 +122,15 @@ def named_in(option: str, catalogue: "Catalogue[Any]") -> list[str]:
     return specs
 
 
+def asked_for(methods: str, metrics: str | None, select: str = "") -> tuple[list[str], list[str] | None]:
+    """Methods and metrics by name, None for the usual metrics. InputError for one that cannot be made, or to select by."""
+    from raison.methods import CATALOGUE as METHODS
+    from raison.metrics import CATALOGUE as METRICS
+
+    named_in(select, METRICS)
+    return named_in(methods, METHODS), None if metrics is None else named_in(metrics, METRICS)
+
+
 def able_methods(model: "LanguageModel", texts: "Sequence[Text]", how: tuple["Granularity", bool]) -> list[str]:
     """All methods that can explain the texts in these units, cut if need be; the others are named on stderr."""
     from raison.compare import allowed
