@@ -54,7 +54,7 @@ def explain(
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. Where the model answers questions: None for its answer, or a part of the context.
-        of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; the one number of a model is "logit".
+        of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the first that is possible.
         seed: of random methods. A text's draws depend on the seed and the text alone.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.

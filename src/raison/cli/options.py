@@ -123,7 +123,7 @@ def named_in(option: str, catalogue: "Catalogue[Any]") -> list[str]:
 
 
 def asked_for(methods: str, metrics: str | None, select: str = "") -> tuple[list[str], list[str] | None]:
-    """Methods and metrics by name, None for the usual metrics. InputError for one that cannot be made, or to select by."""
+    """Methods and metrics by name, None for the usual metrics. InputError for one that cannot be made."""
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
