@@ -4,14 +4,17 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from raison.numerics.paired import difference
-from raison.runs.claims import Verdict, verdicts
+from raison.numerics.paired import Difference, against, difference
+from raison.runs.claims import verdicts
+from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
 from raison.runs.run import Record, open_run
 from raison.runs.study import digest_of, read_study
 from raison.runs.summary import Costs
@@ -74,7 +77,7 @@ def claim(metric: str, than: str | float, **place: str) -> dict:
     return {"says": "so it is", "metric": metric, "than": than, **place}
 
 
-def judged(folder: Path, stated: dict) -> Verdict:
+def verdict_on(folder: Path, stated: dict) -> Verdict:
     write_run(folder / "m--d")
     write_study(folder, [stated], ["m--d"])
     (found,) = verdicts(read_study(folder))
@@ -95,7 +98,7 @@ def judged(folder: Path, stated: dict) -> Verdict:
         (claim("auroc", 0.0, above="same"), "undecided"),
         (claim("token_f1(average='micro')", "bad", above="good"), "holds"),
         (claim("token_f1(average='micro')", 0.9, above="good"), "fails"),
-        (claim("consistency", "bad", above="good"), "holds"),
+        (claim("consistency", "bad", above="good"), "too few"),
         (claim("auroc", "nobody", above="good"), "missing"),
         (claim("auroc", "good", above="nobody"), "missing"),
         (claim("auprc", "bad", above="good"), "missing"),
@@ -103,11 +106,11 @@ def judged(folder: Path, stated: dict) -> Verdict:
     ],
 )
 def test_finding(tmp_path: Path, stated: dict, finding: str) -> None:
-    assert judged(tmp_path, stated).finding == finding
+    assert verdict_on(tmp_path, stated).finding == finding
 
 
 def test_the_difference_is_paired_and_leaves_undefined_texts_out(tmp_path: Path) -> None:
-    found = judged(tmp_path, claim("auroc", "bad", above="good"))
+    found = verdict_on(tmp_path, claim("auroc", "bad", above="good"))
     assert found.difference == difference(SCORES["good"][:, None], SCORES["bad"][:, None])
     assert found.difference.count == TEXTS - 1
     assert found.mean == pytest.approx(SCORES["good"].mean())
@@ -115,7 +118,7 @@ def test_the_difference_is_paired_and_leaves_undefined_texts_out(tmp_path: Path)
 
 
 def test_pooled_metrics_are_compared_by_their_pool(tmp_path: Path) -> None:
-    found = judged(tmp_path, claim("token_f1(average='micro')", "bad", above="good"))
+    found = verdict_on(tmp_path, claim("token_f1(average='micro')", "bad", above="good"))
     ratios = [np.sum(parts(row), axis=0) for row in ("good", "bad")]
     expected = [hits / total for hits, total in ratios]
     assert (found.mean, found.than_mean) == pytest.approx(expected)
@@ -123,18 +126,18 @@ def test_pooled_metrics_are_compared_by_their_pool(tmp_path: Path) -> None:
 
 
 def test_a_number_has_no_spread_of_its_own(tmp_path: Path) -> None:
-    found = judged(tmp_path, claim("auroc", 1.5, above="good"))
+    found = verdict_on(tmp_path, claim("auroc", 1.5, above="good"))
     rng = np.random.default_rng(9)
     resampled = rng.choice(SCORES["good"], size=(20_000, TEXTS)).mean(axis=1) - 1.5
     assert found.difference.mean == pytest.approx(SCORES["good"].mean() - 1.5)
     assert (found.difference.low, found.difference.high) == pytest.approx(
         np.quantile(resampled, [0.025, 0.975]), abs=0.02
     )
-    assert math.isnan(found.difference.p)
+    assert found.difference.p < 0.05
 
 
 def test_groups_are_counted_for_metrics_of_groups(tmp_path: Path) -> None:
-    assert judged(tmp_path, claim("consistency", "bad", above="good")).difference.count == 4
+    assert verdict_on(tmp_path, claim("consistency", "bad", above="good")).difference.count == 4
 
 
 def test_every_run_is_asked_and_those_not_begun_are_missing(tmp_path: Path) -> None:
@@ -154,7 +157,7 @@ def test_groups_that_were_left_out_cannot_be_paired(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_study(tmp_path, [claim("consistency", "bad", above="good")], ["m--d"])
     (found,) = verdicts(read_study(tmp_path))
-    assert (found.finding, found.difference.count) == ("undecided", 0)
+    assert (found.finding, found.difference.count) == ("missing", 0)
 
 
 def test_a_single_comparison_states_nothing(tmp_path: Path) -> None:
@@ -171,8 +174,8 @@ def test_findings_page(tmp_path: Path) -> None:
     rows = [line for line in text.splitlines() if line.startswith("| A study")]
     assert len(rows) == 3
     # A bar in a title must not add a column.
-    assert {line.replace("\\|", "").count("|") for line in rows} == {11}
-    assert "| **holds** | auroc |" in rows[0]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {12}
+    assert "| **holds** (accuracy unknown, largest class unknown) | yes | auroc |" in rows[0]
     assert "`raison study run a/study.toml`" in rows[0]
     assert f"{SCORES['good'].mean():.4f} (good)" in rows[0]
     assert "not finished" not in rows[0]
@@ -185,3 +188,73 @@ def test_verdicts_need_no_torch() -> None:
     code = "import sys, raison.runs.claims, raison.runs.agreement; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+def of_values(values: np.ndarray, side: str = "above") -> str:
+    return finding_of(against(values[:, None], 0.0), side)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", range(1, FEWEST))
+def test_few_values_decide_nothing(count: int) -> None:
+    """The interval of two values is from the one to the other: a coin would hold in a quarter of the cases."""
+    assert of_values(1 + np.arange(count) / 100) == "too few"
+    assert of_values(-1 - np.arange(count) / 100) == "too few"
+
+
+@pytest.mark.parametrize("count", [FEWEST, 12, 20])
+def test_no_difference_is_seldom_decided(count: int) -> None:
+    """The interval alone decides 11 % of 8 normal values, 10 % of 12; with the second test it is 5 %."""
+    rng = np.random.default_rng(count)
+    found = [of_values(rng.normal(size=count)) for _ in range(300)]
+    assert sum(finding != "undecided" for finding in found) <= 300 * 0.075
+
+
+def test_a_second_test_that_disagrees_leaves_a_claim_undecided() -> None:
+    gap = Difference(0.2, 0.01, 0.4, 0.04, FEWEST, 0.06)
+    assert finding_of(gap, "above") == "undecided"
+    assert finding_of(replace(gap, studentised=0.04), "above") == "holds"
+    assert finding_of(replace(gap, studentised=0.04), "below") == "fails"
+    assert finding_of(replace(gap, count=30, studentised=math.nan), "above") == "holds"
+
+
+@pytest.mark.parametrize(
+    ("learned", "finding", "said"),
+    [
+        (Learned(0.444, 0.4), "not judged", "accuracy 44.4% on these texts, largest class 40.0%"),
+        (Learned(0.5, 0.4), "not judged", "accuracy 50.0% on these texts, largest class 40.0%"),
+        (Learned(0.51, 0.4), "holds", ""),
+        (Learned(math.nan, 0.4), "holds", "accuracy unknown, largest class 40.0%"),
+        (Learned(0.9, math.nan), "holds", "accuracy 90.0% on these texts, largest class unknown"),
+    ],
+)
+def test_a_model_that_did_not_learn_is_not_judged(learned: Learned, finding: str, said: str) -> None:
+    stated = Verdict("so it is", "m--d", "auroc", "good", "above", 0.0, "missing")
+    found = judged(stated, Difference(0.2, 0.1, 0.3, 0.001, 40), learned)
+    assert (found.finding, found.note) == (finding, said)
+
+
+def test_labels_of_the_folder_decide_whether_a_run_is_judged(tmp_path: Path) -> None:
+    stated = claim("auroc", "bad", above="good")
+    (tmp_path / "labels.json").write_text('{"majorities": {"d": 0.5}, "accuracies": {"m--d": 0.55}}')
+    found = verdict_on(tmp_path, stated)
+    assert (found.finding, found.note) == ("not judged", "accuracy 55.0% on these texts, largest class 50.0%")
+    (tmp_path / "labels.json").write_text('{"majorities": {"d": 0.5}, "accuracies": {"m--d": 0.95}}')
+    (again,) = verdicts(read_study(tmp_path))
+    assert (again.finding, again.note, again.survives) == ("holds", "", True)
+    (tmp_path / "labels.json").write_text('{"majorities": 3}')
+    with pytest.raises(DataError, match="cannot read .*labels.json.*--resume"):
+        verdicts(read_study(tmp_path))
+
+
+def test_holm_counts_what_was_tested_alone() -> None:
+    stated = Verdict("so it is", "m--d", "auroc", "good", "above", 0.0, "missing")
+    gaps = [Difference(0.2, 0.1, 0.3, p, 40) for p in (0.01, 0.03, 0.02)]
+    found = [judged(stated, gap, Learned(0.9, 0.5)) for gap in gaps]
+    failed = judged(stated, gaps[0], Learned(0.5, 0.5))
+    told = corrected([*found, failed, stated])
+    assert [one.adjusted for one in told[:3]] == pytest.approx([0.03, 0.04, 0.04])
+    assert [one.survives for one in told] == [True, True, True, None, None]
+    assert all(math.isnan(one.adjusted) for one in told[3:])
+    many = corrected([judged(stated, Difference(0.2, 0.1, 0.3, 0.02, 40), Learned(0.9, 0.5))] * 3)
+    assert {one.finding for one in many} <= JUDGED
+    assert [one.survives for one in many] == [False] * 3

@@ -4,13 +4,14 @@ import itertools
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.numerics.paired import EXACT_TEXTS, TOLERANCE, Difference, difference
+from raison.numerics.paired import EXACT_TEXTS, FEW, TOLERANCE, Difference, against, difference
 
 
 def literal_pool(rows: np.ndarray, pool: str) -> float:
@@ -127,7 +128,10 @@ def test_swapping_the_methods_turns_the_sign(texts: int) -> None:
 @pytest.mark.parametrize("pool", ["mean", "ratio", "f1"])
 def test_equal_methods(texts: int, pool: str) -> None:
     first, _ = scores(texts, parts=2)
-    assert difference(first, first.copy(), pool) == Difference(0.0, 0.0, 0.0, 1.0, texts)
+    found = difference(first, first.copy(), pool)
+    second_test = 1.0 if texts < FEW else math.nan
+    assert found.studentised == pytest.approx(second_test, nan_ok=True)
+    assert replace(found, studentised=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0)
 
 
 @pytest.mark.parametrize("texts", [6, 60])
@@ -205,3 +209,68 @@ def test_never_imports_torch() -> None:
     modules = ", ".join(f"raison.numerics.{name}" for name in ("paired", "multiple", "ranks", "agreement", "pareto"))
     code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("number", [0.2, 0.5, 0.55])
+def test_a_mean_against_a_number_flips_signs(number: float) -> None:
+    """Exchanging each text's value with its mirror image beyond the number."""
+    values = scores(9, seed=3)[0]
+    found = against(values, number)
+    gaps = values[:, 0] - number
+    flips = np.array([np.mean(gaps * signs) for signs in itertools.product([1.0, -1.0], repeat=9)])
+    assert found.mean == pytest.approx(gaps.mean())
+    assert found.p == pytest.approx((np.abs(flips) >= abs(gaps.mean()) - 1e-9).mean())
+
+
+def test_a_ratio_against_a_number_counts_each_text_with_its_share() -> None:
+    """A ratio's slopes: the text's first part minus the ratio times its second, over the mean of the second."""
+    rng = np.random.default_rng(4)
+    values = np.stack([rng.random(10), 1 + rng.random(10)], axis=1)
+    ratio = values[:, 0].mean() / values[:, 1].mean()
+    shares = (values[:, 0] - ratio * values[:, 1]) / values[:, 1].mean() + ratio - 0.2
+    found = against(values, 0.2, "ratio")
+    assert found.mean == pytest.approx(ratio - 0.2)
+    assert found.p == pytest.approx(against(shares[:, None], 0.0).p)
+
+
+def literal_studentised(columns: np.ndarray) -> float:
+    """The definition for a mean, one resample after the other."""
+    rng, hits = np.random.default_rng(11), []
+    reached = columns.mean() / columns.std()
+    for _ in range(20_000):
+        drawn = rng.choice(columns, len(columns))
+        hits.append((drawn.mean() - columns.mean()) / drawn.std() >= reached if drawn.std() else drawn.mean() > 0)
+    above = np.mean(hits)
+    return 2 * min(above, 1 - above)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("kind", ["even", "skewed"])
+def test_studentised_p_is_the_share_of_resamples_beyond(shift: float, kind: str) -> None:
+    rng = np.random.default_rng(8)
+    values = shift + (rng.normal(size=14) if kind == "even" else rng.exponential(size=14) - 1)
+    assert against(values[:, None], 0.0).studentised == pytest.approx(literal_studentised(values), abs=0.015)
+
+
+def test_studentised_p_of_two_rows_is_that_of_their_differences() -> None:
+    first, second = scores(12, gain=0.05, seed=6)
+    assert difference(first, second).studentised == pytest.approx(against(first - second, 0.0).studentised, abs=1e-12)
+
+
+@pytest.mark.parametrize("pool", ["ratio", "f1"])
+def test_studentised_p_knows_pools(pool: str) -> None:
+    """Scaling both parts leaves a ratio as it is, and scales an F1: neither changes in standard errors."""
+    first, second = scores(12, parts=2, gain=0.1, seed=7)
+    found = difference(first, second, pool).studentised
+    assert 0 < found < 1
+    assert found == pytest.approx(difference(3 * first, 3 * second, pool).studentised, abs=2e-3)
+
+
+def test_values_without_a_spread_are_decided_by_their_side() -> None:
+    assert against(np.ones((8, 1)), 0.5).studentised < 0.05
+    assert against(np.ones((8, 1)), 1.0).studentised == 1.0
+
+
+def test_many_texts_need_no_second_test() -> None:
+    assert math.isnan(difference(*scores(FEW)).studentised)
+    assert not math.isnan(difference(*scores(FEW - 1)).studentised)

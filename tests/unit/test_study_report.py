@@ -121,7 +121,8 @@ def test_page_says_what_was_run(report: Path) -> None:
 
 def test_claims_are_judged(report: Path) -> None:
     found = re.findall(
-        r'<span class="(holds|fails|undecided|missing)">', (report / "index.html").read_text(encoding="utf-8")
+        r'<span class="(holds|fails|undecided|missing|too-few|not-judged)"[^>]*>',
+        (report / "index.html").read_text(encoding="utf-8"),
     )
     assert found == ["holds", "holds", "holds", "fails"] * 2, "by claim and run, then each with its numbers"
 

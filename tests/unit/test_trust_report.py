@@ -29,7 +29,7 @@ from raison.runs.trust_tables import areas, at_blocks, curve, effects, held
 
 METHODS = ("saliency", "attention_rollout", "<ignores & all>")
 MODELS = {"small": (2, 1_200_000), "middle": (4, 5_000_000), "large": (12, 22_000_000)}
-TEXTS, ATTACKED, DRAWS = 10, 6, 2
+TEXTS, ATTACKED, DRAWS = 10, 9, 2
 STEADY = "<ignores & all>"
 FILE = 'schema = 1\nkind = "trust"\ntitle = "Trust <me>"\nabout = "Synthetic & small."\n'
 CLAIMS = [
@@ -185,11 +185,11 @@ def test_effects_and_texts_that_held(study: TrustRuns) -> None:
     run = study.runs["small--sst"]
     variant = Variant("embedding", "unconstrained")
     found = effects(run, "saliency", variant, "rank_change")
-    assert sorted(found) == [0, 1, 3, 4, 5]
+    assert sorted(found) == [0, 1, *range(3, ATTACKED)]
     assert all(0.8 <= value <= 0.82 for value in found.values())
     sizes = effects(run, "saliency", variant, "absolute_probability_change")
-    assert list(sizes.values()) == pytest.approx([0.24] * 5)
-    assert held(run, "saliency", variant) == (4, 5)
+    assert list(sizes.values()) == pytest.approx([0.24] * (ATTACKED - 1))
+    assert held(run, "saliency", variant) == (ATTACKED - 2, ATTACKED - 1)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,10 @@ def test_tables_say_what_the_records_say(study: TrustRuns) -> None:
     expected = np.mean(list(areas(study.runs["large--sst"], "saliency", "cascading", "spearman").values()))
     assert cells["saliency"][2].mean == f"{expected:.2f}"
     attacked = {grid.title: dict(grid.rows) for grid in attack_grids(study)}
-    assert attacked["Texts with a change that keeps the prediction"]["saliency: constrained"][0].mean == "4 of 5"
+    assert (
+        attacked["Texts with a change that keeps the prediction"]["saliency: constrained"][0].mean
+        == f"{ATTACKED - 2} of {ATTACKED - 1}"
+    )
     assert "saliency: random noise, constrained" in attacked["rank change"]
     # What is small is not written as nothing.
     assert float(attacked["top-k sum change"]["saliency: constrained"][0].mean) == pytest.approx(0.0007)

@@ -11,7 +11,7 @@ from raison.cli import options, study_trainings, study_trust
 
 if TYPE_CHECKING:
     from raison.estimate import Estimate
-    from raison.runs.claims import Verdict
+    from raison.runs.judging import Verdict
     from raison.studies.run import Examined
 
 app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
@@ -159,4 +159,6 @@ def show_verdicts(stated: "list[Verdict]") -> None:
     for verdict in stated:
         gap = verdict.difference
         seen = f", difference {gap.mean:.3f} [{gap.low:.3f}, {gap.high:.3f}], n = {gap.count}" if gap.count else ""
+        seen += ", not after Holm's correction" if verdict.survives is False else ""
+        seen += f"; {verdict.note}" if verdict.note else ""
         console.print(Text.assemble((verdict.finding, "bold"), f"  {verdict.says} ({verdict.run}{seen})"))

@@ -7,14 +7,17 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import InputError
-from raison.numerics.bootstrap import POOLS, Pool, pool_of
+from raison.numerics.bootstrap import POOLS, Pool, pool_of, pooled_interval
 from raison.numerics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
+from raison.numerics.studentised import studentised_p
 
 LEVEL = 0.95
 EXACT_TEXTS = 12
 """Up to so many texts all 2^n swaps are tried."""
 TOLERANCE = 1e-10
 """Differences that agree to this share of the pooled values tie: what is left is rounding."""
+FEW = 30
+"""Below so many texts percentile intervals are too narrow (benchmarks/claim_rules.py): the second test is made."""
 
 SampleMeans = Float[np.ndarray, "2 samples parts"]
 Gaps = Float[np.ndarray, " samples"]
@@ -25,9 +28,11 @@ Sums = Float[np.ndarray, "groups columns"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Pooled value of the first method minus that of the second on the same `count` texts.
+    """Pooled value of the first method minus that of the second, or minus a number, on the same `count` texts.
 
-    `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text".
+    `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
+    "the values lie evenly around the number". `studentised` is the p-value of the studentised bootstrap; NaN with `FEW`
+    texts or more, where it is not asked for.
     """
 
     mean: float
@@ -35,6 +40,7 @@ class Difference:
     high: float
     p: float
     count: int
+    studentised: float = math.nan
 
 
 def difference(
@@ -70,7 +76,51 @@ def difference(
     sums = grouped(np.hstack([*pairs, np.ones((count, 1))]), seed)
     drawn = draws(len(sums), seed)
     low, high = _interval(sums, make, drawn)
-    return Difference(observed, low, high, _p_value(pairs, sums, make, (observed, drawn)), count)
+    parts = pairs.shape[2]
+    second_test = _second_test(np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed)
+    p = _p_value(pairs, sums, make, (observed, drawn))
+    return Difference(observed, low, high, p, count, second_test)
+
+
+def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str = "mean", seed: int = 0) -> Difference:
+    """Compare the pooled value of many texts with a number.
+
+    The interval is the percentile bootstrap of `pooled_interval`. The p-value is that of `difference` under the null
+    that each text may as well lie on the other side of the number, equally far; of a pool that is no mean, each text
+    counts with its share in the value, the pool's slopes at the means. A text with a NaN is left out; no text, or an
+    undefined value, gives NaN throughout. One text has no spread: its interval is NaN and its p is 1.
+    """
+    make = pool_of(pool)
+    known = values[~np.isnan(values).any(axis=1)].astype(np.float64)
+    value, low, high = pooled_interval(known, pool, LEVEL, seed)
+    if math.isnan(value):
+        return Difference(math.nan, math.nan, math.nan, math.nan, len(known))
+    gap = value - number
+    if len(known) == 1:
+        return Difference(gap, math.nan, math.nan, 1.0, 1)
+    shares = (gap + _shares(known, make))[:, None]
+    p = difference(shares, np.zeros_like(shares), seed=seed).p
+    second_test = _second_test(known, lambda means: make(means) - number, seed)
+    return Difference(gap, low - number, high - number, p, len(known), second_test)
+
+
+def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
+    """The studentised bootstrap where the texts are few; NaN else."""
+    if len(columns) >= FEW:
+        return math.nan
+    return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
+
+
+def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:
+    """What each text adds to the pooled value beyond its mean share: deviations times the pool's slopes."""
+    centre = values.mean(axis=0)
+    slopes = []
+    for part in range(values.shape[1]):
+        step = np.zeros((1, values.shape[1]))
+        step[0, part] = 1e-6 * max(1e-6, float(np.abs(values[:, part]).max()))
+        slopes.append(float((make(centre + step) - make(centre - step))[0]) / (2 * step[0, part]))
+    found: Float[np.ndarray, " texts"] = (values - centre) @ np.array(slopes)
+    return found
 
 
 def _gaps(means: SampleMeans, make: Pool) -> Gaps:

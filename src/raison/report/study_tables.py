@@ -10,7 +10,7 @@ from raison.report.colours import SIGNED, peak
 from raison.report.html_tables import breakable, grid, minus
 from raison.report.markup import escape
 from raison.runs.agreement import PairAgreement
-from raison.runs.claims import Verdict
+from raison.runs.judging import RULE, Verdict
 from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, selection
 
 LEVEL = 0.05
@@ -77,7 +77,7 @@ def claims(verdicts: Sequence[Verdict]) -> str:
     """What the study states and what the records say; "" without claims."""
     if not verdicts:
         return ""
-    head = ["claim", "finding", "run", "metric", "compared", "difference", "n"]
+    head = ["claim", "finding", "Holm", "run", "metric", "compared", "difference", "n"]
     whole = grid("Claims", head, [_claim(verdict) for verdict in verdicts])
     if len({verdict.run for verdict in verdicts}) > 1:
         whole = (
@@ -86,8 +86,8 @@ def claims(verdicts: Sequence[Verdict]) -> str:
         )
     return (
         f'<article class="raison" id="claims">\n<h2>Claims</h2>\n{whole}\n'
-        '<p class="caption">A claim holds where the 95 % interval of the difference lies wholly on its side of zero, '
-        "fails where it lies on the other, is undecided else, and is missing where the records lack it.</p></article>"
+        f'<p class="caption">{escape(RULE)} Holm: whether it stands after Holm\'s correction over all claims.</p>'
+        "</article>"
     )
 
 
@@ -107,7 +107,13 @@ def _findings(verdicts: Sequence[Verdict]) -> str:
 def _finding(verdict: Verdict) -> str:
     places = _places(verdict.mean, verdict.than_mean)
     gap = minus(phrases.signed(verdict.difference.mean, places)) if verdict.difference.count else ""
-    return f'<span class="{verdict.finding}">{verdict.finding}</span><small>{gap}</small>'
+    return f"{_named(verdict)}<small>{gap}</small>"
+
+
+def _named(verdict: Verdict) -> str:
+    """The finding, with why where it is not one; classes of a style have no blanks."""
+    why = f' title="{escape(verdict.note)}"' if verdict.note else ""
+    return f'<span class="{verdict.finding.replace(" ", "-")}"{why}>{verdict.finding}</span>'
 
 
 def _claim(verdict: Verdict) -> list[str]:
@@ -118,7 +124,8 @@ def _claim(verdict: Verdict) -> list[str]:
     known = verdict.difference.count > 0
     return [
         escape(verdict.says),
-        f'<span class="{verdict.finding}">{verdict.finding}</span>',
+        f"{_named(verdict)}<small>{escape(verdict.note)}</small>",
+        {None: "", True: "yes", False: "no"}[verdict.survives],
         breakable(verdict.run),
         breakable(verdict.metric),
         f'<td class="says">{compared}<small>{minus(values)}</small></td>',

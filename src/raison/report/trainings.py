@@ -8,7 +8,7 @@ from raison.report.study import LATEX, MARKDOWN, PAGE
 from raison.report.tables import Cell, escape_latex, escape_markdown
 from raison.report.trainings_page import page, sections, warnings
 from raison.report.trainings_tables import Grid
-from raison.runs.claims import Verdict
+from raison.runs.judging import Verdict
 from raison.runs.trainings import Trainings, read_trainings
 from raison.runs.trainings_claims import training_verdicts
 
@@ -67,6 +67,8 @@ def _markdown(study: Trainings) -> str:
 def claim_line(verdict: Verdict) -> str:
     gap = verdict.difference
     seen = f", difference {gap.mean:.4f} [{gap.low:.4f}, {gap.high:.4f}], n = {gap.count}" if gap.count else ""
+    seen += {None: "", True: ", also after Holm's correction", False: ", not after Holm's correction"}[verdict.survives]
+    seen += f"; {verdict.note}" if verdict.note else ""
     return f"- **{verdict.finding}**: {escape_markdown(f'{verdict.says} ({verdict.run}{seen})')}"
 
 

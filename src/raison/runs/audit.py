@@ -20,7 +20,8 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.results import Comparison, Scores, Summary
-from raison.numerics.paired import difference
+from raison.numerics.paired import against, difference
+from raison.runs.judging import FEWEST, Side, finding_of
 from raison.runs.run import read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
@@ -170,8 +171,10 @@ def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
 def _faithful(row: Scores, random: Scores) -> Evidence:
     """Better than random scores on both sides: removing the top units, and keeping them alone."""
     gaps = [subtract(row[COMPREHENSIVE], random[COMPREHENSIVE]), subtract(random[SUFFICIENT], row[SUFFICIENT])]
-    better = sum(gap.low > 0 for gap in gaps)
-    light: Light = "red" if any(gap.high < 0 for gap in gaps) or not better else "green" if better == 2 else "amber"
+    found = [finding_of(gap, "above") for gap in gaps]
+    better = found.count("holds")
+    light: Light = "red" if "fails" in found or not better else "green" if better == 2 else "amber"
+    light = "grey" if "too few" in found else light
     said = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
     told = "; ".join(
         f"{name} {scores.summary.mean:.3f}, random {ground.summary.mean:.3f}, better by {gap.mean:+.3f} "
@@ -181,21 +184,24 @@ def _faithful(row: Scores, random: Scores) -> Evidence:
             ("sufficiency", gaps[1], row[SUFFICIENT], random[SUFFICIENT]),
         )
     )
-    return Evidence("faithful", light, summary(_gains(row, random)), f"Better than random scores {said}: {told}.")
+    return Evidence(
+        "faithful", light, summary(_gains(row, random)), f"Better than random scores {said}: {told}.{_few(light)}"
+    )
 
 
 def _parameters(trust: TrustRun, method: str) -> Evidence:
     if method not in trust.randomised:
         return Evidence("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
-    value = summary(areas(trust, method, ORDER, "spearman").values())
+    curves = list(areas(trust, method, ORDER, "spearman").values())
+    value = summary(curves)
     if not value.count:
         return Evidence("parameters", "grey", None, "No text has a whole curve yet.")
-    light: Light = "green" if value.high < HALF else "red" if value.low >= HALF else "amber"
+    light = _light(curves, ("below", HALF), ("above", HALF))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
         f"With all {trust.blocks} blocks randomised the scores still correlate by {end.mean:.2f} "
         f"[{end.low:.2f}, {end.high:.2f}] with the model's own; area under the curve {value.mean:.2f} "
-        f"[{value.low:.2f}, {value.high:.2f}] (low: depends on the parameters; 1: does not at all)."
+        f"[{value.low:.2f}, {value.high:.2f}] (low: depends on the parameters; 1: does not at all).{_few(light)}"
     )
     return Evidence("parameters", light, value, says)
 
@@ -205,10 +211,10 @@ def _changes(changes: Comparison | None, method: str) -> Evidence:
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
         return Evidence("changes", "grey", None, "No harmless change could be measured.")
-    light: Light = "green" if value.low >= STEADY else "red" if value.high < HALF else "amber"
+    light = _light(rows[0][HARMLESS].values, ("above", STEADY), ("below", HALF))
     says = (
         f"Rank correlation {value.mean:.2f} [{value.low:.2f}, {value.high:.2f}] between a text and the same text "
-        f"changed so that the prediction stays, over {value.count} texts."
+        f"changed so that the prediction stays, over {value.count} texts.{_few(light)}"
     )
     return Evidence("changes", light, value, says)
 
@@ -226,14 +232,26 @@ def _attacks(trust: TrustRun, method: str) -> Evidence:
         return Evidence("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
-    light: Light = "green" if value.high < HARD else "red" if value.low >= HALF else "amber"
+    light = _light(list(found[worst].values()), ("below", HARD), ("above", HALF))
     told = [f"{_HOW[variant.attack]} {_share(values[variant])}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     says = (
         f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these moves the "
-        f"probability by {moved.mean:.3f}."
+        f"probability by {moved.mean:.3f}.{_few(light)}"
     )
     return Evidence("attacks", light, value, says)
+
+
+def _light(values: Sequence[float], green: tuple[Side, float], red: tuple[Side, float]) -> Light:
+    """By the rule of claims: the mean lies beyond a border or it does not; grey where the values are too few."""
+    parts = np.array(values, dtype=np.float64).reshape(-1, 1)
+    good, bad = (finding_of(against(parts, border), side) for side, border in (green, red))
+    return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"
+
+
+def _few(light: Light) -> str:
+    """What stands behind evidence of too few values."""
+    return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
 
 
 def _share(value: Summary) -> str:
@@ -269,7 +287,7 @@ def _recommended(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str 
 
 def _below(row: Scores, best: Scores) -> bool:
     one, other = (np.array(_scores(each), dtype=np.float64)[:, None] for each in (row, best))
-    return difference(one, other).high < 0
+    return finding_of(difference(one, other), "below") == "holds"
 
 
 def _scores(row: Scores) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 from raison.core.results import Summary
 from raison.numerics.bootstrap import mean_interval
 from raison.numerics.paired import Difference, difference
+from raison.numerics.paired import against as against_number
 from raison.numerics.randomisation import area
 from raison.runs.trust import Attacked, Order
 from raison.runs.trust_study import TrustRun, Variant
@@ -80,9 +81,8 @@ def paired(one: Values, other: Values) -> Difference:
 
 
 def against(values: Values, number: float) -> Difference:
-    """The mean minus a number; without a p-value, for there is nothing to exchange."""
-    found = summary(values.values())
-    return Difference(found.mean - number, found.low - number, found.high - number, math.nan, found.count)
+    """The mean minus a number."""
+    return against_number(np.array(list(values.values()), dtype=np.float64).reshape(-1, 1), number)
 
 
 def _measured(spearman: float, kendall: float, overlap: float) -> dict[Measure, float]:

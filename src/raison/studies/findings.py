@@ -6,19 +6,37 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from raison.runs.claims import Verdict, verdicts
+from raison.runs.claims import verdicts
+from raison.runs.judging import FEWEST, Verdict
 from raison.runs.study import FILE, STUDY, StudyRuns, read_study
 from raison.runs.table import finished_texts
 
-_HEAD = """# Findings
+HEADER = (
+    "study",
+    "run",
+    "claim",
+    "verdict",
+    "Holm",
+    "metric",
+    "first",
+    "second",
+    "difference [95 % interval]",
+    "n",
+    "repeat",
+)
+
+_HEAD = f"""# Findings
 
 This page is generated from the records of the studies; do not edit it. A claim *holds* where the 95 % bootstrap
 interval of the difference lies wholly on the claimed side of zero, *fails* where it lies wholly on the other one, and
-is *undecided* else; it is *missing* where the records lack what it is about. The difference is the first value minus
-the second, on the same n texts (for a metric of groups of texts: n groups).
+is *undecided* else. Of fewer than {FEWEST} values it says *too few*; of fewer than 30 the studentised bootstrap has to
+agree, or the claim is undecided ([why](../benchmarks/results/claim_rules.md)). It is *not judged* where the model is
+right on at most 10 points more of the texts than its largest class has, and *missing* where the records lack what it is
+about. The difference is the first value minus the second, on the same n texts (for a metric of groups of texts: n
+groups). Holm: whether a claim holds, or fails, also after Holm's correction over all claims of its study.
 
-| study | run | claim | verdict | metric | first | second | difference [95 % interval] | n | repeat |
-|---|---|---|---|---|---|---|---|---|---|
+| {" | ".join(HEADER)} |
+|{"---|" * len(HEADER)}
 """
 
 
@@ -36,14 +54,17 @@ def page(folders: Sequence[Path], root: Path = Path()) -> str:
     return _HEAD + "".join(lines)
 
 
-def _line(title: str, path: str, verdict: Verdict) -> str:
+def cells(title: str, path: str, verdict: Verdict) -> list[str]:
+    """A claim's line under HEADER; `path` is the study file."""
     gap = verdict.difference
     than = verdict.than if isinstance(verdict.than, str) else "the number"
-    cells = [
+    note = f" ({verdict.note})" if verdict.note else ""
+    return [
         title,
         verdict.run,
         verdict.says,
-        f"**{verdict.finding}**",
+        f"**{verdict.finding}**{note}",
+        {None: "–", True: "yes", False: "no"}[verdict.survives],
         verdict.metric,
         f"{_number(verdict.mean)} ({verdict.row})",
         f"{_number(verdict.than_mean)} ({than})",
@@ -51,7 +72,10 @@ def _line(title: str, path: str, verdict: Verdict) -> str:
         str(gap.count),
         f"`raison study run {path}`",
     ]
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |\n"
+
+
+def _line(title: str, path: str, verdict: Verdict) -> str:
+    return f"| {' | '.join(_escaped(cell) for cell in cells(title, path, verdict))} |\n"
 
 
 def _caveat(study: StudyRuns) -> str:

@@ -18,6 +18,7 @@ from raison.runs.run import HEADER, SCHEMA, Run, open_run
 from raison.runs.study import FILE, STUDY
 from raison.studies.check import run_name
 from raison.studies.jobs import load_named_model, load_rows, plan_of, plans, reasons_against, unable_methods
+from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
 from raison.studies.study import Study, StudyError, read
 
@@ -153,11 +154,14 @@ def execute_study(
         # study.json last: where it is, the study file is.
         write_whole(folder / FILE, examined.study.text)
         write_whole(folder / STUDY, json.dumps(_header(examined), ensure_ascii=False, indent=1) + "\n")
+    write_labels(folder, examined.data, {})
     for name, plan in examined.plans():
         found = open_run(examined.headers[name], folder / name)
-        model = next(examined.models[key] for key, data in examined.study.runs if run_name(key, data) == name)
-        take_over(found, sources, model, agreement=examined.study.agreement)
+        key, data = next(run for run in examined.study.runs if run_name(*run) == name)
+        take_over(found, sources, examined.models[key], agreement=examined.study.agreement)
         execute(plan, found, progress)
+        right = accuracy_of(found, examined.data[data], examined.study.models[key].labels)
+        write_labels(folder, examined.data, {name: right})
         if examined.study.agreement:
             _write_agreement(found, folder / name)
     return folder

@@ -20,6 +20,7 @@ from raison.runs.run import HEADER as RUN_HEADER
 from raison.runs.study import FILE, STUDY
 from raison.runs.trainings import HEADER, KIND, PLAIN, SCHEMA, read_records, store_of
 from raison.studies import trainings_recipes
+from raison.studies.labels import write_labels
 from raison.studies.run import folder_of
 from raison.studies.study import StudyError
 from raison.studies.trainings import TrainingStudy, read
@@ -130,6 +131,7 @@ def execute_trainings(
     """Do what the folder lacks of this process's share, one task and seed after the other."""
     study, share = examined.study, shard or Shard()
     _write_header(examined, folder)
+    write_labels(folder, {name: data.test for name, data in examined.data.items()}, {})
     records, _ = read_records(folder)
     store = store_of(folder, share.number if share.count > 1 else None)
     shop = Workshop(study, examined.recipes, examined.data, folder, store, records, _teller(progress), bars=progress)

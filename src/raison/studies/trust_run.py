@@ -18,6 +18,7 @@ from raison.runs.trainings import HEADER as TRAININGS
 from raison.runs.trust_study import HEADER, KIND, SCHEMA, read_run
 from raison.studies import trust_calls
 from raison.studies.jobs import load_named_model
+from raison.studies.labels import write_labels
 from raison.studies.rows import load_rows
 from raison.studies.run import folder_of
 from raison.studies.study import StudyError
@@ -111,6 +112,8 @@ def execute_trust(examined: ExaminedTrust, folder: Path, progress: bool = True) 
     """Do what the folder lacks, one model after the other."""
     study = examined.study
     _write_header(examined, folder)
+    # All rows of the data: the classes of the few texts that are attacked say little.
+    write_labels(folder, {key: load_rows(study.data[key], None) for key in examined.data}, {})
     entries = {entry["name"]: entry for entry in examined.header["runs"]}
     for key in dict.fromkeys(model for model, _ in study.runs):
         left = [run for run in _runs(study, key, examined.data) if read_run(folder, entries[run.name]).missing]

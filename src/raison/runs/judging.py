@@ -1,0 +1,153 @@
+"""When a claim holds: the one rule for studies of scores, of trust and of trainings, and for audits.
+
+    too few     fewer than 8 paired values: an interval of so few decides half of the cases by chance
+    not judged  the model did not learn its task: it is right on at most 10 points more than the largest class has
+    holds       the 95 % interval of the difference lies wholly on the claimed side of zero
+    fails       it lies wholly on the other side
+    undecided   else
+
+From 8 to 29 values the studentised bootstrap has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules
+has the simulation behind these numbers. Holm's correction over all judged claims of a study stands beside it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from raison.core.errors import InputError
+from raison.numerics.multiple import holm
+from raison.numerics.paired import FEW, Difference
+
+Side = Literal["above", "below"]
+Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missing"]
+
+FEWEST = 8
+"""Paired values, below which nothing is decided."""
+LEVEL = 0.05
+"""Of the tests that stand beside the interval."""
+LEARNED = 0.1
+"""What a model's accuracy must have above the share of the largest class."""
+JUDGED: frozenset[Finding] = frozenset({"holds", "fails", "undecided"})
+
+UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
+
+RULE = (
+    f"A claim holds where the 95 % interval of the difference lies wholly on its side of zero, fails where it lies on "
+    f"the other, and is undecided else. With fewer than {FEWEST} values it is too few; with fewer than 30 the "
+    "studentised bootstrap has to agree. It is not judged where the model is right on at most 10 points more than its "
+    "largest class, and missing where the records lack what it is about."
+)
+"""The rule as pages say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What is known of a model and its task: shares of texts from 0 to 1, NaN for what is not known.
+
+    `accuracy` is on the texts that `where` says, `majority` the share of the largest class in the study's texts.
+    """
+
+    accuracy: float = math.nan
+    majority: float = math.nan
+    where: str = "these texts"
+
+    def __post_init__(self) -> None:
+        for name in ("accuracy", "majority"):
+            value = getattr(self, name)
+            if not (math.isnan(value) or 0 <= value <= 1):
+                raise InputError(f"{name} is {value}: give a share of texts from 0 to 1.")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model is known not to have learned its task."""
+        # A model at the border, 44.3 % beside 34.3 %, is out whatever its digits' rounding.
+        return self.accuracy - self.majority <= LEARNED + 1e-9
+
+    @property
+    def says(self) -> str:
+        """The numbers, where they decide or are not known."""
+        accuracy = "unknown" if math.isnan(self.accuracy) else f"{self.accuracy:.1%} on {self.where}"
+        majority = "unknown" if math.isnan(self.majority) else f"{self.majority:.1%}"
+        return f"accuracy {accuracy}, largest class {majority}"
+
+    @property
+    def known(self) -> bool:
+        """Whether both numbers are there."""
+        return not (math.isnan(self.accuracy) or math.isnan(self.majority))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One claim on one run: `row` is `side` `than` (another row, or a number) by `metric`.
+
+    `mean` and `than_mean` are the two values in the table. `difference` has NaN for what is unknown; on a group metric
+    it counts groups instead of texts. `adjusted` is the claim's p-value after Holm's correction over the study; NaN for
+    claims that were not tested. `note` says why a claim was not judged, or what is not known of its model.
+    """
+
+    says: str
+    run: str
+    metric: str
+    row: str
+    side: Side
+    than: str | float
+    finding: Finding
+    mean: float = math.nan
+    than_mean: float = math.nan
+    difference: Difference = UNKNOWN
+    adjusted: float = math.nan
+    note: str = ""
+
+    @property
+    def survives(self) -> bool | None:
+        """Whether a verdict stands after Holm's correction; None for a claim that neither holds nor fails."""
+        return self.adjusted < LEVEL if self.finding in ("holds", "fails") else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; NaN becomes None."""
+        plain: dict[str, Any] = _plain({**asdict(self), "survives": self.survives})
+        return plain
+
+
+def finding_of(gap: Difference, side: Side) -> Finding:
+    """What a difference says to a claim that it lies on one side of zero; the module has the rule."""
+    if gap.count < FEWEST:
+        return "too few"
+    low, high = (gap.low, gap.high) if side == "above" else (-gap.high, -gap.low)
+    # An interval or a p-value that is NaN decides nothing.
+    agreed = gap.count >= FEW or gap.studentised < LEVEL
+    if not agreed:
+        return "undecided"
+    return "holds" if low > 0 else "fails" if high < 0 else "undecided"
+
+
+def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:
+    """The verdict on a claim whose values are known: it comes in as missing, and stays so without a common value."""
+    if not gap.count:
+        return verdict
+    finding = finding_of(gap, verdict.side)
+    note = f"n = {gap.count}, of at least {FEWEST}" if finding == "too few" else ""
+    if learned.failed:
+        finding, note = "not judged", learned.says
+    elif not learned.known:
+        note = "; ".join(part for part in (note, learned.says) if part)
+    return replace(verdict, finding=finding, difference=gap, note=note)
+
+
+def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """A study's verdicts with Holm's p-values over all its claims that were judged."""
+    tested = [_p(verdict.difference) if verdict.finding in JUDGED else math.nan for verdict in verdicts]
+    adjusted = holm(tested)
+    return [replace(verdict, adjusted=p) for verdict, p in zip(verdicts, adjusted, strict=True)]
+
+
+def _p(gap: Difference) -> float:
+    """The larger one where two tests were made."""
+    return gap.p if math.isnan(gap.studentised) else max(gap.p, gap.studentised)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value

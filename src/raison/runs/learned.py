@@ -1,0 +1,56 @@
+"""What a study's folder knows of whether its models learned their tasks.
+
+    labels.json   {"majorities": {DATA: share of the largest class}, "accuracies": {RUN: share of right predictions}}
+
+The shares are of the study's own texts and need their labels, which the records do not have: whoever runs a study
+writes them (raison.studies.labels). Where nothing says what was predicted of these texts, as in studies of trust, the
+model's accuracy on held-out texts of its training stands for it, which the study's header has where it is known.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raison.core.errors import DataError
+from raison.runs.judging import Learned
+
+FILE = "labels.json"
+_HELD_OUT = ("test", "held_out", "dev")
+"""Where an accuracy was measured, by what it is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """`majorities` by the study's key of the data (of trainings: the task), `accuracies` by the run's name."""
+
+    majorities: Mapping[str, float] = field(default_factory=dict)
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+
+    def of_run(self, name: str, model: Mapping[str, Any] | None, data: str) -> Learned:
+        """A run's model, of which the study's header says `model`, on data of this key."""
+        majority = self.majorities.get(data, math.nan)
+        if name in self.accuracies:
+            return Learned(self.accuracies[name], majority)
+        said = (model or {}).get("accuracy") or {}
+        known = next((float(said[part]) for part in _HELD_OUT if part in said), math.nan)
+        return Learned(known, majority, "held-out texts")
+
+
+def read_labels(folder: Path) -> Labels:
+    """What a study's folder has of its labels; nothing where no file was written. Raises DataError for a broken one."""
+    path = folder / FILE
+    if not path.exists():
+        return Labels()
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return Labels(
+            {str(key): float(share) for key, share in said["majorities"].items()},
+            {str(key): float(share) for key, share in said["accuracies"].items()},
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"cannot read {path} ({error}): delete it, and run the study again with --resume to have it written anew."
+        ) from None

@@ -1,0 +1,50 @@
+"""What labels tell of a study's models: the share of the largest class, and of right predictions."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from raison.data import Dataset
+from raison.data.records import write_whole
+from raison.runs.learned import FILE, Labels, read_labels
+from raison.runs.run import Run
+
+_DIGITS = 4
+
+
+def majority_of(data: Dataset) -> float | None:
+    """The share of the commonest label; None where a row has none. Questions with answers have no classes: 0."""
+    if any(row.answers for row in data.rows):
+        return 0.0
+    labels = [row.label for row in data.rows]
+    if not labels or any(label is None for label in labels):
+        return None
+    return round(Counter(labels).most_common(1)[0][1] / len(labels), _DIGITS)
+
+
+def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None:
+    """The share of a run's texts whose label is predicted; None where labels and predictions have different names.
+
+    `classes` are the model's classes under the data's names where the study gives them, () else.
+    """
+    predictions = {key[2]: record.prediction for key, record in run.records.items()}
+    names = tuple(name.lower() for name in classes or data.labels)
+    unnamed = {f"label_{number}": name for number, name in enumerate(names)}
+    said = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
+    if not said or not set(said.values()) <= set(names) or any(row.label is None for row in data.rows):
+        return None
+    right = [names[number] for number in data.class_indices(names)]
+    return round(sum(right[text] == name for text, name in said.items()) / len(said), _DIGITS)
+
+
+def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:
+    """Write the file of a study's folder: the majorities of its data, and accuracies of runs beside those known."""
+    known = read_labels(folder)
+    found = {key: majority_of(rows) for key, rows in data.items()}
+    labels = Labels(
+        {key: share for key, share in {**known.majorities, **found}.items() if share is not None},
+        {key: share for key, share in {**known.accuracies, **accuracies}.items() if share is not None},
+    )
+    said = {"majorities": labels.majorities, "accuracies": labels.accuracies}
+    write_whole(folder / FILE, json.dumps(said, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
