@@ -1,6 +1,5 @@
 """One score per unit, with its provenance. Plain numbers: this file never needs torch."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, get_args
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
 from raison.core.outputs import THRESHOLD, Outputs
+from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Text, Unit
 
 if TYPE_CHECKING:
@@ -102,40 +102,34 @@ class Explanation:
 
     def to_json(self, indent: int | None = None) -> str:
         """JSON text that `from_json` reads back to an equal explanation."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return dump(self.to_dict(), indent)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Explanation":
-        """The inverse of `to_dict`. Raises DataError on a missing field or a newer schema."""
-        if data.get("schema", SCHEMA) > SCHEMA:
-            raise DataError(
-                f"this explanation has schema {data['schema']}; this version of raison reads up to {SCHEMA}."
-            )
-        names = {f.name for f in fields(cls)}
-        missing = sorted({f.name for f in fields(cls) if f.name not in _OPTIONAL} - set(data))
-        if missing:
-            raise DataError(f"not an explanation: the fields {', '.join(missing)} are missing.")
-        values = {name: value for name, value in data.items() if name in names}
-        for name in ("scores", "classes", "probabilities"):
-            values[name] = tuple(values[name])
-        values["text"] = data["text"] if isinstance(data["text"], str) else tuple(data["text"])
-        values["units"] = tuple(Unit(**unit) for unit in data["units"])
+        """The inverse of `to_dict`. Raises DataError for a field that is missing or cannot be, or a newer schema."""
+        found = Fields(data, "an explanation")
+        found.schema(SCHEMA)
+        found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
+        text = data["text"] if isinstance(data["text"], str) else found.strings("text", 2)
+        parts = (text,) if isinstance(text, str) else text
+        units = found.units(parts)
+        classes = found.strings("classes")
+        if not classes:
+            found.refuse("classes", "a list of at least one")
+        values = {f.name: data[f.name] for f in fields(cls) if f.name in data} | _plain(found)
+        values |= {"text": text, "units": units, "classes": classes}
+        values["scores"] = found.numbers("scores", len(units))
+        values["probabilities"] = found.numbers("probabilities", None, 0.0, 1.0 + 1e-6)
         check_sign(data.get("signed", True), values["scores"])
         _check_outputs(data)
         if data.get("answer") is not None:
-            values["answer"] = _answer(data["answer"])
+            values["answer"] = _answer(data["answer"], parts[-1])
         return cls(**values)
 
     @classmethod
     def from_json(cls, text: str) -> "Explanation":
-        """Read what `to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DataError(f"not JSON: {error}.") from None
-        if not isinstance(data, dict):
-            raise DataError("not an explanation: expected a JSON object.")
-        return cls.from_dict(data)
+        """Read what `to_json` wrote. Raises DataError."""
+        return cls.from_dict(parse(text, "an explanation"))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per unit with its text, span and score. Needs pandas (the extra `frame`)."""
@@ -185,8 +179,43 @@ def check_sign(signed: object, scores: Iterable[float]) -> None:
         raise DataError("not an explanation: it says that no score is below zero (signed: false), and one is.")
 
 
-def _answer(data: Any) -> ExplainedAnswer:
+def _plain(found: Fields) -> dict[str, float]:
+    """The fields that are numbers with a fraction, once all fields that hold one value are known to be right."""
+    for name in ("unit", "of", "removal"):
+        found.string(name, NAME)
+    for name in ("method", "model", "target"):
+        found.string(name)
+    found.optional_string("against")
+    found.whole("seed", None)
+    found.mapping("config")
+    for name in ("evaluations", "gradients", "truncated"):
+        if name in found.data:
+            found.whole(name)
+    if "notes" in found.data:
+        found.mapping("notes")
+    if "version" in found.data:
+        found.string("version", NAME)
+    return {
+        "value_full": found.number("value_full"),
+        "value_empty": found.number("value_empty"),
+        "seconds": found.number("seconds", 0.0),
+    }
+
+
+def _answer(data: Any, context: str) -> ExplainedAnswer:
+    if not isinstance(data, dict) or not isinstance(data.get("predicted"), dict):
+        raise DataError(f"not an explanation: its answer is {data!r:.40}, and has to be an object.")
+    for found in (Fields(data, "an explanation: the answer"), Fields(data["predicted"], "an explanation: the answer")):
+        for name in ("start", "end"):
+            found.whole(name)
+            if found.data[name] > len(context):
+                found.refuse(name, f"within the context's {len(context)} characters")
+        found.string("text")
+    shares = {
+        name: Fields(data, "an explanation: the answer").number(name, 0.0, 1.0 + 1e-6)
+        for name in ("start_probability", "end_probability")
+    }
     try:
-        return ExplainedAnswer.from_dict(data)
+        return ExplainedAnswer.from_dict(data | shares)
     except (KeyError, TypeError) as error:
         raise DataError(f"not an explanation: its answer cannot be read ({error}).") from None

@@ -1,6 +1,5 @@
 """Why a language model wrote each token of an output. Plain numbers: this file never needs torch."""
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation, check_sign
+from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Unit
 
 if TYPE_CHECKING:
@@ -160,36 +160,36 @@ class GenerationExplanation:
 
     def to_json(self, indent: int | None = None) -> str:
         """JSON text that `from_json` reads back to an equal explanation."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return dump(self.to_dict(), indent)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "GenerationExplanation":
-        """The inverse of `to_dict`. Raises DataError on a missing field or a newer schema."""
-        if data.get("schema", SCHEMA) > SCHEMA:
-            raise DataError(
-                f"this explanation has schema {data['schema']}; this version of raison reads up to {SCHEMA}."
-            )
-        names = {f.name for f in fields(cls)}
-        missing = sorted(names - set(_OPTIONAL) - set(data))
-        if missing:
-            raise DataError(f"not an explanation of an output: the fields {', '.join(missing)} are missing.")
-        values = {name: value for name, value in data.items() if name in names}
-        values["tokens"] = tuple(OutputToken(**token) for token in data["tokens"])
-        values["units"] = tuple(Unit(**unit) for unit in data["units"])
-        values["scores"] = tuple(tuple(row) for row in data["scores"])
+        """The inverse of `to_dict`. Raises DataError for a field that is missing or cannot be, or a newer schema."""
+        found = Fields(data, "an explanation of an output")
+        found.schema(SCHEMA)
+        found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
+        for name in ("prompt", "output", "method", "model"):
+            found.string(name)
+        for name in ("unit", "of", "removal"):
+            found.string(name, NAME)
+        found.whole("seed", None)
+        found.mapping("config")
+        values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        values["seconds"] = found.number("seconds", 0.0)
+        whole = data["prompt"] + data["output"]
+        values["tokens"] = tuple(_token(token, len(whole)) for token in found.items("tokens"))
+        values["units"] = found.units((whole,))
+        values["scores"] = _scores(found, len(values["tokens"]), len(values["units"]))
+        for name, check in {"earlier": found.flag, "notes": found.mapping, "version": found.string}.items():
+            if name in data:
+                check(name)
         check_sign(data.get("signed", True), (score for row in values["scores"] for score in row))
         return cls(**values)
 
     @classmethod
     def from_json(cls, text: str) -> "GenerationExplanation":
-        """Read what `to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DataError(f"not JSON: {error}.") from None
-        if not isinstance(data, dict):
-            raise DataError("not an explanation of an output: expected a JSON object.")
-        return cls.from_dict(data)
+        """Read what `to_json` wrote. Raises DataError."""
+        return cls.from_dict(parse(text, "an explanation of an output"))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per output token and unit before it. Needs pandas (the extra `frame`)."""
@@ -239,3 +239,31 @@ class GenerationExplanation:
             "version": self.version,
             "signed": self.signed,
         }
+
+
+def _token(data: Any, length: int) -> OutputToken:
+    if not isinstance(data, dict):
+        raise DataError(f"not an explanation of an output: a token is {data!r:.40}, and has to be an object.")
+    found = Fields(data, "an explanation of an output: a token")
+    known = {f.name for f in fields(OutputToken)}
+    found.need(sorted(known - {"against", "against_probability", "notes"}))
+    found.string("text")
+    found.optional_string("against")
+    for name in ("id", "start", "end", "evaluations", "gradients"):
+        found.whole(name)
+    if not data["start"] <= data["end"] <= length:
+        found.refuse("end", f"between its start and the text's end, {length}")
+    numbers = {name: found.number(name) for name in ("value_full", "value_empty")}
+    for name in ("probability", "against_probability"):
+        if name == "probability" or data.get(name) is not None:
+            numbers[name] = found.number(name, 0.0, 1.0 + 1e-6)
+    if "notes" in data:
+        found.mapping("notes")
+    return OutputToken(**{name: value for name, value in data.items() if name in known} | numbers)
+
+
+def _scores(found: Fields, tokens: int, units: int) -> tuple[tuple[float, ...], ...]:
+    rows = found.items("scores", tokens)
+    if not rows or not all(isinstance(row, list | tuple) and len(row) <= units for row in rows):
+        found.refuse("scores", f"a list of at least one row of at most {units} numbers")
+    return tuple(Fields({"scores": row}, found.what).numbers("scores", len(row)) for row in rows)

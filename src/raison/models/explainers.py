@@ -227,8 +227,11 @@ def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrai
         return encoder_copy(model.core, shared=shared), model.tokenizer
     folder = Path(name) if Path(name).is_dir() else None
     source = folder or (weights.fetch(name) if name in weights.names() else name)
-    loaded = read_with_new_head(AutoModel, source, dtype=torch.float32)
-    return encoder_copy(loaded, shared=shared), read_tokenizer(source)
+    try:
+        loaded, tokenizer = read_with_new_head(AutoModel, source, dtype=torch.float32), read_tokenizer(source)
+    except LoadError as error:
+        raise LoadError(f"cannot load the backbone '{name}': {error}") from None
+    return encoder_copy(loaded, shared=shared), tokenizer
 
 
 def _first_substitute(model: LanguageModel) -> Tensor:

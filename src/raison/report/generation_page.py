@@ -39,7 +39,7 @@ def _article(e: GenerationExplanation, live: bool) -> str:
     whole, caution = e.whole(), caution_of_text(e.notes)
     parts = [
         f'<p class="verdict">Written: <b><bdi translate="no">{escape(phrases.shorten(e.output, 200))}</bdi></b></p>',
-        f'<p class="goal">Explained: {escape(goal(e))}, {e.unit} by {e.unit}, with {escape(e.method)}</p>',
+        f'<p class="goal">Explained: {escape(f"{goal(e)}, {e.unit} by {e.unit}, with {e.method}")}</p>',
         _choices(e) if live else "",
         f'<p class="label shown">{escape(_heading(e, None))}</p>',
         _text(whole),
@@ -82,7 +82,7 @@ def _choices(e: GenerationExplanation) -> str:
 
 def _text(whole: Explanation) -> str:
     spans = "".join(_span(whole, piece) if piece.units else escape(piece.text) for piece in pieces(whole)[0])
-    return f'<div class="text {whole.unit}" dir="auto" lang="" translate="no">{spans}</div>'
+    return f'<div class="text {escape(whole.unit)}" dir="auto" lang="" translate="no">{spans}</div>'
 
 
 def _span(whole: Explanation, piece: Piece) -> str:

@@ -42,7 +42,7 @@ def compact(e: Explanation, heading: str, anchor: str, scores: str = "") -> str:
         _texts(e, scale),
         _legend(e, scale),
         *(f'<p class="warning">Warning: {escape(caution)}.</p>' for caution in phrases.cautions(e)),
-        f"<details><summary>Strongest {e.unit}s</summary>\n{_ranking(e, scale)}</details>",
+        f"<details><summary>Strongest {escape(e.unit)}s</summary>\n{_ranking(e, scale)}</details>",
         _provenance(e),
     ]
     return f'<article class="raison" id="{anchor}">\n' + "\n".join(part for part in parts if part) + "\n</article>"
@@ -50,7 +50,7 @@ def compact(e: Explanation, heading: str, anchor: str, scores: str = "") -> str:
 
 def headline(e: Explanation) -> str:
     """What was predicted and what is explained, as two paragraphs."""
-    return f'{_verdict(e)}\n<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}</p>'
+    return f'{_verdict(e)}\n<p class="goal">Explained: {escape(f"{phrases.goal(e)}, {e.unit} by {e.unit}")}</p>'
 
 
 def _verdict(e: Explanation) -> str:
@@ -83,7 +83,7 @@ def _article(e: Explanation, anchor: str) -> str:
     scale = largest(e)
     parts = [
         _verdict(e),
-        f'<p class="goal">Explained: {escape(phrases.goal(e))}, {e.unit} by {e.unit}, '
+        f'<p class="goal">Explained: {escape(f"{phrases.goal(e)}, {e.unit} by {e.unit}")}, '
         f"with {escape(phrases.made_by(e))}</p>",
         _texts(e, scale),
         _legend(e, scale),
@@ -102,7 +102,7 @@ def _texts(e: Explanation, scale: float) -> str:
         shown = zip(text, parts(e, number, [piece.text for piece in text]), strict=True)
         spans = "".join(_span(e, piece, _boxed(own), scale, ranks) for piece, own in shown)
         heading = f'<p class="label">{label}</p>\n' if label else ""
-        blocks.append(f'{heading}<div class="text {e.unit}" dir="auto" lang="" translate="no">{spans}</div>')
+        blocks.append(f'{heading}<div class="text {escape(e.unit)}" dir="auto" lang="" translate="no">{spans}</div>')
     return "\n".join(blocks)
 
 
@@ -124,7 +124,7 @@ def _span(e: Explanation, piece: Piece, content: str, scale: float, ranks: dict[
     score = piece_score(e, piece)
     value = _score(e, score, phrases.decimals(scale))
     rank = min(ranks[unit] for unit in piece.units)
-    shared = f" ({phrases.count(len(piece.units), e.unit)} together)" if len(piece.units) > 1 else ""
+    shared = f" ({escape(phrases.count(len(piece.units), e.unit))} together)" if len(piece.units) > 1 else ""
     unread = not phrases.unknown_units(e).isdisjoint(piece.units)
     tip = f"{value}{shared}, rank {rank} of {len(e.scores)}{', unknown to the model' * unread}"
     style = f' style="{scale_of(e.signed).css(level(score, scale))}"' if math.isfinite(score) else ""
@@ -173,8 +173,8 @@ def _ranking(e: Explanation, scale: float) -> str:
     note = ""
     if rest:
         total = _score(e, sum(e.scores[unit] for unit in sorted(rest)), places)
-        note = f'\n<p class="rest">{phrases.count(len(rest), f"weaker {e.unit}")} add up to {total}</p>'
-    return f'<table class="top"><caption>Strongest {e.unit}s</caption><tbody>\n{rows}</tbody></table>{note}'
+        note = f'\n<p class="rest">{escape(phrases.count(len(rest), f"weaker {e.unit}"))} add up to {total}</p>'
+    return f'<table class="top"><caption>Strongest {escape(e.unit)}s</caption><tbody>\n{rows}</tbody></table>{note}'
 
 
 def _bar_row(e: Explanation, unit: int, scale: float) -> str:

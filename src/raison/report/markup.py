@@ -1,5 +1,7 @@
 """HTML building blocks: escaping, package files, the shell of a standalone page."""
 
+import base64
+import hashlib
 import html
 from importlib.resources import files
 
@@ -19,15 +21,20 @@ def asset(name: str) -> str:
 
 
 def document(title: str, body: str, styles: tuple[str, ...], script: str = "") -> str:
-    """A standalone HTML page. Its policy keeps it from loading anything, whatever the texts hold."""
+    """A standalone HTML page.
+
+    Its policy keeps it from loading anything and from running any script but this one, told by its hash, whatever the
+    texts hold.
+    """
     css = "\n".join(asset(name) for name in styles)
     code = f"<script>\n{script}</script>\n" if script else ""
+    allowed = f"'sha256-{_hash(script)}'" if script else "'none'"
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src {allowed}; \
+style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{escape(title)}</title>
@@ -39,3 +46,8 @@ script-src 'unsafe-inline'">
 {code}</body>
 </html>
 """
+
+
+def _hash(script: str) -> str:
+    """As browsers compute it, from what stands between the script's tags."""
+    return base64.b64encode(hashlib.sha256(f"\n{script}".encode()).digest()).decode()

@@ -14,6 +14,14 @@ _WORD_BOUNDARY = regex.compile(r"(?wV1)\b")
 _CLUSTER = regex.compile(r"\X")
 _WHITE_SPACE = regex.compile(r"\s+")
 _LINE_BREAK = regex.compile(r"\R")
+# Between flags, word boundaries ignore what they ignore everywhere; clusters do not.
+_FLAG_OF_WORDS = regex.compile(r"(\p{RI})([\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+)(\p{RI})")
+_FLAG_OF_CLUSTERS = regex.compile(r"(\p{RI})()(\p{RI})")
+_STAND_IN = "\u00a7\\2\u0301"
+"""In place of a flag: a character that joins with none, and an accent on it."""
+
+WINDOW = 16_384
+"""Characters in which sentences are looked for at once, and after which one ends at the latest."""
 
 
 def word_spans(text: str) -> list[Span]:
@@ -23,8 +31,9 @@ def word_spans(text: str) -> list[Span]:
     split as the default rules have it: one ideograph, hiragana or Thai cluster each.
     """
     # The word rules alone would cut a few clusters in two, such as a Thai consonant from its vowel SARA AM.
-    clusters = {match.end() for match in _CLUSTER.finditer(text)}
-    cuts = sorted({match.start() for match in _WORD_BOUNDARY.finditer(text)} & clusters | {0, len(text)})
+    clusters = {match.end() for match in _CLUSTER.finditer(_without_flags(_FLAG_OF_CLUSTERS, text))}
+    boundaries = {match.start() for match in _WORD_BOUNDARY.finditer(_without_flags(_FLAG_OF_WORDS, text))}
+    cuts = sorted(boundaries & clusters | {0, len(text)})
     spans: list[Span] = []
     for start, end in pairwise(cuts):
         start, end = trim(text, start, end)
@@ -36,14 +45,39 @@ def word_spans(text: str) -> list[Span]:
 
 
 def sentence_spans(text: str, language: str = "en") -> list[Span]:
-    """Sentences, each a run of whole words; the white space between them belongs to none."""
-    found = sentencex.get_sentence_boundaries(language, _plain_spaces(text))
-    ends = [boundary["end_index"] for boundary in found]
+    """Sentences, each a run of whole words; the white space between them belongs to none.
+
+    A paragraph of more than WINDOW characters is looked at in parts, which begin where a sentence was found to begin,
+    and a sentence of more is cut after a word: the time grows with the text, and no faster.
+    """
+    ends = _sentence_ends(_plain_spaces(text), language)
     spans = []
     for _, words in groupby(word_spans(text), key=lambda word: bisect_right(ends, word[0])):
         own = list(words)
         spans.append((own[0][0], own[-1][1]))
     return spans
+
+
+def _without_flags(flag: regex.Pattern[str], text: str) -> str:
+    """The text with stand-ins for flags: the rules count the letters before each letter of a run of flags."""
+    return flag.sub(_STAND_IN, text)
+
+
+def _sentence_ends(text: str, language: str) -> list[int]:
+    """Where sentences end, in order. sentencex takes time with the square of a paragraph's sentences."""
+    ends: list[int] = []
+    start = 0
+    while start < len(text):
+        piece = text[start : start + WINDOW]
+        found = [boundary["end_index"] for boundary in sentencex.get_sentence_boundaries(language, piece)]
+        if start + WINDOW < len(text):
+            # Each paragraph is looked at alone: what was found up to the end of one is certain. Elsewhere, what follows
+            # may decide on the last ones, such as the second mark of a quotation.
+            certain = max(piece.rfind("\n\n") + 2, 3 * WINDOW // 4)
+            found = [end for end in found if 0 < end <= certain] or [WINDOW]
+        ends += [start + end for end in found]
+        start += found[-1] if start + WINDOW < len(text) else WINDOW
+    return ends
 
 
 def trim(text: str, start: int, end: int) -> Span:

@@ -1,0 +1,161 @@
+"""Values that come from outside, checked one by one: one line says which is wrong, and what it has to be."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from raison.core.errors import DataError
+from raison.core.unit import Unit
+
+NAME = 200
+"""Characters that a name may have: of a unit, a method, a quantity, a version."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of a JSON object that should be `what` ("an explanation"). Every question raises DataError."""
+
+    data: Mapping[str, Any]
+    what: str
+
+    def refuse(self, name: str, expected: str) -> NoReturn:
+        """DataError that shows the field and says what it has to be."""
+        raise DataError(f"not {self.what}: {name} is {self.data.get(name)!r:.40}, and has to be {expected}.")
+
+    def need(self, names: Sequence[str]) -> None:
+        """DataError unless all of these are there."""
+        missing = sorted(set(names) - set(self.data))
+        if missing:
+            raise DataError(f"not {self.what}: the fields {', '.join(missing)} are missing.")
+
+    def schema(self, newest: int) -> None:
+        """DataError for a form that a newer version of raison wrote."""
+        schema = self.data.get("schema", newest)
+        if not _whole(schema) or schema < 1:
+            self.refuse("schema", "a whole number from 1 on")
+        if schema > newest:
+            raise DataError(
+                f"this is {self.what} of schema {schema!r:.40}; this version of raison reads up to {newest}."
+            )
+
+    def string(self, name: str, most: int | None = None) -> None:
+        """A string, of at most so many characters."""
+        value = self.data.get(name)
+        if not isinstance(value, str) or (most is not None and len(value) > most):
+            self.refuse(name, "a string" if most is None else f"a string of at most {most} characters")
+
+    def optional_string(self, name: str) -> None:
+        """A string, or null."""
+        if self.data.get(name) is not None:
+            self.string(name)
+
+    def number(self, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+        """A finite number between two others."""
+        value = self.data.get(name)
+        if not _within(value, least, most):
+            least_words = f" from {least:g}" if least > -math.inf else ""
+            self.refuse(name, f"a finite number{least_words}" + (f" to {most:g}" if most < math.inf else ""))
+        return float(value)  # type: ignore[arg-type]
+
+    def whole(self, name: str, least: int | None = 0) -> None:
+        """A whole number, from `least` on."""
+        value = self.data.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or (least is not None and value < least):
+            self.refuse(name, "a whole number" if least is None else f"a whole number from {least} on")
+
+    def flag(self, name: str) -> None:
+        """True or false."""
+        if not isinstance(self.data.get(name), bool):
+            self.refuse(name, "true or false")
+
+    def mapping(self, name: str) -> None:
+        """An object."""
+        value = self.data.get(name)
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            self.refuse(name, "an object")
+
+    def strings(self, name: str, count: int | None = None) -> tuple[str, ...]:
+        """A list of strings, of so many where a number is given."""
+        values = self.items(name, count)
+        if not all(isinstance(value, str) for value in values):
+            self.refuse(name, "a list of strings")
+        return values
+
+    def numbers(
+        self, name: str, count: int | None, least: float = -math.inf, most: float = math.inf
+    ) -> tuple[float, ...]:
+        """A list of finite numbers between two others, of so many where a number is given."""
+        values = self.items(name, count)
+        for place, value in enumerate(values):
+            if not _within(value, least, most):
+                between = "" if least == -math.inf else f" between {least:g} and {most:g}"
+                raise DataError(f"not {self.what}: {name}[{place}] is {value!r:.40}, no finite number{between}.")
+        return tuple(map(float, values))
+
+    def items(self, name: str, count: int | None = None) -> tuple[Any, ...]:
+        """A list, of so many items where a number is given."""
+        values = self.data.get(name)
+        if not isinstance(values, list | tuple):
+            self.refuse(name, "a list")
+        if count is not None and len(values) != count:
+            raise DataError(f"not {self.what}: {name} has {len(values)} items, and has to have {count}.")
+        return tuple(values)
+
+    def units(self, texts: Sequence[str]) -> tuple[Unit, ...]:
+        """Character spans within the texts, in order, none over another."""
+        found: list[Unit] = []
+        for place, item in enumerate(self.items("units")):
+            own = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None
+            if own is None or not set(item) <= {"start", "end", "text", "segment"}:
+                raise DataError(f"not {self.what}: units[{place}] is {item!r:.60}, and has to be a span.")
+            own.whole("start")
+            own.whole("end")
+            own.string("text")
+            segment = item.get("segment", 0)
+            if not _whole(segment) or not 0 <= segment < len(texts):
+                own.refuse("segment", f"a number below {len(texts)}")
+            unit = Unit(item["start"], item["end"], item["text"], segment)
+            after = found[-1] if found else Unit(0, 0, "", 0)
+            if not unit.start <= unit.end <= len(texts[unit.segment]):
+                own.refuse("end", f"between its start and the text's end, {len(texts[unit.segment])}")
+            if (after.segment, after.end) > (unit.segment, unit.start):
+                own.refuse("start", "at or after the end of the unit before")
+            found.append(unit)
+        return tuple(found)
+
+
+def parse(text: str, what: str) -> dict[str, Any]:
+    """A JSON object. Raises DataError."""
+    try:
+        data = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"not {what}: not JSON ({error}).") from None
+    if not isinstance(data, dict):
+        raise DataError(f"not {what}: expected a JSON object.")
+    return data
+
+
+def dump(value: object, indent: int | None = None) -> str:
+    """JSON text in which only what UTF-8 cannot hold is escaped: halves of characters, which a text may contain."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _within(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and _finite(value) and least <= value <= most
+
+
+def _finite(value: int | float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number that no float holds.
+        return False

@@ -1,0 +1,67 @@
+"""A special token's name, written in a text, is a few characters like any other, for every family."""
+
+import pytest
+import torch
+from transformers import BartConfig, BartForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
+
+import raison
+from raison.models.load import load
+from tests.tiny import LABELS, TINY
+from tests.tokenizers import TOKENIZERS
+
+PLAIN = "a modest story about the sea"
+
+
+def bart() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    tokenizer = TOKENIZERS["roberta"]()
+    config = BartConfig(
+        vocab_size=len(tokenizer),
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=64,
+        id2label=dict(enumerate(LABELS)),
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.eos_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return BartForSequenceClassification(config).eval(), tokenizer
+
+
+MODELS = {**TINY, "bart": bart}
+
+
+def texts_of(tokenizer: PreTrainedTokenizerFast) -> list[str]:
+    names = tokenizer.all_special_tokens
+    return [PLAIN, *(text for n in names for text in (f"{n} {PLAIN}", f"a modest{n}story {n} about", f"{PLAIN}{n}", n))]
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_every_text_with_a_special_token_is_explained_and_none_disturbs_another(family: str) -> None:
+    model, tokenizer = MODELS[family]()
+    loaded = load(model, tokenizer)
+    texts = texts_of(tokenizer)
+    together = raison.explain(loaded, texts, method="occlusion", target=0)
+    assert [e.text for e in together] == texts
+    for place in (0, 1, len(texts) - 1):
+        alone = raison.explain(loaded, texts[place], method="occlusion", target=0)
+        assert together[place].scores == pytest.approx(alone.scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_no_special_token_comes_out_of_a_text(family: str) -> None:
+    model, tokenizer = MODELS[family]()
+    texts = texts_of(tokenizer)
+    encoding = load(model, tokenizer).encode(texts, "token")
+    inside = encoding.input_ids[encoding.unit_ids >= 0].tolist()
+    assert not set(inside) & (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
+    # The caller's tokenizer does as it did.
+    found = tokenizer(tokenizer.all_special_tokens[0], add_special_tokens=False)["input_ids"]
+    assert found[0] in tokenizer.all_special_ids

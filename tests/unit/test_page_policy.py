@@ -1,0 +1,66 @@
+"""A page runs its own script, told by its hash, and no other: asked of a real browser, where one is installed."""
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from raison.report import generation_page
+from raison.report.html import page
+from tests.unit.test_reading import written
+from tests.unit.test_report_html import explain
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PAGES = {"explanation": page(explain("a modest pleasure")), "output": generation_page.page(written())}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_policy_names_the_hash_of_the_only_script(name: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', PAGES[name])
+    assert policy
+    scripts = re.findall(r"<script>(.*?)</script>", PAGES[name], re.DOTALL)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy[1]
+    assert policy[1].startswith("default-src 'none';")
+
+
+def test_a_page_without_a_script_allows_none() -> None:
+    from raison.report.markup import document
+
+    assert "script-src 'none';" in document("x", "", ())
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_browser_runs_the_page_s_script_and_no_planted_one(name: str, tmp_path: Path) -> None:
+    assert BROWSER
+    planted = (
+        "<script>document.title = 'planted'</script><img src=x onerror=\"document.title = 'planted'\">"
+        '<a id="planted" href="javascript:document.title=\'planted\'">x</a></body>'
+    )
+    file = tmp_path / "page.html"
+    file.write_text(PAGES[name].replace("</body>", planted), encoding="utf-8")
+    done = subprocess.run(
+        [
+            BROWSER,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path}",
+            "--dump-dom",
+            str(file),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "<title>planted" not in done.stdout
+    # The script takes over the tooltips.
+    assert "data-tip=" in done.stdout
+    assert "data-tip=" not in PAGES[name]

@@ -1,0 +1,110 @@
+"""What comes from outside is checked field by field: any wrong value is one typed line, never another error."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from raison.core.errors import DataError
+from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation, OutputToken
+from raison.core.unit import Unit
+from tests.unit.test_report_html import explain
+
+WRONG: tuple[Any, ...] = (
+    None, True, -1, 10**400, 1.5, float("nan"), float("inf"), "", "x", "<script>", "\ud800", [], [1], ["a"], [None],
+    {}, {"a": 1}, [[]], [{}], [{"start": 0}],
+)  # fmt: skip
+
+
+def written() -> GenerationExplanation:
+    token = OutputToken("sea", 3, 4, 7, 0.5, 0.5, 0.1, 4, 0)
+    unit = Unit(0, 3, "the")
+    return GenerationExplanation(
+        "the ", "sea", (token,), "word", (unit,), ((0.4,),), "probability", "occlusion", {}, "m", "unk", 0, 0.1
+    )
+
+
+EXAMPLES = {
+    "explanation": explain("a modest pleasure"),
+    "pair": explain(("a man", "plays music")),
+    "output": written(),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_was_written_is_read(name: str) -> None:
+    example = EXAMPLES[name]
+    assert type(example).from_json(example.to_json()) == example
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_any_wrong_value_is_one_typed_line_or_an_explanation_that_can_be_shown(name: str) -> None:
+    example = EXAMPLES[name]
+    data = json.loads(example.to_json())
+    lines: list[str] = []
+    for field in data:
+        for wrong in WRONG:
+            try:
+                found = type(example).from_dict(data | {field: wrong})
+            except DataError as error:
+                lines.append(str(error))
+            else:
+                assert "<script>alert" not in found.to_html()
+    assert len(lines) > 10 * len(data)
+    assert all("\n" not in line and len(line) < 300 for line in lines)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_any_wrong_part_is_one_typed_line(name: str, seed: int) -> None:
+    rng = random.Random(seed)
+    kind = type(EXAMPLES[name])
+    for _ in range(100):
+        data = json.loads(EXAMPLES[name].to_json())
+        part: Any = data
+        while True:
+            key = rng.choice(list(part) if isinstance(part, dict) else range(len(part)))
+            if not isinstance(part[key], dict | list) or not part[key] or rng.random() < 0.3:
+                break
+            part = part[key]
+        part[key] = rng.choice(WRONG)
+        try:
+            kind.from_dict(data).to_html()
+        except DataError:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"scores": [0.1, 0.2]}, "scores has 2 items, and has to have 3"),
+        ({"scores": [0.1, 0.2, float("nan")]}, r"scores\[2\] is nan, no finite number"),
+        ({"probabilities": [0.5, 1.5]}, r"probabilities\[1\] is 1.5, no finite number between 0 and 1"),
+        ({"unit": "<img src=x onerror=alert(1)>" * 20}, "unit is .* a string of at most 200 characters"),
+        ({"units": [{"start": 0, "end": 99, "text": "a"}] * 3}, "end is 99, and has to be between its start and"),
+        ({"units": [{"start": 9, "end": 17, "text": "a"}, {"start": 0, "end": 1, "text": "a"}]}, "at or after the end"),
+        ({"schema": "1"}, "schema is '1', and has to be a whole number"),
+        ({"seed": 1.5}, "seed is 1.5, and has to be a whole number"),
+    ],
+)
+def test_the_line_says_what_is_wrong(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        Explanation.from_dict(EXAMPLES["explanation"].to_dict() | change)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '"x"', "\ud800"])
+def test_what_is_no_object(text: str) -> None:
+    for kind in (Explanation, GenerationExplanation):
+        with pytest.raises(DataError, match="^not an explanation"):
+            kind.from_json(text)
+
+
+def test_half_a_character_survives_json_and_utf_8() -> None:
+    """Some programs cut a text within an emoji: JSON can say so, UTF-8 cannot."""
+    e = explain("one \ud83d half and é 海")
+    written_out = e.to_json()
+    assert Explanation.from_json(written_out.encode("utf-8").decode("utf-8")) == e
+    assert "é 海" in written_out
+    assert "\\ud83d" in written_out
