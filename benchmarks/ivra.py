@@ -84,7 +84,7 @@ def taught(texts: list[str], criterion: str, norm: str, roll_back: bool = False)
 
 PASSES = {"comp": 4, "suff": 4, "suff_kl": 4, "cons": 2, "clust": 2, "sim": 6.0, "sim, rolled back": 7.5}
 """Of whole batches, forward and backward, where plain fine-tuning has 2; sim reads 8 texts: the model once more (1
-forward and 1 backward pass of half a batch), the student twice (2 and 2), and once back through a backward pass (as 2)."""
+forward and 1 backward pass of half a batch), the student twice (2 and 2), and once back through a backward pass (2)."""
 
 
 def training(texts: list[str]) -> list[dict[str, object]]:

@@ -44,7 +44,7 @@ def test_two_methods_on_many_texts(pool: str) -> None:
     rng = np.random.default_rng(5)
     one = rng.gamma(2.0, size=(MANY[-1], 2))
     other = one + rng.normal(0, 0.5, size=one.shape)
-    alike, apart = difference(one, other, pool), difference(one + [0.05, 0.0], other, pool)
+    alike, apart = difference(one, other, pool), difference(one + np.array([0.05, 0.0]), other, pool)
     assert alike.low < 0 < alike.high
     assert alike.p > 0.05
     assert apart.low > 0
