@@ -258,6 +258,9 @@ def test_units_that_the_model_cannot_read_are_marked() -> None:
     assert "Note: unknown_tokens" not in markup
 
 
-@pytest.mark.parametrize("said", ["much", {"share": "0.6", "units": [1]}, {"share": 0.6, "units": ["<b>"]}, {}])
+@pytest.mark.parametrize(
+    "said",
+    ["much", {"share": math.nan, "units": [1]}, {"share": "0.6", "units": [1]}, {"share": 0.6, "units": ["<b>"]}, {}],
+)
 def test_foreign_notes_of_unknown_tokens_are_left_alone(said: object) -> None:
     assert 'unread"' not in page(explain("so good", notes={"unknown_tokens": said})).partition("</style>")[2]

@@ -28,7 +28,9 @@ def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
     if not isinstance(said, dict):
         return None
     share, units = said.get("share"), said.get("units")
-    if not isinstance(share, float) or not isinstance(units, list) or not all(type(unit) is int for unit in units):
+    if not isinstance(share, float) or not 0 < share <= 1:
+        return None
+    if not isinstance(units, list) or not all(type(unit) is int for unit in units):
         return None
     return Unknown(share, tuple(units))
 
