@@ -56,7 +56,16 @@ def evaluate(
         InputError: explanations of several methods or units, or whose units the model's tokenizer does not find.
         UnsupportedError: metrics that need what the model or the data lacks, with all reasons.
     """
+    if not isinstance(model, LanguageModel):
+        raise InputError(
+            "evaluate judges explanations of a model that predicts classes or a number, one that raison.load gave. A "
+            "language model's own output is judged token by token: as a classifier, load it with a prompt."
+        )
     given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    if not all(isinstance(explanation, Explanation) for explanation in given):
+        raise InputError(
+            "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier."
+        )
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
     check_metrics(model, chosen, has_rationales=rationales is not None, texts=len(given))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import raison
 from raison.core.attention import AttentionSite
-from raison.core.errors import InputError, UnsupportedError
+from raison.core.errors import InputError, OutOfMemoryError, UnsupportedError
 from raison.core.model import Capability
 from raison.integration import randomized
 from raison.methods.rpi import Rpi
@@ -231,7 +231,7 @@ def test_out_of_memory_on_one_point_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         raise torch.OutOfMemoryError("no room")
 
     monkeypatch.setattr(UpperRunner, "logits", none)
-    with pytest.raises(torch.OutOfMemoryError, match="no room"):
+    with pytest.raises(OutOfMemoryError, match="not even one text fits into the device's memory: shorten it"):
         maps(model)
 
 

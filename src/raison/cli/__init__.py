@@ -2,11 +2,13 @@
 
 import sys
 from io import TextIOWrapper
+from typing import NoReturn
 
 import typer
 
 from raison.cli import audit, catalogue, compare, doctor, estimate, explain, report, study, train
 from raison.core.errors import RaisonError
+from raison.core.printable import printable
 
 app = typer.Typer(
     name="raison",
@@ -38,8 +40,7 @@ def main() -> None:
     try:
         app()
     except RaisonError as error:
-        sys.stderr.write(f"raison: {error}\n")
-        sys.exit(2)
+        _refuse(str(error))
     except KeyboardInterrupt:
         sys.stderr.write("raison: interrupted; what was written is kept, and the same command goes on from there.\n")
         sys.exit(130)
@@ -47,3 +48,15 @@ def main() -> None:
         # Whoever read our output has stopped, as `head` does.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        _refuse(f"{error.strerror or error}: {str(error.filename or '')[:200]}".rstrip(": ") + ".")
+    except UnicodeError as error:
+        _refuse(f"this is no text in the expected encoding ({str(error)[:200]}).")
+    except MemoryError:
+        _refuse("out of memory: give fewer or shorter texts, or a smaller model.")
+
+
+def _refuse(reason: str) -> NoReturn:
+    """One line, whatever is in the reason, and the exit code of bad input."""
+    sys.stderr.write(f"raison: {printable(reason)}\n")
+    sys.exit(2)

@@ -100,10 +100,17 @@ def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | l
     if chat and pair is not None:
         raise InputError("--chat and --pair exclude each other: a chat is one prompt.")
     if text == "-":
-        text = typer.get_text_stream("stdin").read()
+        text = _standard_input()
     if chat:
         return [{"role": "user", "content": text}]
     return text if pair is None else (text, pair)
+
+
+def _standard_input() -> str:
+    try:
+        return typer.get_text_stream("stdin").read()
+    except UnicodeError as error:
+        raise InputError(f"standard input is no text in UTF-8 ({error.reason}): convert it first (iconv).") from None
 
 
 def _show(explanation: Explanation | GenerationExplanation) -> None:

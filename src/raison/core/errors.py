@@ -39,6 +39,10 @@ class NonFiniteError(RaisonError, ArithmeticError):
     """The model returned NaN or infinite numbers."""
 
 
+class OutOfMemoryError(RaisonError):
+    """Not even one text fits into the device's memory."""
+
+
 class DataError(RaisonError):
     """A data file that is missing, broken or lacks a column."""
 

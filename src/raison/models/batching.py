@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.encoding import Encoding
+from raison.core.errors import OutOfMemoryError
 from raison.models.removal import Remover, masked_rows
 
 Result = TypeVar("Result")
@@ -133,7 +134,10 @@ def shrinking(
         return
     except torch.OutOfMemoryError:
         if len(rows) == 1:
-            raise
+            raise OutOfMemoryError(
+                "not even one text fits into the device's memory: shorten it, take a smaller dtype (dtype='bfloat16'), "
+                "or a device with more memory (device='cpu')."
+            ) from None
         budget.halve()
     # Outside the handler: inside, the exception's traceback would keep the failed batch's tensors alive.
     gc.collect()

@@ -15,9 +15,14 @@ from raison.models.hooks import hooked
 def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings) -> Iterator[None]:
     """The first look-up returns `embeds`; in an encoder-decoder, the second table's first one, one position later.
 
-    An encoder-decoder classifier reads the text twice, in its decoder after a start token.
+    An encoder-decoder classifier reads the text twice, in its decoder after a start token. Padding that the model adds
+    of its own (Longformer, to whole windows) keeps its embeddings.
     """
-    pending: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [(tables[0], embeds.to)]
+
+    def padded(own: Tensor) -> Tensor:
+        return torch.cat([embeds.to(own), own[:, embeds.shape[1] :]], dim=1)
+
+    pending: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [(tables[0], padded)]
     if len(tables) > 1:
         pending.append((tables[1], lambda start: torch.cat([start[:, :1], embeds[:, :-1].to(start)], dim=1)))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -72,7 +73,7 @@ class Card:
 
 def own_folder(model: str, kind: str) -> Path:
     """Where a training puts a model's explainer: beside the files of a model in a folder, else in the cache."""
-    if Path(model).is_dir():
+    if os.path.isdir(model):
         return Path(model) / kind
     return cache_folder() / "explainers" / model.replace("/", "--") / kind
 
@@ -225,7 +226,7 @@ def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrai
         if not isinstance(model, Classifier):
             raise InputError(f"{model.name} has no encoder of its own: name a backbone, such as minilm.")
         return encoder_copy(model.core, shared=shared), model.tokenizer
-    folder = Path(name) if Path(name).is_dir() else None
+    folder = Path(name) if os.path.isdir(name) else None
     source = folder or (weights.fetch(name) if name in weights.names() else name)
     try:
         loaded, tokenizer = read_with_new_head(AutoModel, source, dtype=torch.float32), read_tokenizer(source)

@@ -18,6 +18,7 @@ def max_tokens(config: PreTrainedConfig, tokenizer_limit: int) -> int | None:
     # Names that a config class maps to its own (n_positions of GPT-2) answer to the standard name, too.
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     limits = [] if tokenizer_limit > _NO_LIMIT else [tokenizer_limit]
-    if positions is not None:
+    # XLNet, whose positions are relative, says -1.
+    if positions is not None and positions > 0:
         limits.append(positions - family_of(config).position_offset)
     return min(limits, default=None)

@@ -42,6 +42,9 @@ HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight
 ANSWER_WEIGHTS = "qa_outputs.weight"
 """The head of question answering models, by which an adapter of one is told."""
 
+_OTHER_HEADS = ("ForMultipleChoice", "ForTokenClassification", "ForNextSentencePrediction", "ForPreTraining")
+"""Heads whose weights can have the names of a classifier's, and mean something else."""
+
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
 
 Explained = Literal["input", "prompt"]
@@ -103,7 +106,7 @@ def load(
     placing = {"dtype": _dtype(dtype), "device_map": device_map}
     if ready_made:
         loaded, own, use = _ready_made(name, use)
-    elif (Path(name) / "adapter_config.json").is_file():
+    elif os.path.isfile(os.path.join(name, "adapter_config.json")):
         loaded, own = _foreign_adapter(Path(name), placing)
     else:
         loaded, own = _pretrained(name, placing, use), read_tokenizer(name)
@@ -143,12 +146,23 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
     if use.explained != "input" or use.calibrate:
         raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
     if kind.endswith("ForSequenceClassification"):
+        _check_padding(core, name)
         return Classifier(model, tokenizer, name)
     if is_answering(core):
         return answering(model, tokenizer, name)
     if _is_causal(core):
         return Generator(model, tokenizer, name)
     raise LoadError(_no_head(name, f"it is a {kind}"))
+
+
+def _check_padding(core: PreTrainedModel, name: str) -> None:
+    """LoadError for a model that reads its answer where shorter texts of a batch have padding (XLNet)."""
+    if getattr(core.config, "summary_type", None) == "last":
+        raise LoadError(
+            f"'{name}' is a {type(core).__name__}, which reads its answer from the last position of a row: where texts "
+            "of different lengths are run together, that is padding. Such models are not supported; BERT, RoBERTa, "
+            "ELECTRA, ModernBERT, T5 and decoders are."
+        )
 
 
 def _is_causal(core: PreTrainedModel) -> bool:
@@ -197,6 +211,11 @@ def _pretrained(name: str, placing: dict[str, object], use: _Use) -> PreTrainedM
 
 def _kind(config: PreTrainedConfig, use: _Use) -> type:
     architecture = (config.architectures or [""])[0]
+    if architecture.endswith(_OTHER_HEADS):
+        raise LoadError(
+            f"'{config.name_or_path}' is a {architecture}, which gives no classes of a text: give a model for sequence "
+            "classification, extractive question answering or causal language modelling."
+        )
     if use.prompt is not None or architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return AutoModelForCausalLM
     if architecture == ARCHITECTURE:

@@ -29,11 +29,13 @@ _FAILURES = (
     AttributeError,
     ImportError,
     ArithmeticError,
+    AssertionError,
     SafetensorError,
     StrictDataclassError,
     UserWarning,
 )
-"""What transformers, tokenizers and PEFT raise on files that are missing, cut, of another kind or of wrong types."""
+"""What torch, transformers, tokenizers and PEFT raise on unknown devices, and on files that are missing, cut, of other
+kinds or of wrong types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
 
 def _reason(error: Exception, source: Path) -> str:
     line = next((line for line in str(error).splitlines() if line.strip()), "").strip().rstrip(".")
-    if isinstance(error, ImportError | UserWarning | RuntimeError):
+    if isinstance(error, ImportError | UserWarning | RuntimeError | AssertionError):
         return line or type(error).__name__
     if isinstance(error, SafetensorError):
         return f"its weights are damaged or cut off ({line}); download or copy them again"

@@ -5,6 +5,7 @@ drawn towards the explanation it is shown. When it is asked later, it sees texts
 """
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,7 @@ def new_answering_student(name: str, max_tokens: int, seed: int) -> Classifier:
 
 
 def _base(name: str) -> Path:
-    folder = Path(name) if Path(name).is_dir() else weights.fetch(name)
+    folder = Path(name) if os.path.isdir(name) else weights.fetch(name)
     _check_base(folder)
     return folder
 

@@ -1,6 +1,7 @@
 """The weights of the base models that ready-made adapters stand on: where they are, or how to get them."""
 
 import importlib.util
+import os
 import shutil
 import sys
 import tempfile
@@ -159,7 +160,7 @@ def located(name: str, progress: bool = True) -> Path:
 
     Raises what `fetch` raises for a name that cannot be an id.
     """
-    if Path(name).is_dir() or ("/" in name and name not in names()):
+    if os.path.isdir(name) or ("/" in name and name not in names()):
         return Path(name)
     return fetch(name, progress)
 

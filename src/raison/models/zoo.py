@@ -1,6 +1,7 @@
 """The ready-made models: `demo/...` names, each a base model and a small adapter that ships with the package."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedToke
 
 def is_adapter(folder: Path) -> bool:
     """Whether a folder is one that `load_adapter` reads: a whole model may have a card, too, beside its config.json."""
-    return (folder / CARD).is_file() and not (folder / "config.json").is_file()
+    return os.path.isfile(folder / CARD) and not os.path.isfile(folder / "config.json")
 
 
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -1,6 +1,7 @@
 """Fine-tuning of a sequence classifier by low-rank adapters (LoRA)."""
 
 import json
+import os
 import random
 import time
 from dataclasses import asdict, dataclass, replace
@@ -110,7 +111,7 @@ def train_classifier(
     job = _Job(base, data, settings.labels or labels_of(data.train), out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
-    folder = Path(base) if Path(base).is_dir() else weights.fetch(base, settings.progress)
+    folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
     rows = _chosen(data.train.rows, settings.limit, settings.seed)
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
     module = adapted(model, settings)
@@ -223,7 +224,7 @@ def _save_adapter(job: _Job, model: nn.Module) -> None:
 
 
 def _base(base: str) -> dict[str, str]:
-    if Path(base).is_dir():
+    if os.path.isdir(base):
         return {"name": base, "sha256": ""}
     known = weights.base_named(base)
     return {"name": known.hub, "sha256": known.sha256}

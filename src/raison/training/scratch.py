@@ -1,6 +1,7 @@
 """Whole classifiers, trained from nothing or from a base: what a study of sizes and architectures compares."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -106,7 +107,7 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
         found.append(str(UnknownNameError("architecture", s.architecture, ARCHITECTURES)))
     elif s.architecture and s.base and s.architecture != ENCODER:
         found.append(f"base decides the architecture, unless it is {ENCODER}; leave '{s.architecture}' out.")
-    if s.base and "/" not in s.base and s.base not in weights.names() and not Path(s.base).is_dir():
+    if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
         found.append(str(UnknownNameError("base model", s.base, weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
         found.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")

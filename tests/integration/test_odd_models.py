@@ -1,0 +1,164 @@
+"""Models and files that are unlike the usual: they work, or one line says why not and what to do."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertForMultipleChoice,
+    BertForTokenClassification,
+    LongformerConfig,
+    LongformerForSequenceClassification,
+    PreTrainedModel,
+    XLNetConfig,
+    XLNetForSequenceClassification,
+)
+
+import raison
+from raison.core.errors import InputError, LoadError
+from raison.models.load import load
+from raison.models.zoo import fresh_classifier
+from tests.tiny import LABELS, TINY, build_language_model
+from tests.tokenizers import TOKENIZERS
+
+TEXT = "the old sailor told a modest story about the sea, and nobody believed him at all"
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def longformer() -> PreTrainedModel:
+    tokenizer = TOKENIZERS["roberta"]()
+    return LongformerForSequenceClassification(
+        LongformerConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=32,
+            num_attention_heads=4,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            max_position_embeddings=130,
+            attention_window=[8, 8],
+            id2label=dict(enumerate(LABELS)),
+            pad_token_id=tokenizer.pad_token_id,
+            sep_token_id=tokenizer.sep_token_id,
+        )
+    ).eval()
+
+
+def xlnet() -> PreTrainedModel:
+    tokenizer = TOKENIZERS["roberta"]()
+    config = XLNetConfig(vocab_size=len(tokenizer), d_model=32, n_layer=2, n_head=4, d_inner=32)
+    return XLNetForSequenceClassification(config).eval()
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "saliency", "occlusion"])
+def test_a_model_that_pads_by_itself(method: str) -> None:
+    """Longformer pads its input to whole windows, also where embeddings are given in place of ids."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        loaded = load(longformer(), TOKENIZERS["roberta"]())
+    one, other = raison.explain(loaded, [TEXT, "a modest story"], method=method)
+    alone = raison.explain(loaded, "a modest story", method=method)
+    assert other.scores == pytest.approx(alone.scores, abs=1e-5)
+    assert any(one.scores)
+
+
+def test_a_model_that_would_read_padding_is_refused_with_the_reason() -> None:
+    """It was said to read at most -1 tokens; with that mended, its answers depended on the batch."""
+    with pytest.raises(LoadError, match="reads its answer from the last position of a row"):
+        load(xlnet(), TOKENIZERS["roberta"]())
+
+
+@pytest.mark.parametrize("kind", [BertForMultipleChoice, BertForTokenClassification])
+def test_other_heads_are_named(folder: Path, kind: type) -> None:
+    kind(TINY["bert"]()[0].config).save_pretrained(folder)
+    with pytest.raises(LoadError, match=f"is a {kind.__name__}, which gives no classes of a text"):
+        load(folder)
+
+
+@pytest.mark.parametrize("length", [0, 5, 1000])
+def test_a_cut_file_of_weights(folder: Path, length: int) -> None:
+    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:length])
+    with pytest.raises(LoadError, match="its weights are damaged or cut off"):
+        load(folder)
+
+
+def test_pickled_weights_are_refused_with_the_line_that_converts_them(folder: Path) -> None:
+    before = load_file(folder / WEIGHTS)
+    torch.save(before, folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(LoadError, match="pytorch_model.bin, a pickle file, which can run code") as caught:
+        load(folder)
+    command = shlex.split(str(caught.value).partition("convert it once: ")[2].rstrip("."))
+    subprocess.run([sys.executable, *command[1:]], check=True, capture_output=True, timeout=200)
+    loaded = load(f"{folder}-safetensors")
+    assert torch.equal(loaded.model.classifier.weight, before["classifier.weight"])
+
+
+@pytest.mark.parametrize("lost", ["bert.encoder.layer.1.output.dense.weight", "classifier.weight"])
+def test_weights_that_are_missing_are_named_and_not_made_up(folder: Path, lost: str) -> None:
+    state = load_file(folder / WEIGHTS)
+    del state[lost]
+    save_file(state, folder / WEIGHTS, metadata={"format": "pt"})
+    with pytest.raises(LoadError, match=f"lacks.* {lost}"):
+        load(folder)
+    # Only a new head is meant to be new.
+    if lost.startswith("bert"):
+        with pytest.raises(LoadError, match=f"lacks the weights {lost}"):
+            fresh_classifier(folder, ("a", "b", "c"))
+    else:
+        fresh_classifier(folder, ("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", "[]"),
+        ("config.json", '{"model_type": "bert", "hidden_size": "many"}'),
+        ("config.json", '{"model_type": "nothing"}'),
+        ("tokenizer.json", "{}"),
+        ("tokenizer.json", '{"added_tokens": [], "model": {"type": "none"}}'),
+        ("tokenizer_config.json", "[]"),
+        ("tokenizer_config.json", "{"),
+    ],
+)
+def test_broken_files_of_a_folder(folder: Path, file: str, content: str) -> None:
+    (folder / file).write_text(content)
+    with pytest.raises(LoadError) as caught:
+        load(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_of_other_sizes(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 10}))
+    with pytest.raises(LoadError) as caught:
+        load(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("device", ["cud", "cuda:99", "", "xpu"])
+def test_a_device_that_is_not_here(folder: Path, device: str) -> None:
+    with pytest.raises(LoadError, match="cannot load the model onto"):
+        load(folder, device=device)
+
+
+def test_a_language_model_that_writes_is_not_evaluated() -> None:
+    writer = load(*build_language_model("gpt2"))
+    written = raison.explain(writer, "the old sailor", method="random", max_new_tokens=2)
+    with pytest.raises(InputError, match="evaluate judges explanations of a model that predicts classes or a number"):
+        raison.evaluate(writer, written)
+    classifier = load(*TINY["bert"]())
+    with pytest.raises(InputError, match="evaluate takes explanations of a text.s prediction"):
+        raison.evaluate(classifier, [written])
