@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path, Shift
+from raison.core.model import Capability, LanguageModel, Path, Result, Shift
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Of, Target
 from raison.core.unit import Granularity, Text, Unit
@@ -177,6 +177,9 @@ class ToyModel(LanguageModel):
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return [list(range(start, min(start + 3, len(encoding)))) for start in range(0, len(encoding), 3)]
+
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        return ((rows, run(rows)) for rows in self.batches(encoding))
 
     def hidden_states(self, encoding: Encoding) -> list[Tensor]:
         """One layer, which doubles the embeddings."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 import raison
 from raison.core.errors import RaisonError, UnsupportedError
@@ -20,6 +21,7 @@ from raison.methods import CATALOGUE
 from raison.models.attention_explainer import FORMS, Design
 from raison.models.classifier import Classifier
 from raison.models.explainers import usual_folder
+from raison.models.layers import layer_stack
 from tests.attention_explainers import untrained_attention
 from tests.contracts.conftest import TEXTS
 from tests.explainers import untrained
@@ -259,6 +261,30 @@ def test_bfloat16_models_are_explained_too(able: Classifier, method: Method, tex
     half = raison.load(copy.deepcopy(able.model).to(torch.bfloat16), able.tokenizer)
     for explanation in raison.explain(half, texts[:2], method):
         assert np.isfinite(explanation.scores).all()
+
+
+def test_out_of_memory_changes_no_score(able: Classifier, method: Method, texts: list[str]) -> None:
+    """Layers that take two rows at most: a text and its baseline, or two points of a path."""
+    many = [*texts, *reversed(texts)]
+    expected = raison.explain(able, many, method, of="logit", seed=3)
+    failed: list[int] = []
+
+    def limited(_layer: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+        rows = len(args[0] if args else kwargs["hidden_states"])
+        if rows > 2:
+            failed.append(rows)
+            raise torch.OutOfMemoryError("no room")
+
+    hooks = [layer.register_forward_pre_hook(limited, with_kwargs=True) for layer in layer_stack(able.core)]
+    try:
+        found = raison.explain(able, many, method, of="logit", seed=3)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    # A causal model's sequences may all be one row.
+    assert failed or able.readout is not None
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, **CLOSE)
 
 
 def test_signed_methods_change_sign_with_the_target(able: Classifier, method: Method, texts: list[str]) -> None:

@@ -1,11 +1,11 @@
 """The only door to a model. One adapter per way of predicting lives in raison.models."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -62,6 +62,8 @@ class Shift:
     radius: float
     draw: int
 
+
+Result = TypeVar("Result")
 
 Path = Callable[[int, Points], PathEmbeddings]
 """Points of a path of one text: (text number, positions on the path) -> embeddings, as wide as the whole encoding."""
@@ -139,9 +141,12 @@ class LanguageModel(ABC):
         On the CPU. One forward pass per text, without gradients, in batches of bounded size.
         """
         found: dict[int, Tensor] = {}
-        for rows in self.batches(encoding):
+
+        def run(rows: list[int]) -> Tensor:
             with torch.no_grad():
-                chosen = self.decisions(encoding.select(rows)).argmax(-1).cpu()
+                return self.decisions(encoding.select(rows)).argmax(-1).cpu()
+
+        for rows, chosen in self.in_batches(encoding, run):
             found.update(zip(rows, chosen, strict=True))
         return torch.stack([found[row] for row in range(len(encoding))])
 
@@ -243,6 +248,14 @@ class LanguageModel(ABC):
     @abstractmethod
     def batches(self, encoding: Encoding) -> list[list[int]]:
         """Rows to run together so that a differentiable pass over each group stays within the memory budget."""
+
+    @abstractmethod
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        """What `run` gives for each group of `batches`; where memory runs out, for each half of one, and so on.
+
+        A group that failed is run anew: `run` leaves nothing behind where it raises torch.OutOfMemoryError, which is
+        raised for a single text.
+        """
 
     @abstractmethod
     def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:

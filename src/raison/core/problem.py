@@ -143,11 +143,14 @@ class Problem:
         """The target's value of each text with other word embeddings, in float64: one pass each, without gradients."""
         self.count_forward()
         values = torch.zeros(len(self.encoding), dtype=torch.float64)
-        for group in self.model.batches(self.encoding):
-            part = self.encoding.select(group)
+
+        def run(rows: list[int]) -> Tensor:
+            part = self.encoding.select(rows)
             with torch.no_grad():
-                logits = self.model.logits_at(part, embeds[group, : part.input_ids.shape[1]])
-            values[group] = self.target.rows(torch.as_tensor(group)).scalar(logits.cpu().double())
+                return self.model.logits_at(part, embeds[rows, : part.input_ids.shape[1]]).cpu().double()
+
+        for rows, logits in self.model.in_batches(self.encoding, run):
+            values[rows] = self.target.rows(torch.as_tensor(rows)).scalar(logits)
         return values
 
     def attention_sites(self, text: int, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:

@@ -1,6 +1,7 @@
 """A trained attribution model with the explained model that it belongs to: found, checked, and asked for maps."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -56,29 +57,33 @@ class Explainer:
         (wanted, index), (steps, rate) = prediction, tuning
         settings = Tuning(steps, rate or self.goal.learning_rate, self.weights, self.card.size)  # type: ignore[arg-type]
         found = torch.zeros(steps + 1, len(encoding), max(encoding.unit_counts), dtype=torch.float64)
+
+        def run(rows: list[int]) -> Float[Tensor, "maps rows units"]:
+            part = encoding.select(rows)
+            reading = Reading.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
+            if not steps:
+                with torch.no_grad():
+                    return reading.shares(wanted[rows])[None].double().cpu()
+            # Copies: where memory runs out, the same numbers are drawn once more.
+            own = [copy.deepcopy(rngs[row]) for row in rows]
+            masks = self.substitutes.masks(model, part, (wanted[rows], index[rows]), own, self.attributor.substitute)
+            return torch.stack(list(tuned_maps(reading, masks, settings))).double().cpu()
+
         with self.attributor.quiet():
-            for rows in self._groups(model, encoding, steps):
-                part = encoding.select(rows)
-                reading = Reading.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
-                if not steps:
-                    with torch.no_grad():
-                        maps = [reading.shares(wanted[rows])]
-                else:
-                    own = [rngs[row] for row in rows]
-                    chosen = (wanted[rows], index[rows])
-                    masks = self.substitutes.masks(model, part, chosen, own, self.attributor.substitute)
-                    maps = list(tuned_maps(reading, masks, settings))
-                found[:, rows, : maps[0].shape[1]] = torch.stack(maps).double().cpu()
+            for rows, maps in self._in_batches(model, encoding, steps, run):
+                found[:, rows, : maps.shape[2]] = maps
         return found
 
     def masked_texts(self) -> int:
         """Masked versions of a text that one step of fine-tuning reads."""
         return (self.weights.prediction > 0) + (self.weights.inverse > 0)
 
-    def _groups(self, model: LanguageModel, encoding: Encoding, steps: int) -> list[list[int]]:
+    def _in_batches(
+        self, model: LanguageModel, encoding: Encoding, steps: int, run: Callable[[list[int]], Tensor]
+    ) -> Iterable[tuple[list[int], Tensor]]:
         if steps and not self.attributor.stacks:
-            return [[row] for row in range(len(encoding))]
-        return model.batches(encoding)
+            return (([row], run([row])) for row in range(len(encoding)))
+        return model.in_batches(encoding, run)
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()

@@ -50,10 +50,13 @@ class Alti(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
         anatomy = problem.model.anatomy()
-        for group in problem.model.batches(problem.encoding):
-            traces = anatomy.traces(problem.encoding.select(group))
-            for text, flow in zip(group, followed(anatomy, traces, _mixing), strict=True):
-                scores[text, : len(flow)] = flow.cpu()
+
+        def run(texts: list[int]) -> list[Tensor]:
+            return [flow.cpu() for flow in followed(anatomy, anatomy.traces(problem.encoding.select(texts)), _mixing)]
+
+        for texts, flows in problem.model.in_batches(problem.encoding, run):
+            for text, flow in zip(texts, flows, strict=True):
+                scores[text, : len(flow)] = flow
         problem.count_forward()
         return scores
 

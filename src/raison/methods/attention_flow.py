@@ -61,12 +61,14 @@ class AttentionFlow(Method):
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         rows = model.prediction_rows(encoding).cpu().double()
         lengths = encoding.lengths
-        for group in model.batches(encoding):
-            part = encoding.select(group)
-            layers = self._capacities(model, part)
-            for place, text in enumerate(group):
+
+        def run(texts: list[int]) -> list[Mixing]:
+            return self._capacities(model, encoding.select(texts))
+
+        for texts, layers in model.in_batches(encoding, run):
+            for place, text in enumerate(texts):
                 own = slice(lengths[text])
-                sinks = part.scored[place].nonzero()[:, 0]
+                sinks = encoding.scored[text].nonzero()[:, 0]
                 capacities = torch.stack([layer[place, own, own] for layer in layers]).numpy()
                 flows = token_flows(capacities, rows[text, own].numpy(), sinks.tolist())
                 scores[text, sinks] = torch.from_numpy(flows)

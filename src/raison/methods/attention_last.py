@@ -55,12 +55,15 @@ class AttentionLast(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        rows = self._rows(model, encoding)
-        for group in model.batches(encoding):
-            part = encoding.select(group)
-            width = part.input_ids.shape[1]
+        weights = self._rows(model, encoding)
+
+        def run(rows: list[int]) -> Tensor:
+            part = encoding.select(rows)
             with torch.no_grad():
-                scores[group, :width] = _read(model, part, rows[group, :width])
+                return _read(model, part, weights[rows, : part.input_ids.shape[1]])
+
+        for rows, found in model.in_batches(encoding, run):
+            scores[rows, : found.shape[1]] = found
         problem.count_forward()
         return scores
 

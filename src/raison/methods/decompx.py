@@ -72,10 +72,14 @@ class Decompx(Method):
         head = anatomy.head()
         target = replace(problem.target, of="logit")
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        for group in problem.model.batches(encoding):
-            traces = anatomy.traces(encoding.select(group))
-            for text, terms in zip(group, self._terms(anatomy, head, traces), strict=True):
-                scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms.cpu().double())
+
+        def run(texts: list[int]) -> list[Tensor]:
+            traces = anatomy.traces(encoding.select(texts))
+            return [terms.cpu().double() for terms in self._terms(anatomy, head, traces)]
+
+        for texts, found in problem.model.in_batches(encoding, run):
+            for text, terms in zip(texts, found, strict=True):
+                scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms)
         problem.count_forward()
         logits = target.scalar(problem.predictions())
         problem.note("decomposed", ["logit" if target.against is None else "difference of logits"] * len(encoding))

@@ -51,15 +51,18 @@ class GenericAttention(Method):
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         rows = model.prediction_rows(encoding).cpu().double()
-        for group in model.batches(encoding):
-            part, target = encoding.select(group), problem.target.rows(torch.as_tensor(group))
-            width = part.input_ids.shape[1]
+
+        def run(texts: list[int]) -> Tensor:
+            part, target = encoding.select(texts), problem.target.rows(torch.as_tensor(texts))
             weighted = [
                 head_mean((slope * layer).relu(), part.attention_mask)
                 for layer, slope in attention_gradients(model, part, target)
             ]
-            scores[group, :width] = gathered(rows[group, :width], weighted)
-            for text in group:
+            return gathered(rows[texts, : part.input_ids.shape[1]], weighted)
+
+        for texts, found in model.in_batches(encoding, run):
+            scores[texts, : found.shape[1]] = found
+            for text in texts:
                 problem.ledger.gradients[text] += 1
         problem.count_forward()
         return scores

@@ -148,6 +148,19 @@ def shrinking(
     yield from shrinking(budget, run, rows[half:])
 
 
+def run_grouped(
+    budget: TokenBudget, lengths: Sequence[int], run: Callable[[list[int]], Result]
+) -> Iterator[tuple[list[int], Result]]:
+    """Run rows of these lengths in groups under the budget; after out of memory, what is left in smaller ones."""
+    pending = groups(lengths, budget.tokens)
+    while pending:
+        before = budget.tokens
+        yield from shrinking(budget, run, pending.pop(0))
+        if budget.tokens < before:
+            left = [row for group in pending for row in group]
+            pending = [[left[i] for i in group] for group in groups([lengths[row] for row in left], budget.tokens)]
+
+
 def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:
     """(text, rows of its keeps) in portions of bounded size."""
     portion: list[tuple[int, slice]] = []
@@ -181,15 +194,9 @@ def _run(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch],
         return forward(table.select(rows))
 
     logits: Tensor | None = None
-    pending = groups(lengths.tolist(), budget.tokens)
-    while pending:
-        before = budget.tokens
-        for rows, part in shrinking(budget, run, pending.pop(0)):
-            if logits is None:
-                logits = part.new_zeros(len(lengths), part.shape[1])
-            logits[rows] = part
-        if budget.tokens < before:
-            left = [row for group in pending for row in group]
-            pending = [[left[i] for i in group] for group in groups([int(lengths[row]) for row in left], budget.tokens)]
+    for rows, part in run_grouped(budget, lengths.tolist(), run):
+        if logits is None:
+            logits = part.new_zeros(len(lengths), part.shape[1])
+        logits[rows] = part
     assert logits is not None
     return logits

@@ -16,15 +16,15 @@ from raison.core.anatomy import Anatomy
 from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
-from raison.core.errors import NonFiniteError, UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path, Shift
+from raison.core.errors import UnsupportedError
+from raison.core.model import Capability, LanguageModel, Path, Result, Shift
 from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models import batching
 from raison.models.causal import CausalReader
 from raison.models.decomposition import ModelAnatomy, can_take_apart
-from raison.models.diagnose import first_nonfinite
+from raison.models.diagnose import nonfinite_logits
 from raison.models.embeddings import causal_embeddings, given_embeddings
 from raison.models.encoder import TextEncoder
 from raison.models.families import Pooling, family_of
@@ -171,9 +171,12 @@ class Classifier(LanguageModel):
 
     def predicted(self, encoding: Encoding) -> Int[Tensor, "batch parts"]:
         found: dict[int, Tensor] = {}
-        for rows in self.batches(encoding):
+
+        def run(rows: list[int]) -> Tensor:
             with torch.no_grad():
-                chosen = self.head.predicted(self.decisions(encoding.select(rows))).cpu()
+                return self.head.predicted(self.decisions(encoding.select(rows))).cpu()
+
+        for rows, chosen in self.in_batches(encoding, run):
             found.update(zip(rows, chosen, strict=True))
         return torch.stack([found[row] for row in range(len(encoding))])
 
@@ -285,6 +288,9 @@ class Classifier(LanguageModel):
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return batching.groups(encoding.lengths, self.budget.tokens)
 
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        return batching.run_grouped(self.budget, encoding.lengths, run)
+
     def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
         with self.quiet():
             return hidden_states(encoding, self.budget, self._run_layers)
@@ -390,10 +396,5 @@ class Classifier(LanguageModel):
 
     def _raise_nonfinite(self, single: batching.TokenBatch) -> None:
         with torch.no_grad(), self.quiet():
-            module = first_nonfinite(self.core, lambda: self._run(single))
-        text = self.tokenizer.decode(single.ids[0])
-        where = f" They arise first in {module}." if module else ""
-        raise NonFiniteError(
-            f"{self.name} returned NaN or infinite logits for {text!r:.100}.{where} "
-            "Check the weights, or load the model in float32 (dtype='float32')."
-        )
+            text = self.tokenizer.decode(single.ids[0])
+            raise nonfinite_logits(self.name, text, self.core, lambda: self._run(single))

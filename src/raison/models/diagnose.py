@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from raison.core.errors import NonFiniteError
 from raison.models.hooks import hooked
 
 
@@ -25,6 +26,16 @@ def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
     with hooked(names, after=watch):
         run()
     return found[0] if found else None
+
+
+def nonfinite_logits(name: str, text: str, model: nn.Module, run: Callable[[], object]) -> NonFiniteError:
+    """What is said of logits that are not finite; `run` makes the pass that gave them once more."""
+    module = first_nonfinite(model, run)
+    where = f" They arise first in {module}." if module else ""
+    return NonFiniteError(
+        f"{name} returned NaN or infinite logits for {text!r:.100}.{where} "
+        "Check the weights, or load the model in float32 (dtype='float32')."
+    )
 
 
 def _finite(tensor: Tensor) -> bool:

@@ -63,9 +63,9 @@ class TextEncoder:
                     f"{where} has {length} tokens and the model reads at most {self.max_tokens}: "
                     "shorten it, or pass truncate=True (--truncate) to explain its beginning."
                 )
-            cutting = _split(own_tokenizer(self._given, ("texts", self._truncation, self.max_tokens)))
-            # The first call writes these settings to the copy, which no other thread may read meanwhile.
+            # The first call writes its settings to the copy, which no other thread may read meanwhile.
             with _CUTTING:
+                cutting = _split(own_tokenizer(self._given, ("texts", self._truncation, self.max_tokens)))
                 encoded = self._tokens(cutting, parts, cut=True)
             removed = length - len(encoded["input_ids"])
         owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]

@@ -9,6 +9,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
+from raison.models.batching import TokenBudget, run_grouped
 from raison.models.pretrained import read_tokenizer, read_whole
 
 ROWS = 64
@@ -36,8 +37,9 @@ class FillIn:
         """For each token of a unit, the likeliest other token in its place; other tokens stay. One pass per token."""
         filled = encoding.input_ids.clone()
         jobs = encoding.scored.nonzero()
-        for some in jobs.split(ROWS):
-            rows, places = some.unbind(1)
+
+        def run(some: list[int]) -> Tensor:
+            rows, places = jobs[some].unbind(1)
             ids, mask = encoding.input_ids[rows], encoding.attention_mask[rows]
             own = ids.gather(1, places[:, None])
             with torch.no_grad():
@@ -46,5 +48,8 @@ class FillIn:
                 ]
             logits = logits.scatter(1, own, -torch.inf)
             logits[:, self._special] = -torch.inf
-            filled[rows, places] = logits.argmax(-1)
+            return logits.argmax(-1)
+
+        for some, found in run_grouped(TokenBudget(ROWS), [1] * len(jobs), run):
+            filled[tuple(jobs[some].T)] = found
         return filled

@@ -13,7 +13,7 @@ from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.model import Path
 from raison.core.target import Target
-from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+from raison.models.batching import TokenBatch, TokenBudget, run_grouped
 
 Forward = Callable[[TokenBatch, Embeddings | None], Logits]
 
@@ -39,14 +39,13 @@ def path_gradients(
     def run(rows: list[int]) -> tuple[Tensor, Tensor]:
         return _gradients(forward, encoding, [jobs[row] for row in rows], (path, positions), target)
 
-    for group in groups([lengths[text] for text, _ in jobs], budget.tokens):
-        for rows, (scalars, gradients) in shrinking(budget, run, group):
-            for row, scalar, gradient in zip(rows, scalars, gradients, strict=True):
-                text, point = jobs[row]
-                values[text, point] = scalar
-                weighted = weights[point] * gradient[: lengths[text]]
-                known = sums[text]
-                sums[text] = weighted if known is None else known + weighted
+    for rows, (scalars, gradients) in run_grouped(budget, [lengths[text] for text, _ in jobs], run):
+        for row, scalar, gradient in zip(rows, scalars, gradients, strict=True):
+            text, point = jobs[row]
+            values[text, point] = scalar
+            weighted = weights[point] * gradient[: lengths[text]]
+            known = sums[text]
+            sums[text] = weighted if known is None else known + weighted
     return [found for found in sums if found is not None], values
 
 

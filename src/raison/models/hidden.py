@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
-from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+from raison.models.batching import TokenBatch, TokenBudget, run_grouped
 from raison.models.hooks import hooked
 from raison.models.layers import layer_stack
 
@@ -37,9 +37,8 @@ def hidden_states(
         return (total / len(layers)).cpu()
 
     with torch.no_grad():
-        for group in groups(encoding.lengths, budget.tokens):
-            for rows, states in shrinking(budget, averaged, group):
-                found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
+        for rows, states in run_grouped(budget, encoding.lengths, averaged):
+            found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
     return [found[row] for row in range(len(encoding))]
 
 

@@ -11,7 +11,7 @@ from raison.core.anatomy import Anatomy
 from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
-from raison.core.model import LanguageModel, Path, Shift, TapRecord
+from raison.core.model import LanguageModel, Path, Result, Shift, TapRecord
 from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
@@ -168,6 +168,9 @@ class NestedReader(LanguageModel):
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
         return self._inner.batches(encoding)
+
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        return self._inner.in_batches(encoding, run)
 
     def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
         return self._inner.hidden_states(encoding)

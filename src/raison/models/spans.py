@@ -126,10 +126,12 @@ def explained(
     """The answers that `encoding.spans` name, with their probabilities, beside the predicted ones: a pass per text."""
     assert encoding.spans is not None, "an encoding without answers to explain"
     sure: dict[int, list[float]] = {}
-    for rows in model.batches(encoding):
-        part = encoding.select(rows)
+
+    def run(rows: list[int]) -> Tensor:
         with torch.no_grad():
-            shares = model.decisions(part).double().softmax(-1).cpu()
+            return model.decisions(encoding.select(rows)).double().softmax(-1).cpu()
+
+    for rows, shares in model.in_batches(encoding, run):
         sure.update(zip(rows, shares.gather(2, encoding.spans[rows][:, :, None])[:, :, 0].tolist(), strict=True))
     own, given = span_answers(encoding, encoding.spans), span_answers(encoding, predicted)
     return tuple(

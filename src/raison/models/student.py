@@ -199,9 +199,13 @@ def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
     """The class that the student says, for each text."""
     encoding = student.encode(texts, "token", truncate=True)
     found: dict[int, int] = {}
-    with torch.no_grad():
-        for rows in student.batches(encoding):
-            found.update(zip(rows, student.logits(encoding.select(rows)).argmax(-1).tolist(), strict=True))
+
+    def run(rows: list[int]) -> list[int]:
+        with torch.no_grad():
+            return student.logits(encoding.select(rows)).argmax(-1).tolist()
+
+    for rows, labels in student.in_batches(encoding, run):
+        found.update(zip(rows, labels, strict=True))
     return [found[row] for row in range(len(texts))]
 
 

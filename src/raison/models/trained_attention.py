@@ -101,13 +101,17 @@ class TrainedAttention:
     def maps(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         """The explanation of each text on its tokens, of sum 1, on the CPU: one forward pass."""
         found = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        for rows in model.batches(encoding):
+
+        def run(rows: list[int]) -> Tensor:
             part = encoding.select(rows)
             with torch.no_grad():
                 with model.tap(record=self.explainer.steps) as tap:
                     logits = model.logits(part)
-                shares = read_map(self.explainer, tap, places_of(part, self.card.design.over, logits.device))
-            found[rows, : part.input_ids.shape[1]] = shares.double().cpu()
+                places = places_of(part, self.card.design.over, logits.device)
+                return read_map(self.explainer, tap, places).double().cpu()
+
+        for rows, shares in model.in_batches(encoding, run):
+            found[rows, : shares.shape[1]] = shares
         return found
 
 

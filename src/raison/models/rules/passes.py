@@ -12,7 +12,7 @@ from raison.core.dims import Embeddings, Logits
 from raison.core.encoding import Encoding
 from raison.core.rules import Difference, Rules
 from raison.core.target import Target
-from raison.models.batching import TokenBatch, TokenBudget, groups, shrinking
+from raison.models.batching import TokenBatch, TokenBudget, run_grouped
 from raison.models.rules.mode import applied
 from raison.models.rules.relevance import relevance_rules
 from raison.models.rules.rescale import rescale_rules
@@ -42,11 +42,10 @@ class RuledPasses:
             own = Difference(rules.starts[rows, :width]) if isinstance(rules, Difference) else rules
             return self._gradients(part, embeds[rows, :width], own, target.rows(torch.as_tensor(rows)))
 
-        for group in groups([length * points for length in lengths], self.budget.tokens):
-            for rows, (scalars, gradients) in shrinking(self.budget, run, group):
-                values[rows] = scalars.reshape(points, len(rows)).T.double()
-                for row, gradient in zip(rows, gradients, strict=True):
-                    found[row] = gradient[: lengths[row]]
+        for rows, (scalars, gradients) in run_grouped(self.budget, [length * points for length in lengths], run):
+            values[rows] = scalars.reshape(points, len(rows)).T.double()
+            for row, gradient in zip(rows, gradients, strict=True):
+                found[row] = gradient[: lengths[row]]
         return [found[row] for row in range(len(encoding))], values
 
     def _gradients(
