@@ -45,7 +45,7 @@ def check(name: str, method: Rpi, recipe: Recipe) -> None:
 @pytest.mark.parametrize(("layers", "numbers"), LAYERS)
 @pytest.mark.parametrize("name", READS)
 def test_equals_the_formula_with_whole_passes_one_by_one(name, layers, numbers):
-    check(name, Rpi(baselines=3, steps=4, layers=layers), Recipe(numbers))
+    check(name, Rpi(baselines=3, steps=4, layers=layers, variant="paper"), Recipe(numbers))
 
 
 @pytest.mark.parametrize(("layers", "numbers"), [(None, (0,)), ("last", (2,)), (1, (1,))])
@@ -55,12 +55,18 @@ def test_the_codes_variant_equals_what_the_code_does(name, layers, numbers):
     check(name, method, Recipe(numbers, baselines=2, steps=3, timesteps=60, variant="code"))
 
 
+@pytest.mark.parametrize("name", READS)
+def test_the_default_is_the_codes_formula_in_the_last_layer(name):
+    check(name, Rpi(baselines=2, steps=3, timesteps=60), Recipe((2,), 2, 3, timesteps=60, variant="code"))
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"schedule": "cosine"}, {"t": 7}, {"t": 1, "schedule": "cosine"}, {"timesteps": 12}, {"variant": "code", "t": 30}],
 )
 def test_schedules_and_fixed_timesteps(settings):
     settings = {"baselines": 3, "steps": 3, "timesteps": 60} | settings
+    settings = {"variant": "paper"} | settings
     check("bert", Rpi(layers="bottom 2", **settings), Recipe((0, 1), **settings))
 
 
@@ -115,7 +121,7 @@ def test_closed_form_where_the_logit_is_linear_in_the_attention(steps):
     """Sum of v_j over j = 1 ... n is n b + (n + 1) / 2 (a - b), and the gradient u is the same everywhere."""
     model, own, slope = attending()
     problem = make_problem(model, ["not a terrible film"])
-    method = Rpi(baselines=4, steps=steps, t=200, layers=1)
+    method = Rpi(baselines=4, steps=steps, t=200, layers=1, variant="paper")
     found = method.candidates(problem, generators(1))[:, 0]
     draws = np.random.default_rng([generators(1)[0].integers(2**63), 1])
     share = Recipe((1,)).share(200)
@@ -125,7 +131,7 @@ def test_closed_form_where_the_logit_is_linear_in_the_attention(steps):
         torch.testing.assert_close(score, expected.mean(0), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("variant", ["paper", "code"])
+@pytest.mark.parametrize("variant", ["signed", "paper", "code"])
 def test_a_layer_that_nothing_depends_on_scores_zero(variant):
     model, _, _ = attending()
     found = Rpi(baselines=3, steps=3, layers=0, variant=variant).candidates(
@@ -227,10 +233,11 @@ def test_parts_put_one_after_another_are_the_candidates():
         method.attribute(problem_of(adapter, TEXTS), generators(2)), whole.mean(0), rtol=0, atol=1e-12
     )
     assert Rpi().parts == (Rpi(layers=-1),)
+    assert Rpi(variant="paper").parts == (Rpi(variant="paper", layers=-1),)
     assert Rpi(variant="code").parts == (Rpi(variant="code", layers=-3),)
 
 
-@pytest.mark.parametrize(("variant", "points"), [("paper", 4), ("code", 5)])
+@pytest.mark.parametrize(("variant", "points"), [("signed", 5), ("paper", 4), ("code", 5)])
 def test_counts_its_passes(variant, points):
     problem = make_problem(Attending(), toys.TEXTS)
     method = Rpi(baselines=3, steps=4, layers=(0, 1), variant=variant)

@@ -25,7 +25,7 @@ from tests.unit.test_tap_isolation import snapshot
 
 TEXT, OTHER = "a dull plot , but the end is good", "the film is a quiet pleasure"
 FAMILIES = (*(name for name in sorted(TINY) if name != "t5"), "modernbert mean")
-RPI = Rpi(baselines=3, steps=3, layers="top 2")
+RPI = Rpi(baselines=3, steps=3, layers="top 2", variant="paper")
 # peft asks transformers for an attribute that it is about to rename.
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 
@@ -206,7 +206,7 @@ def _target(model: Classifier) -> object:
 
 @pytest.mark.parametrize("layers", ["last", 0])
 def test_out_of_memory_halves_and_goes_on(layers: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, method = load("bert"), Rpi(baselines=3, steps=3, layers=layers)
+    model, method = load("bert"), Rpi(baselines=3, steps=3, layers=layers, variant="paper")
     expected, before = maps(model, method), model.budget.tokens
     plain, sizes = UpperRunner.logits, []
 
@@ -361,7 +361,7 @@ def test_a_first_use_is_compared_once_per_layer(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(rerun, "_agree", counted)
     maps(model)
-    maps(model, Rpi(baselines=1, steps=1, layers="bottom 2"))
+    maps(model, Rpi(baselines=1, steps=1, layers="bottom 2", variant="paper"))
     assert sorted(compared) == [0, 1, 2]
 
 

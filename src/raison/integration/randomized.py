@@ -17,7 +17,8 @@ from raison.core.problem import Problem
 from raison.core.target import Of
 from raison.numerics.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
 
-Variant = Literal["paper", "code"]
+Variant = Literal["signed", "paper", "code"]
+"""Equation 4 as printed, the published code, or the code's formula in the last layer, whose maps keep their sign."""
 NUMBERS = 1 << 24
 """Entries of baselines that are in memory together: 64 MB in single precision."""
 Baselines = Float[Tensor, "maps heads query key"]
@@ -104,24 +105,24 @@ class RandomPaths:
             start = starts[index // count]
             return start + positions[index % count, None, None, None] * (own - start)
 
-        of: Of | None = "logit" if self.variant == "code" else None
+        of: Of | None = None if self.variant == "paper" else "logit"
         for found in problem.attention_slopes(text, site, path, len(starts) * count, of):
             products = found.gradients * found.attention if self.multiply else found.gradients
             sums.index_add_(0, torch.as_tensor(found.points, device=own.device) // count, products)
-        way = own[None, :, read] if self.variant == "code" else own[:, read] - starts[:, :, read]
+        way = own[:, read] - starts[:, :, read] if self.variant == "paper" else own[None, :, read]
         maps = (way * sums / count).mean(1)
         return torch.einsum("rqk,q->rk", maps, site.rows[read]).double().cpu()
 
     @property
     def _timestep(self) -> int | None:
-        return self.timesteps if self.variant == "code" and self.t is None else self.t
+        return self.timesteps if self.variant != "paper" and self.t is None else self.t
 
     def _kept(self, timesteps: int) -> Float[Tensor, " timesteps"]:
         return signal_shares(timesteps, self.schedule)  # type: ignore[arg-type]
 
     def _positions(self) -> Float[Tensor, " points"]:
         """j / n for j = 1 ... n, in the code from 0 on."""
-        return torch.arange(0 if self.variant == "code" else 1, self.steps + 1, dtype=torch.float64) / self.steps
+        return torch.arange(1 if self.variant == "paper" else 0, self.steps + 1, dtype=torch.float64) / self.steps
 
 
 def path_layers(layers: LayerSpec | None, variant: str) -> Layers:
