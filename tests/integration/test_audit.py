@@ -58,7 +58,9 @@ def test_every_method_gets_four_answers_with_their_numbers(audited: Audit) -> No
     for one in audited.methods:
         assert [found.question for found in one.evidence] == ["faithful", "parameters", "changes", "attacks"]
         for found in one.evidence:
-            assert (found.value is None) == (found.light == "grey")
+            # Four texts are too few to judge by; the numbers are there all the same.
+            assert found.light == "grey"
+            assert found.value is None or found.says.endswith("Too few texts to judge: at least 8 are needed.")
             assert found.value is None or found.value.count >= 1
     assert audited["occlusion"]["attacks"].value is not None
     reasons = audited.trust.header["attacks"]["left_out"]["embedding"]

@@ -191,7 +191,9 @@ def test_limit_takes_fewer_texts_of_the_same_draw(examined: ExaminedTrust) -> No
 def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Stand], tmp_path: Path) -> None:
     stated = trust_verdicts(read_trust(whole[0]))
     # The second draw of saliency's last point is undefined: the first stands alone.
-    assert [verdict.finding for verdict in stated] == ["holds", "holds"]
+    assert [verdict.finding for verdict in stated] == ["too few", "too few"]
+    on_side = [one.difference.low > 0 if one.side == "above" else one.difference.high < 0 for one in stated]
+    assert on_side == [True, True]
     page = write(whole[0], tmp_path).read_text(encoding="utf-8")
     for words in ("cascading", "words substituted", "no parameters", "number 2"):
         assert words in page
