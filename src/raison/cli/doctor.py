@@ -66,14 +66,16 @@ def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict
     from rich.console import Console
     from rich.text import Text
 
+    from raison.core.printable import printable
+
     console = Console(highlight=False)
     for name, value in facts.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        console.print(Text(f"{name:14}{'no limit' if shown is None else shown}"))
+        console.print(Text(printable(f"{name:14}{'no limit' if shown is None else shown}")))
     console.print()
     for check in checks:
         mark, style = ("ok  ", "green") if check["passed"] else ("FAIL", "bold red")
-        console.print(Text.assemble((mark, style), f"  {check['check']}: {check['detail']}"))
+        console.print(Text.assemble((mark, style), printable(f"  {check['check']}: {check['detail']}")))
     console.print()
     console.print(Text("methods that work: " + ", ".join(name for name, missing in works.items() if not missing)))
     for name, missing in works.items():

@@ -24,7 +24,7 @@ def generation_text(e: GenerationExplanation) -> RenderableType:
     facts.add_column(style="dim", min_width=9)
     facts.add_column(overflow="fold")
     facts.add_row("Written", Text(safe(phrases.shorten(e.output, 200)), "bold"))
-    facts.add_row("Explained", Text(f"{goal(e)}, {e.unit} by {e.unit}"))
+    facts.add_row("Explained", Text(safe(f"{goal(e)}, {e.unit} by {e.unit}")))
     facts.add_row("Method", Text(safe(e.method)))
     cost = Table.grid(padding=(0, 2))
     cost.add_column(style="dim", min_width=9)
@@ -34,11 +34,12 @@ def generation_text(e: GenerationExplanation) -> RenderableType:
     for name, value in e.notes.items():
         if name == NOTE:
             continue
-        cost.add_row(name.replace("_", " "), Text(safe(f"{value:+.2g}" if isinstance(value, float) else str(value))))
+        label = Text(safe(name.replace("_", " ")))
+        cost.add_row(label, Text(safe(f"{value:+.2g}" if isinstance(value, float) else str(value))))
     says = "" if e.signed else ": the stronger, the more important"
     heading = Text(f"colours of the prompt are for the whole output{says}", "dim")
     caution = caution_of_text(e.notes)
-    warning = [] if caution is None else [Text(f"Warning: {caution}.", "bold yellow")]
+    warning = [] if caution is None else [Text(safe(f"Warning: {caution}."), "bold yellow")]
     shown = [facts, Text(""), heading, Padding(_coloured(e), (0, 2)), Text(""), _tokens(e), Text(""), cost, *warning]
     return Group(*shown)
 
@@ -65,7 +66,7 @@ def _tokens(e: GenerationExplanation) -> Table:
     if e.contrast is not None:
         grid.add_column("and not", no_wrap=True)
     grid.add_column("probability", justify="right", no_wrap=True)
-    grid.add_column(f"strongest {e.unit}s", ratio=1, overflow="fold")
+    grid.add_column(Text(safe(f"strongest {e.unit}s")), ratio=1, overflow="fold")
     for token, row in zip(e.tokens, e.scores, strict=True):
         against = [] if e.contrast is None else [Text(safe(visible(token.against or "")))]
         grid.add_row(Text(safe(visible(token.text)), "bold"), *against, phrases.percent(token.probability),

@@ -211,7 +211,9 @@ def _defined(value: object) -> object:
 def escape_markdown(text: str) -> str:
     """One line of text as Markdown that shows it."""
     flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
+    plain = "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
+    # A link would need both brackets side by side.
+    return plain.replace("](", "]\\(")
 
 
 def escape_latex(text: str) -> str:

@@ -25,6 +25,8 @@ _HALF = 14
 # Escape codes in a text must never reach the terminal; each is shown as its control picture instead.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
 _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
+# With these, what is shown is not in the order of what is there.
+_CONTROLS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
     parts: list[RenderableType] = [grid]
     if rest:
         total = phrases.score(e, sum(e.scores[unit] for unit in sorted(rest)), places)
-        parts.append(Text(f"{phrases.count(len(rest), 'weaker ' + e.unit)} add up to {total}", "dim"))
+        parts.append(Text(safe(f"{phrases.count(len(rest), 'weaker ' + e.unit)} add up to {total}"), "dim"))
     return parts
 
 
