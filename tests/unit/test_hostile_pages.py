@@ -2,8 +2,10 @@
 
 import dataclasses
 import io
+import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from raison.core.generation import GenerationExplanation
 from raison.report import generation_page
 from raison.report.generation_terminal import generation_text
 from raison.report.html import compact, fragment, page
+from raison.report.study import write
 from raison.report.tables import escape_latex, escape_markdown
 from raison.report.terminal import explanation_text
+from tests import study_folder
 from tests.unit.test_reading import written
 from tests.unit.test_report_html import explain
 
@@ -133,3 +137,32 @@ def test_specials_of_markdown_and_latex() -> None:
     assert escape_latex("50% of $x_1^2 & #{~}\\") == (
         r"50\% of \$x\_1\textasciicircum{}2 \& \#\{\textasciitilde{}\}\textbackslash{}"
     )
+
+
+def study_pages(word: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[object]]:
+    """The structure of each page of a study whose title, claims, texts, labels and models hold the word."""
+    plain = study_folder._explanation
+
+    def made(*arguments: Any) -> Explanation:
+        names = dict.fromkeys(("model", "removal", "of", "version", "unit"), word)
+        return dataclasses.replace(
+            plain(*arguments), classes=(word, f"not {word}"), target=word, notes={word: word, "caution": word}, **names
+        )
+
+    told = json.dumps(f"{word} says")
+    file = re.sub(r'^(title|source|reference|about|says) = ".*"$', rf"\1 = {told}", study_folder.STUDY, flags=re.M)
+    monkeypatch.setattr(study_folder, "STUDY", file)
+    monkeypatch.setattr(study_folder, "TEXTS", (f"a {word} b", f"{word} c"))
+    monkeypatch.setattr(study_folder, "MODELS", {"small": word})
+    monkeypatch.setattr(study_folder, "_explanation", made)
+    report = write(study_folder.make(folder, study_folder.Made(("small",), 2, 2))).parent
+    found = {path.name: structure(path.read_text(encoding="utf-8")) for path in sorted(report.rglob("*.html"))}
+    monkeypatch.undo()
+    return found
+
+
+@pytest.mark.parametrize("word", ["<script>alert(1)</script>", "'\"><svg/onload=alert(1)>"])
+def test_no_element_of_a_study_comes_from_its_files(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = study_pages(word, tmp_path / "hostile", monkeypatch)
+    assert len(found) >= 3
+    assert found == study_pages(PLAIN, tmp_path / "plain", monkeypatch)
