@@ -34,8 +34,8 @@ BATCH = 32
 class Settings:
     """What is explained, whatever the method.
 
-    `of` None is the probability, or a model's one number. `removal` None is the model's default: mask, else unk, else
-    pad.
+    `of` None is the probability, or a model's one number. `removal` None is the first of the
+    model's `removals`.
 
     `precision` is that of the methods' perturbed texts alone: predictions, gradients and metrics keep the model's own.
     """

@@ -17,7 +17,7 @@ from raison.core.unit import Text, Unit
 from raison.evaluate import AnyMetric, create_metrics, default_metrics
 from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
-from raison.models.speed import measure_speed
+from raison.models.speed import Speed, measure_speed
 
 PROBED = 8
 """Texts on which the model's speed is measured, at most."""
@@ -67,11 +67,14 @@ def estimate(
     return estimate_plan(Plan(model, tuple(texts), (), rows, tuple(chosen), settings, ""))
 
 
-def estimate_plan(plan: Plan) -> Estimate:
-    """The same of a comparison that is planned: with its seeds, its rows chosen by metrics and its group metrics."""
+def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
+    """The same of a comparison that is planned: with its seeds, its rows chosen by metrics and its group metrics.
+
+    `speed` is the model's where it is known.
+    """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
     model: Classifier = plan.model  # type: ignore[assignment]
-    speed = measure_speed(model, encoding.select(_probes(encoding)))
+    speed = measure_speed(model, encoding.select(probes(encoding))) if speed is None else speed
     costs = {row.label: [_row_cost(row, units) for units in encoding.units] for row in plan.rows}
     judging = [_judging_cost(plan, units) for units in encoding.units]
     work = [
@@ -99,8 +102,8 @@ def estimate_plan(plan: Plan) -> Estimate:
     )
 
 
-def _probes(encoding: Encoding) -> list[int]:
-    """Texts of about the usual length."""
+def probes(encoding: Encoding) -> list[int]:
+    """Texts of about the usual length, to measure a model's speed on."""
     middle = median(encoding.lengths)
     nearest = sorted(range(len(encoding)), key=lambda text: abs(encoding.lengths[text] - middle))
     fitting = [
@@ -148,7 +151,7 @@ def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
     parts = {key: part for key, part in _parts(plan.rows).items() if Property.PARTIAL in part.properties}
     if not parts:
         return 0.0
-    probe = _probes(encoding)[0]
+    probe = probes(encoding)[0]
     batch = prepare(plan.model, [plan.texts[probe]], replace(plan.settings, target=None))
     seconds = 0.0
     for (_, seeds), part in parts.items():

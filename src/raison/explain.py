@@ -55,7 +55,7 @@ def explain(
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. Where the model answers questions: None for its answer, or a part of the context.
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
-        removal: what an absent unit becomes: "mask", "unk", "pad" or "delete"; None is the first that is possible.
+        removal: what an absent unit becomes: "mask", "ellipsis", "unk", "pad" or "delete"; None is the model's first.
         seed: of random methods. A text's draws depend on the seed and the text alone.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
         precision: "bfloat16" evaluates perturbed texts with weights of 16 bits; the notes say how well that agrees.

@@ -30,7 +30,6 @@ SETTINGS = {
     "harmless_change": "harmless_change(tolerance=1.0)",
     "max_sensitivity": "max_sensitivity(samples=2)",
     "simulatability": "simulatability(student='tiny', epochs=1)",
-    "token_f1": "token_f1(top=3)",
 }
 """Settings that suit short texts and tiny models: defaults that take long, or that select every unit."""
 
@@ -163,6 +162,21 @@ def test_group_metrics_judge_many_texts(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
     with pytest.raises(UnsupportedError, match="needs more than one text"):
         raison.evaluate(Linear(), explanations[0], [metric])
+
+
+@pytest.mark.parametrize("name", [name for name in SINGLE if Need.RATIONALES in CATALOGUE.get(name).needs])
+@pytest.mark.parametrize("units", [2, 5, 16, 25])
+def test_a_default_sees_the_order_of_short_texts(name: str, units: int) -> None:
+    """A fixed number of top units takes in all of a text that has no more."""
+    text = " ".join(["good", *["film"] * (units - 1)])
+    explanation = raison.explain(Linear(), text, "random")
+    marks = [(((Span(explanation.units[0].start, explanation.units[0].end)),),)]
+    found = []
+    for sign in (1, -1):
+        scores = tuple(float(-sign * unit) for unit in range(units))
+        scored = raison.evaluate(Linear(), replace(explanation, scores=scores), [name], rationales=marks)
+        found.append(scored.metrics[0].values[0])
+    assert found[0] != found[1]
 
 
 class Spy(Linear):

@@ -220,8 +220,10 @@ def test_one_text_by_hand() -> None:
     explanation = explain([0.1, 0.9, 0.8, 0.7, 0.2, 0.3])
     evidence = Marked((np.array([False, True, True, False, False, True]),))
     assert CATALOGUE.create("token_f1(top=3)").measure(explanation, evidence) == pytest.approx(2 / 3)
-    # All six are predicted where there are fewer than 25.
-    assert CATALOGUE.create("token_f1").measure(explanation, evidence) == pytest.approx(6 / 9)
+    # As many as are marked; all six where there are fewer than 25.
+    assert CATALOGUE.create("token_f1").measure(explanation, evidence) == pytest.approx(2 / 3)
+    assert CATALOGUE.create("token_f1(top=2)").measure(explanation, evidence) == pytest.approx(4 / 5)
+    assert CATALOGUE.create("token_f1(top=25)").measure(explanation, evidence) == pytest.approx(6 / 9)
     assert CATALOGUE.create("token_f1(top=2, average='micro')").measure(explanation, evidence) == (4, 5)
     # One predicted span, 1 to 3, has two of three units in common with 1 to 2; 5 is missed.
     assert CATALOGUE.create("iou_f1").measure(explanation, evidence) == (1, 0.5)
@@ -260,9 +262,9 @@ def test_majority_is_more_than_half() -> None:
 def test_nothing_marked() -> None:
     """As in ERASER: what is predicted there is wrong; where nothing is predicted, the text does not count."""
     explanation, evidence = explain([0.3, 0.2]), Marked((np.zeros(2, dtype=bool),))
-    assert CATALOGUE.create("token_f1").measure(explanation, evidence) == 0
-    assert np.isnan(CATALOGUE.create("token_f1(top=None)").measure(explanation, evidence))
-    assert CATALOGUE.create("token_f1(average='micro')").measure(explanation, evidence) == (0, 2)
+    assert CATALOGUE.create("token_f1(top=25)").measure(explanation, evidence) == 0
+    assert np.isnan(CATALOGUE.create("token_f1").measure(explanation, evidence))
+    assert CATALOGUE.create("token_f1(top=25, average='micro')").measure(explanation, evidence) == (0, 2)
     assert CATALOGUE.create("iou_f1(top=1, average='micro')").measure(explanation, evidence) == (0, 1)
     np.testing.assert_equal(CATALOGUE.create("iou_f1(top=1)").measure(explanation, evidence), (0, np.nan))
     assert np.isnan(CATALOGUE.create("iou_f1").measure(explanation, evidence)).all()

@@ -89,7 +89,7 @@ def test_claims_are_written_as_the_records_name_methods_and_metrics(tmp_path: Pa
     first, second = read(written(tmp_path, GOOD)).claims
     assert first.to_dict() == {
         "says": "one is better",
-        "metric": "token_f1",
+        "metric": "token_f1(top=25)",
         "above": "random(draws=3) by comprehensiveness",
         "than": "occlusion",
         "run": "two--words",
@@ -130,7 +130,9 @@ ONE_MISTAKE = {
     ('"random(draws=3)"]', '"random(draws=0)"]'): "methods: random needs at least one draw",
     ('"occlusion", "lime', '"occlusion", "occlusion", "lime'): "methods: occlusion is named twice.",
     ('"comprehensiveness", "con', '"comprehensivenes", "con'): "metrics: unknown metric 'comprehensivenes'.",
-    ('"comprehensiveness", "con', '"token_f1", "comprehensiveness", "con'): "metrics: token_f1 is named twice.",
+    ('"comprehensiveness", "con', '"token_f1(top=25)", "comprehensiveness", "con'): (
+        "metrics: token_f1(top=25) is named twice."
+    ),
     ('select = ["comp', 'select = ["consistency", "comp'): "consistency judges many texts together",
     ('unit = "token"', 'unit = "wrd"'): "[settings]: unknown unit 'wrd'. Did you mean 'word'?",
     ("seeds = [3, 5]", "seeds = [3, 3]"): "[settings]: seeds is [3, 3]; give a list of different whole numbers.",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from raison.attribution import Batch, Settings, prepare
 from raison.audit.job import AuditPlan, Job, comparisons, job_of
-from raison.core.method import Cost
+from raison.core.method import Cost, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.unit import Text
-from raison.estimate import estimate_plan
+from raison.estimate import estimate_plan, probes
 from raison.evaluate import create_metrics
 from raison.evidence import is_harmless
 from raison.methods import CATALOGUE
@@ -22,13 +22,10 @@ from raison.models.speed import Speed, measure_speed
 from raison.runs.audit import FAITHFULNESS, HARMLESS
 from raison.text.edits import edit
 from raison.trust.attacks import attacks, undifferentiable
-from raison.trust.randomisation import without_parameters
 from raison.trust.substitution import kept_tries
 
-PROBED = 8
-"""Texts on which the model's speed is measured."""
-SHORT, LONG, TIMED = 1, 3, 2
-"""Steps of attacks that are timed, and on how many texts: what all take follows from the difference."""
+SHORT, LONG = 1, 2
+"""Steps of the attacks on one text that are timed: what all steps, draws and texts take follows from the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +68,11 @@ def cost_of(job: Job) -> AuditCost:
     """The same of an audit that is planned."""
     model: Classifier = job.model  # type: ignore[assignment]
     encoding = model.encode(list(job.texts), job.settings.unit, job.settings.truncate)
-    speed = measure_speed(model, encoding.select(list(range(min(PROBED, len(encoding))))))
+    speed = measure_speed(model, encoding.select(probes(encoding)))
     lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
     return AuditCost(
         {
-            "faithfulness": estimate_plan(comparisons(job)[FAITHFULNESS]).seconds,
+            "faithfulness": estimate_plan(comparisons(job)[FAITHFULNESS], speed).seconds,
             "harmless changes": _changing(job, speed),
             "randomised blocks": _randomising(job, lengths[: job.plan.randomised], speed),
             "attacks": _attacking(job),
@@ -90,12 +87,13 @@ def _randomising(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> 
     Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
     """
     model: Classifier = job.model  # type: ignore[assignment]
-    left_out = without_parameters(model, job.texts[:1], job.methods, job.settings)
     blocks, plan = len(find_blocks(model.core)), job.plan.randomisation
     states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
     seconds = 0.0
     for name in job.methods:
-        if name not in left_out:
+        made = CATALOGUE.create(name)
+        # As raison.trust.randomisation leaves out, told by the count of passes instead of a run.
+        if Property.TRAINED not in made.properties and _cost(name, 1) != Cost(0, 0):
             shared = (blocks + 1) / (2 * blocks) if _only_masks(name) else 1.0
             seconds += sum(_seconds(_cost(name, units), length, speed) for units, length in lengths) * (
                 1 + states * shared
@@ -117,15 +115,20 @@ def _attacking(job: Job) -> float:
     attacked = min(job.plan.attacked, len(job.texts))
     if not methods:
         return 0.0
-    texts = list(job.texts[:TIMED])
+    lengths = model.encode(list(job.texts[:attacked]), job.settings.unit, job.settings.truncate).lengths
+    usual = sorted(range(attacked), key=lengths.__getitem__)[attacked // 2]
+    asked = job.plan.attack
 
     def timed(steps: int) -> float:
-        plan = replace(job.plan.attack, steps=steps)
-        return _timed(lambda: attacks(model, texts, methods, job.settings, (plan,)))
+        plan = replace(asked, steps=steps, draws=1)
+        return _timed(lambda: attacks(model, [job.texts[usual]], methods, job.settings, (plan,)))
 
     short, long = timed(SHORT), timed(LONG)
     step = max(0.0, long - short) / (LONG - SHORT)
-    return attacked / len(texts) * (short + (job.plan.attack.steps - SHORT) * step)
+    # What is left is an explanation of the text as it is and one of a random change, which takes as long.
+    explained = max(0.0, short - SHORT * step) / 2
+    whole = explained * (1 + asked.draws) + step * asked.steps
+    return whole * sum(lengths) / lengths[usual]
 
 
 def _changing(job: Job, speed: Speed) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.core.model import LanguageModel
+from raison.core.model import Capability, LanguageModel
 from raison.masking.soft import SoftMasks
 from raison.models.classifier import Classifier
 from raison.models.fill_in import FillIn
@@ -71,11 +71,15 @@ class Substitutes:
 def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
     """What stands in for masked tokens: by default the mask token, else three dots, else the unknown token.
 
+    A causal model was never trained to see a mask token, so there it is the last choice.
+
     Raises UnknownNameError, and UnsupportedError where the tokenizer has no such token.
     """
     if wanted is not None and wanted not in get_args(Masking):
         raise UnknownNameError("masking", wanted, get_args(Masking))
     usual = [name for name in DESIGNATED if name != "pad" and name in model.removals]
+    if Capability.STEP_LOGITS in model.capabilities:
+        usual.sort(key="mask".__eq__)
     others = ["random", "learned", *(["pad"] if "pad" in model.removals else [])]
     if wanted is None and not usual:
         raise UnsupportedError(

@@ -38,7 +38,15 @@ from raison.models.pooling import find_pooling, prediction_rows
 from raison.models.precision import OwnReadout, ReducedModel
 from raison.models.quiet import evaluating
 from raison.models.readout import HeadReadout, Readout
-from raison.models.removal import Remover, check_removal, placeholder_id, remove_all, replacement_ids, unknown_id
+from raison.models.removal import (
+    Remover,
+    causal_removals,
+    check_removal,
+    placeholder_id,
+    remove_all,
+    replacement_ids,
+    unknown_id,
+)
 from raison.models.rerun import Reruns
 from raison.models.rules.passes import RuledPasses
 from raison.models.shift import shifted_tables
@@ -109,7 +117,10 @@ class Classifier(LanguageModel):
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self._replacements = replacement_ids(tokenizer)
         self.unknown_id = unknown_id(tokenizer)
-        self.removals = tuple(self._replacements) if self.head.in_place else (*self._replacements, "delete")
+        if self.readout is not None:
+            self.removals = causal_removals(tokenizer, self._replacements)
+        else:
+            self.removals = tuple(self._replacements) if self.head.in_place else (*self._replacements, "delete")
         self._pooling: Pooling | None = None if self.readout is None else "last"
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted

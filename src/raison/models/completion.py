@@ -4,8 +4,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.errors import UnsupportedError
+from raison.core.errors import NonFiniteError, UnsupportedError
 from raison.models.classifier import Classifier, Completion, inner_model
+from raison.models.diagnose import way_out
 from raison.models.limits import max_tokens
 from raison.models.prompting import PromptEncoder
 from raison.models.readout import WordReadout
@@ -59,6 +60,8 @@ def _check_output(adapter: Classifier) -> None:
     with torch.no_grad(), adapter.quiet():
         own = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
         plain = core(input_ids=ids, use_cache=False).logits[:, -1]
+    if not plain.isfinite().all():
+        raise NonFiniteError(f"{adapter.name} returned NaN or infinite logits behind its prompt. {way_out(core.dtype)}")
     tolerance = 1e-3 if plain.dtype == torch.float32 else 0.05
     if not torch.allclose(own.float(), plain.float(), atol=tolerance, rtol=tolerance):
         raise UnsupportedError(

@@ -9,6 +9,18 @@ from raison.core.errors import NonFiniteError
 from raison.models.hooks import hooked
 
 
+def way_out(dtype: torch.dtype) -> str:
+    """What helps a model whose numbers are not finite."""
+    if dtype is torch.float16:
+        return (
+            "float16 holds no number above 65,504: load the model in bfloat16 or float32 "
+            "(dtype='bfloat16', dtype='float32')."
+        )
+    if dtype is torch.float32:
+        return "Check the weights."
+    return "Check the weights, or load the model in float32 (dtype='float32')."
+
+
 def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
     """The dotted name of the first module, in order of computation, whose output has NaN or infinity; None if none.
 
@@ -31,10 +43,10 @@ def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
 def nonfinite_logits(name: str, text: str, model: nn.Module, run: Callable[[], object]) -> NonFiniteError:
     """What is said of logits that are not finite; `run` makes the pass that gave them once more."""
     module = first_nonfinite(model, run)
+    dtype = next(model.parameters()).dtype
     where = f" They arise first in {module}." if module else ""
     return NonFiniteError(
-        f"{name} returned NaN or infinite logits for {text!r:.100}.{where} "
-        "Check the weights, or load the model in float32 (dtype='float32')."
+        f"{name} returned NaN or infinite logits for {text!r:.100}.{where} {way_out(dtype)}"
     )
 
 

@@ -7,10 +7,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.errors import InputError, TextTooLongError, UnsupportedError
+from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
 from raison.core.generation import OTHER
 from raison.models.classifier import Classifier, Completion, inner_model
 from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt, chat_prompt, plain_prompt, spell
+from raison.models.diagnose import way_out
 from raison.models.limits import max_tokens
 from raison.models.nested import NestedReader
 from raison.models.own_tokenizer import own_tokenizer
@@ -48,6 +49,8 @@ class Generator:
         if new_tokens < 1:
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
         self._check_room(prompt, new_tokens)
+        # What a model writes whose logits are no numbers means nothing.
+        self._check_output(prompt)
         ids = torch.tensor([prompt.ids], device=self.core.device)
         settings = self.core.generation_config
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
@@ -162,7 +165,10 @@ class Generator:
             )
 
     def _check_output(self, prompt: Prompt) -> None:
-        """The output matrix alone gives the model's own logits: some families scale or cap them afterwards."""
+        """The output matrix alone gives the model's own logits: some families scale or cap them afterwards.
+
+        Raises UnsupportedError, and NonFiniteError where the logits are not numbers.
+        """
         if self._checked:
             return
         ids = prompt.ids[:8]
@@ -170,6 +176,11 @@ class Generator:
             table = torch.tensor([list(ids)], device=self.core.device)
             whole = self.core(input_ids=table, use_cache=False).logits[0].float().cpu()
         own = self._logits(ids, 0)
+        if not whole.isfinite().all():
+            raise NonFiniteError(
+                f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(ids)!r:.100}. "
+                f"{way_out(self.core.dtype)}"
+            )
         tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05
         if not torch.allclose(own, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
             raise UnsupportedError(

@@ -65,6 +65,18 @@ def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     return None
 
 
+def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, int]) -> tuple[str, ...]:
+    """The removals of a causal model, the default first: three dots, else an unknown token of its own, else deletion.
+
+    A mask token is no default: no causal model was trained to see one, whatever its tokenizer carries. Neither is an
+    unknown token that begins or ends documents.
+    """
+    borders = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    words = [name for name in ("ellipsis", "unk") if replacements.get(name) not in (None, *borders)]
+    others = [name for name in ("unk", "pad", "mask") if name in replacements and name not in words]
+    return (*words, "delete", *others)
+
+
 def check_removal(removal: str, available: dict[str, int]) -> None:
     """UnknownNameError for a name that does not exist, UnsupportedError where the tokenizer lacks the token."""
     if removal not in REMOVALS:

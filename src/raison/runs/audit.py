@@ -267,7 +267,7 @@ def _why(trust: TrustRun, part: str, method: str) -> str:
 
 
 def _recommended(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
-    """The cheapest of the methods that cannot be told from the most faithful one with the best light."""
+    """The cheapest of the methods with the best light that are not worse than the most faithful one, see `_below`."""
     for light in ("green", "amber"):
         able = [one for one in judged if one.light == light]
         if able:
@@ -281,13 +281,26 @@ def _recommended(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str 
     caution = "" if light == "green" else " No method passes without reservation: read what stands beside it."
     if len(alike) == 1:
         return chosen.method, f"The most faithful of the methods that pass, at {seconds}.{caution}"
-    others = ", ".join(one.method for one in alike if one is not chosen)
-    return chosen.method, f"As faithful as {others}, within the intervals, and the cheapest: {seconds}.{caution}"
+    row = _row(table, chosen.method)
+    like = [one.method for one in alike if one is not chosen and not _below(row, _row(table, one.method))]
+    return chosen.method, (
+        f"As faithful as {', '.join(like)}, within the intervals of comprehensiveness and of sufficiency over all "
+        f"shares, and the cheapest: {seconds}.{caution}"
+    )
 
 
 def _below(row: Scores, best: Scores) -> bool:
+    """Whether a method is worse on either count, or on both together: a gain on one must not hide a loss on the other.
+
+    Both counts are means over shares of 1 to 50 %; each is judged by the interval of the paired difference.
+    """
     one, other = (np.array(_scores(each), dtype=np.float64)[:, None] for each in (row, best))
-    return finding_of(difference(one, other), "below") == "holds"
+    gaps = (
+        subtract(row[COMPREHENSIVE], best[COMPREHENSIVE]),
+        subtract(best[SUFFICIENT], row[SUFFICIENT]),
+        difference(one, other),
+    )
+    return any(finding_of(gap, "below") == "holds" for gap in gaps)
 
 
 def _scores(row: Scores) -> list[float]:

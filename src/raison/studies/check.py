@@ -158,6 +158,8 @@ def _model(table: dict[str, Any], where: str) -> list[str]:
         mistakes.append(f"{where}: {UnknownNameError('dtype', table['dtype'], DTYPES)}")
     if table.get("explained", "input") not in EXPLAINED:
         mistakes.append(f"{where}: {UnknownNameError('value of explained', table['explained'], EXPLAINED)}")
+    if table.get("removal", REMOVALS[0]) not in REMOVALS:
+        mistakes.append(f"{where}: {UnknownNameError('removal', table['removal'], REMOVALS)}")
     if "prompt" in table:
         mistakes += _attempt(where, lambda: find_prompt(table["prompt"]))
     elif "explained" in table or "calibrate" in table:

@@ -55,7 +55,8 @@ def plan_of(study: Study, model: LanguageModel, run: tuple[str, str], data: Data
     """One run, the keys of model and data. Raises InputError where labels are asked for that are not the model's."""
     asked, target = study.settings, _target(study, model, study.models[run[0]], data)
     unit = _unit(study, run[1])
-    settings = Settings(unit, target, asked.of, asked.removal, asked.seeds[0], asked.truncate)
+    removal = study.models[run[0]].removal or asked.removal
+    settings = Settings(unit, target, asked.of, removal, asked.seeds[0], asked.truncate)
     methods = [CATALOGUE.create(method) for method in study.methods_of(run)]
     return Plan(
         model=model,

@@ -103,6 +103,7 @@ MODEL: Keys = {
     "prompt": Key(TEXT),
     "explained": Key(TEXT),
     "calibrate": Key(FLAG),
+    "removal": Key(TEXT),
     "made": Key(TABLE),
 }
 MADE: Keys = {

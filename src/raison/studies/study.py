@@ -3,7 +3,7 @@
     schema = 1
     title = "..."
     methods = ["integrated_gradients(steps=20)", "lime"]
-    metrics = ["token_f1(top=25)", "auroc"]
+    metrics = ["token_f1", "auroc"]
     [models.sst2]
     name = "demo/sst2"
     [data.movies]
@@ -56,6 +56,8 @@ class StudySettings:
 class StudyModel:
     """What raison.load takes; `labels` are the data's names for the classes, in the model's order.
 
+    `removal` stands above the study's for this model: models of one study need not have the same tokens.
+
     With `made`, a table of the keys in raison.studies.shape.MADE, the study makes the model itself
     (raison.studies.made), and `name` is only what the records call it.
     """
@@ -67,6 +69,7 @@ class StudyModel:
     prompt: str | None = None
     explained: Explained = "input"
     calibrate: bool = False
+    removal: str | None = None
     made: Mapping[str, Any] | None = None
 
 

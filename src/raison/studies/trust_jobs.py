@@ -172,7 +172,11 @@ def _job(study: TrustStudy, model: LanguageModel, run: Run, kind: Kind) -> Job:
 
 
 def _settings(study: TrustStudy, run: Run) -> Settings:
-    return replace(study.settings, unit=study.data[run.data].unit or study.settings.unit)
+    return replace(
+        study.settings,
+        unit=study.data[run.data].unit or study.settings.unit,
+        removal=study.models[run.model].removal or study.settings.removal,
+    )
 
 
 def _randomisation(study: TrustStudy, works: Works, model: LanguageModel, run: Run) -> dict[str, Any] | None:
