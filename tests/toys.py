@@ -337,3 +337,8 @@ def _encode(text: Text, unit: Granularity) -> tuple[list[int], list[tuple[int, i
     spans = [(0, 0), *((piece.start(), piece.end()) for piece in pieces), (0, 0)]
     owners = [next(i for i, u in enumerate(units) if u.start <= piece.start() < u.end) for piece in pieces]
     return ids, spans, [-1, *owners, -1], units
+
+
+def in_place(model: LanguageModel) -> str:
+    """The model's first removal that keeps the length, which a baseline takes where the default deletes."""
+    return next(name for name in model.removals if name != "delete")

@@ -11,7 +11,7 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.discretized_integrated_gradients import DiscretizedIntegratedGradients as Dig
 from tests.tiny import TINY
-from tests.toys import TEXTS, TOYS, Copy, Ignored, Linear, Product, generators, make_problem
+from tests.toys import TEXTS, TOYS, Copy, Ignored, Linear, Product, generators, in_place, make_problem
 
 TEXT = "a dull plot , but fine"
 
@@ -101,7 +101,7 @@ def test_equals_the_search_and_the_sum_on_a_transformer(family, baseline, rule, 
         pytest.skip(f"no {baseline} token")
     found = raison.explain(model, TEXT, method, of="logit", target=1)
     encoding, table = model.encode([TEXT], "word"), model.embedding_table.weight.detach().double().numpy()
-    words = words_of(model, encoding, model.removals[0] if baseline == "removal" else baseline, table)
+    words = words_of(model, encoding, in_place(model) if baseline == "removal" else baseline, table)
     expected = literal(
         lambda point: model.logits(encoding, point[None])[0, 1], model.embed(encoding)[0], table, words, method
     )
@@ -118,7 +118,7 @@ def test_the_search_ends_where_no_word_is_left(steps):
     method = Dig(steps=steps, neighbours=2)
     found = raison.explain(model, TEXT, method, of="logit", target=1)
     encoding, table = model.encode([TEXT], "word"), model.embedding_table.weight.detach().double().numpy()
-    words = words_of(model, encoding, model.removals[0], table)
+    words = words_of(model, encoding, in_place(model), table)
     walks = [literal_anchors(table, *word, method) for word in words if word]
     assert any(walk[-1] == model.tokenizer.mask_token_id for walk in walks) == (steps == 30)
     expected = literal(

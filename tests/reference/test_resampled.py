@@ -14,7 +14,7 @@ from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.resampled import Resampled
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
 from tests.tiny import TINY
-from tests.toys import TEXTS, Ignored, Linear, Max, Product, generators, make_problem
+from tests.toys import TEXTS, Ignored, Linear, Max, Product, generators, in_place, make_problem
 
 IG = "integrated_gradients(steps=3)"
 SIG = "sequential_integrated_gradients(steps=3)"
@@ -74,10 +74,10 @@ def test_maps_are_the_methods_from_the_drawn_starts_on_a_transformer(family):
     encoding = model.encode(["a dull plot , but fine", "dull"], "word")
     target = make_problem(Linear(), ["a", "b"]).target
     problem = repeated.Problem(
-        model, encoding, target, model.removals[0], repeated.Ledger.empty(2), repeated.Evaluations()
+        model, encoding, target, in_place(model), repeated.Ledger.empty(2), repeated.Evaluations()
     )
     maps = Resampled(IG, baselines=2, t=100, timesteps=200).candidates(problem, generators(2))
-    ends, masked = model.embed(encoding), model.embed(model.removed(encoding, model.removals[0]))
+    ends, masked = model.embed(encoding), model.embed(model.removed(encoding, in_place(model)))
     for text, (rng, length) in enumerate(zip(generators(2), encoding.lengths, strict=True)):
         own = encoding.scored[text, :length]
         single = repeated.repeated(problem, [text])

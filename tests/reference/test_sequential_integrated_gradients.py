@@ -11,7 +11,7 @@ from raison.integration import repeated
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
 from tests.tiny import TINY
-from tests.toys import TEXTS, TOYS, Copy, Ignored, Linear, Product, generators, make_problem
+from tests.toys import TEXTS, TOYS, Copy, Ignored, Linear, Product, generators, in_place, make_problem
 
 
 def literal(value, ends, start, unit_ids, steps):
@@ -75,7 +75,7 @@ def test_equals_the_formula_on_a_transformer(family):
     text = "a dull plot , but fine"
     found = raison.explain(model, text, SequentialIntegratedGradients(steps=3), of="logit", target=1)
     encoding = model.encode([text], "word")
-    start = model.embed(model.removed(encoding, model.removals[0]))[0]
+    start = model.embed(model.removed(encoding, in_place(model)))[0]
     expected = literal(
         lambda point: model.logits(encoding, point[None])[0, 1],
         model.embed(encoding)[0],
