@@ -14,6 +14,7 @@ import raison
 from raison.models import own_tokenizer as module
 from raison.models.generator import Generator
 from raison.models.own_tokenizer import own_tokenizer
+from raison.models.removal import replacement_ids
 from tests.prompted import DAY
 from tests.tiny import ANSWERING, LANGUAGE_MODELS, QUESTIONS, TINY, build_answering, build_language_model
 from tests.tokenizers import TOKENIZERS
@@ -63,10 +64,12 @@ def test_a_language_model_classifies_with_one_copy(name: str, copies: list[PreTr
 
 
 @pytest.mark.parametrize("name", ANSWERING)
-def test_questions_are_answered_with_one_copy(name: str, copies: list[PreTrainedTokenizerFast]) -> None:
+def test_questions_are_answered_with_two_copies(name: str, copies: list[PreTrainedTokenizerFast]) -> None:
+    """One that takes the names of special tokens in a text for words, and one that counts the question's tokens."""
     loaded = raison.load(*build_answering(name))
-    raison.explain(loaded, QUESTIONS, "occlusion")
-    assert len(copies) == 1
+    for _ in range(3):
+        raison.explain(loaded, QUESTIONS, "occlusion")
+    assert len(copies) == 2
 
 
 def test_texts_that_are_cut_get_one_copy_more_and_others_stay_whole(copies: list[PreTrainedTokenizerFast]) -> None:
@@ -77,7 +80,7 @@ def test_texts_that_are_cut_get_one_copy_more_and_others_stay_whole(copies: list
     assert cut.truncated == again.truncated > 0
     assert whole.truncated == 0
     assert len(copies) == 2
-    assert own_tokenizer(loaded.tokenizer).backend_tokenizer.truncation is None
+    assert own_tokenizer(loaded.tokenizer, "texts").backend_tokenizer.truncation is None
 
 
 CHANGES: dict[str, Callable[[PreTrainedTokenizerFast], object]] = {
@@ -154,3 +157,14 @@ def test_what_was_tried_for_one_output_is_not_tried_for_the_next(name: str) -> N
     passes.clear()
     raison.explain(loaded, TEXT, "random", output=" about the sea")
     assert len(passes) == 2
+
+
+@pytest.mark.parametrize("name", sorted(TOKENIZERS))
+def test_the_token_for_three_dots_does_not_depend_on_the_callers_settings(name: str) -> None:
+    plain, cut = fresh(name), fresh(name)
+    cut.backend_tokenizer.enable_truncation(1)
+    cut.backend_tokenizer.enable_padding(length=9)
+    for tokenizer in (plain, cut):
+        assert replacement_ids(tokenizer) == replacement_ids(fresh(name))
+        tokenizer.add_tokens(["..."])
+    assert replacement_ids(plain)["ellipsis"] == replacement_ids(cut)["ellipsis"] == len(plain) - 1

@@ -39,11 +39,7 @@ def own_tokenizer(tokenizer: PreTrainedTokenizerBase, use: Hashable = None) -> P
 
     Raises LoadError for one that gives no character offsets.
     """
-    if not tokenizer.is_fast:
-        raise LoadError(
-            f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
-            "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
-        )
+    check_fast(tokenizer)
     with _LOCK:
         backend, state = tokenizer.backend_tokenizer, _state(tokenizer)
         known = _COPIES.get(tokenizer)
@@ -52,6 +48,15 @@ def own_tokenizer(tokenizer: PreTrainedTokenizerBase, use: Hashable = None) -> P
         if use not in known.by_use:
             known.by_use[use] = _plain_copy(tokenizer)
         return known.by_use[use]
+
+
+def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
+    """LoadError for a tokenizer that gives no character offsets."""
+    if not tokenizer.is_fast:
+        raise LoadError(
+            f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
+            "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
+        )
 
 
 def _plain_copy(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

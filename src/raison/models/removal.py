@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
-from raison.models.own_tokenizer import own_tokenizer
+from raison.models.own_tokenizer import check_fast
 
 Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
 REMOVALS: tuple[Removal, ...] = get_args(Removal)
@@ -57,10 +57,12 @@ def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
 
 def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """The one token for "...", after a space where there is one for that; None where there is none."""
-    own = own_tokenizer(tokenizer)
+    check_fast(tokenizer)
     for dots in (" ...", "..."):
-        ids = own.encode(dots, add_special_tokens=False)
-        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+        # The backend, asked directly, writes no setting; the caller's own padding and truncation are seen through.
+        found = tokenizer.backend_tokenizer.encode(dots, add_special_tokens=False)
+        ids = [token for token, stays in zip(found.ids, found.attention_mask, strict=True) if stays]
+        if len(ids) == 1 and not found.overflowing and ids[0] != tokenizer.unk_token_id:
             return ids[0]
     return None
 
