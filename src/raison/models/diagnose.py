@@ -45,9 +45,7 @@ def nonfinite_logits(name: str, text: str, model: nn.Module, run: Callable[[], o
     module = first_nonfinite(model, run)
     dtype = next(model.parameters()).dtype
     where = f" They arise first in {module}." if module else ""
-    return NonFiniteError(
-        f"{name} returned NaN or infinite logits for {text!r:.100}.{where} {way_out(dtype)}"
-    )
+    return NonFiniteError(f"{name} returned NaN or infinite logits for {text!r:.100}.{where} {way_out(dtype)}")
 
 
 def _finite(tensor: Tensor) -> bool:

@@ -68,11 +68,13 @@ def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
 
 
 def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, int]) -> tuple[str, ...]:
-    """The removals of a causal model, the default first: three dots, else an unknown token of its own, else deletion.
+    """The removals of a causal model, the default first.
 
-    A mask token is no default: no causal model was trained to see one, whatever its tokenizer carries. Neither is an
-    unknown token that begins or ends documents.
+    A mask token is no default: no causal model was trained to see one, whatever its tokenizer carries. In its place
+    come three dots, else an unknown token that neither begins nor ends documents, else deletion.
     """
+    if "mask" not in replacements:
+        return (*replacements, "delete")
     borders = (tokenizer.bos_token_id, tokenizer.eos_token_id)
     words = [name for name in ("ellipsis", "unk") if replacements.get(name) not in (None, *borders)]
     others = [name for name in ("unk", "pad", "mask") if name in replacements and name not in words]
