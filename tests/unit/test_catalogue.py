@@ -1,16 +1,25 @@
 """raison methods, raison metrics and raison cite: what they print, and that it is the catalogue's own."""
 
+import inspect
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from raison.cli import app
+import raison
+from raison.cli import app, listing
 from raison.cli import catalogue as shown
 from raison.core.errors import DataError, UnknownNameError
+from raison.core.registry import Catalogue
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 
@@ -23,9 +32,62 @@ def out(*arguments: str, columns: int = 160) -> str:
     return found.stdout
 
 
+@pytest.mark.parametrize(("kind", "catalogue"), [("methods", METHODS), ("metrics", METRICS)])
+def test_what_the_source_says_is_what_the_class_has(kind: str, catalogue: Catalogue[Any]) -> None:
+    assert listing.names(kind) == catalogue.names
+    for name in catalogue.names:
+        cls, read = catalogue.get(name), listing.entry(kind, name)
+        assert read.settings == {field.name: field.default for field in fields(cls)}, name
+        assert inspect.cleandoc(cls.__doc__) == read.doc
+        for fact in ("reference", "needs", *(("properties", "passes") if kind == "methods" else ("higher_is_better",))):
+            assert read.facts[fact] == getattr(cls, fact), (name, fact)
+
+
+def test_a_class_with_a_computed_setting_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = listing.entry("metrics", "gini")
+
+    def computed(*_: object) -> None:
+        raise listing._NotStatedError
+
+    monkeypatch.setattr(listing, "_read", computed)
+    listing.entry.cache_clear()
+    found = listing.entry("metrics", "gini")
+    listing.entry.cache_clear()
+    assert (found.settings, found.facts["reference"]) == (expected.settings, expected.facts["reference"])
+
+
+HELP = ["explain", "compare", "audit", "methods", "metrics", "cite", "doctor", "estimate", "report", "study run"]
+HELP += ["study check", "train classifier", "train aml", "train ivra", "train scratch"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["methods"], ["metrics"], ["cite", "all"], *([*page.split(), "--help"] for page in HELP)],
+)
+def test_lists_and_help_pages_do_not_wait_for_torch(arguments: list[str]) -> None:
+    script = (
+        "import sys\nfrom raison.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "assert not {'torch', 'transformers', 'scipy'} & set(sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_version_is_printed() -> None:
+    assert out("--version") == f"raison {raison.__version__}\n"
+
+
+def test_every_command_has_a_help_page_that_is_tested() -> None:
+    group = typer.main.get_command(app)
+    found = [f"{name} {under}" for name, entry in group.commands.items() for under in getattr(entry, "commands", ())]
+    found += [name for name, entry in group.commands.items() if not getattr(entry, "commands", None)]
+    assert sorted(found) == sorted(HELP)
+
+
 def test_the_table_of_methods_has_a_row_for_each() -> None:
     printed = out("methods")
-    assert re.search(r"method\s+needs\s+properties\s+passes per text\s+paper", printed)
+    assert re.search(r"method\s+about\s+needs\s+properties\s+passes per text\s+paper", printed)
     for name in METHODS.names:
         assert re.search(rf"^ ?{name} ", printed, re.MULTILINE), name
     kernel_shap = next(line for line in printed.splitlines() if line.strip().startswith("kernel_shap"))
@@ -39,7 +101,7 @@ def test_no_word_is_broken_in_a_terminal_of_any_width(columns: int) -> None:
     assert max(map(len, printed.splitlines())) <= columns
     words = set(printed.replace(",", " ").split())
     for row in json.loads(out("methods", "--json")):
-        said = " ".join([row["method"], *row["needs"], *row["properties"], row["passes"], row["paper"]])
+        said = " ".join([row["method"], row["about"], *row["needs"], *row["properties"], row["passes"], row["paper"]])
         assert set(said.replace(",", " ").split()) <= words
 
 

@@ -2,10 +2,11 @@
 
 import sys
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from raison._version import __version__
 from raison.cli import audit, catalogue, compare, doctor, estimate, explain, report, study, train
 from raison.core.errors import RaisonError
 from raison.core.printable import printable
@@ -14,6 +15,7 @@ app = typer.Typer(
     name="raison",
     help="Which tokens, words or sentences made a language model say that, and how far the explanation can be trusted.",
     no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -29,6 +31,15 @@ app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.add_typer(study.app, name="study")
 app.add_typer(train.app, name="train")
+
+
+@app.callback()
+def _raison(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"raison {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import json as json_module
 import re
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,42 +10,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raison.cli import options
+from raison.cli.listing import Entry, entry, names
 from raison.core.errors import DataError, UnknownNameError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from raison.core.registry import Catalogue
-
 BETTER = {True: "higher", False: "lower", None: "neither"}
 BIBLIOGRAPHY = "references.bib"
 LEGEND = "Passes are of single sequences, for a text of n units and t tokens; other names are the method's settings."
 
-Names = Annotated[list[str], typer.Argument(help="Names of methods or metrics; all stands for every one of them.")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAMES...", help="Names of methods or metrics; all stands for every one of them.")
+]
 
 
 def methods(json: options.Json = False) -> None:
     """List the methods with what they need, what they promise, what they cost and where they come from."""
     rows = method_rows()
     note = f"{LEGEND} --json tells more; `raison cite METHOD` prints the reference."
-    _print(rows, {"passes": "passes per text"}, ("about", "below zero", "settings", "reference"), json, note)
+    _print(rows, {"passes": "passes per text"}, ("below zero", "settings", "reference"), json, note)
 
 
 def metrics(json: options.Json = False) -> None:
     """List the metrics with their direction, what they need, their settings and where they come from."""
-    _print(metric_rows(), {}, ("about", "reference"), json)
+    _print(metric_rows(), {}, ("reference",), json)
 
 
-def cite(names: Names, json: options.Json = False) -> None:
+def cite(wanted: Names, json: options.Json = False) -> None:
     """Print the BibTeX entries of methods and metrics: the papers that they come from."""
     cited: dict[str, list[str]] = {}
-    catalogues = {name: catalogue for catalogue in _catalogues() for name in catalogue.names}
-    for name in catalogues if "all" in names else dict.fromkeys(names):
+    kinds = {name: kind for kind in ("methods", "metrics") for name in names(kind)}
+    for name in kinds if "all" in wanted else dict.fromkeys(wanted):
         # A call with settings is a method, too.
         known = name.partition("(")[0].strip()
-        if known not in catalogues:
-            raise UnknownNameError("method or metric", name, catalogues)
-        for key in references_of(catalogues[known].get(known)):
+        if known not in kinds:
+            raise UnknownNameError("method or metric", name, kinds)
+        for key in references_of(entry(kinds[known], known)):
             cited.setdefault(key, []).append(known)
     if json:
         found = [{"key": key, "cited_by": by, "bibtex": bibtex(key)} for key, by in cited.items()]
@@ -57,58 +57,57 @@ def cite(names: Names, json: options.Json = False) -> None:
 
 def method_rows() -> list[dict[str, Any]]:
     """What the catalogue says of each method, as plain values."""
-    from raison.methods import CATALOGUE
-
     return [
         {
             "method": name,
-            "about": summary(cls),
-            "needs": sorted(cls.needs),
-            "properties": sorted(cls.properties),
-            "below zero": "yes" if CATALOGUE.create(name).signed else "never",
-            "passes": cls.passes,
-            "settings": settings(cls),
-            "reference": cls.reference,
-            "paper": paper(cls.reference),
+            "about": summary(found.doc),
+            "needs": sorted(found.facts["needs"]),
+            "properties": sorted(found.facts["properties"]),
+            "below zero": _below_zero(found),
+            "passes": found.facts["passes"],
+            "settings": dict(found.settings),
+            "reference": found.facts["reference"],
+            "paper": paper(found.facts["reference"]),
         }
-        for name in CATALOGUE.names
-        for cls in [CATALOGUE.get(name)]
+        for name in names("methods")
+        for found in [entry("methods", name)]
     ]
+
+
+def _below_zero(found: Entry) -> str:
+    """Whether scores can be below zero: a method with a function of its own for that has settings that decide."""
+    if "unsigned" in found.facts["properties"]:
+        return "never"
+    return "by its settings" if "signed" in found.functions else "yes"
 
 
 def metric_rows() -> list[dict[str, Any]]:
     """What the catalogue says of each metric, as plain values."""
-    from raison.metrics import CATALOGUE
-
     return [
         {
             "metric": name,
-            "about": summary(cls),
-            "better": BETTER[cls.higher_is_better],
-            "needs": sorted(cls.needs),
-            "settings": settings(cls),
-            "reference": cls.reference,
-            "paper": paper(cls.reference),
+            "about": summary(found.doc),
+            "better": BETTER[found.facts["higher_is_better"]],
+            "needs": sorted(found.facts["needs"]),
+            "settings": dict(found.settings),
+            "reference": found.facts["reference"],
+            "paper": paper(found.facts["reference"]),
         }
-        for name in CATALOGUE.names
-        for cls in [CATALOGUE.get(name)]
+        for name in names("metrics")
+        for found in [entry("metrics", name)]
     ]
 
 
-def settings(cls: type) -> dict[str, object]:
-    """The settings with their defaults."""
-    return {field.name: field.default for field in fields(cls)}
-
-
-def summary(cls: type) -> str:
+def summary(doc: str) -> str:
     """The first paragraph of a docstring, on one line."""
-    return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+    return " ".join(doc.split("\n\n")[0].split())
 
 
-def references_of(cls: Any) -> list[str]:
+def references_of(found: Entry) -> list[str]:
     """Keys of all entries that a method or metric names: its own first, then those of its docstring's last line."""
-    named = re.findall(r"[a-z]+\d{4}\w+", (cls.__doc__ or "").rpartition("Reference:")[2])
-    return list(dict.fromkeys([cls.reference, *(key for key in named if key in bibliography())]))
+    own = found.facts["reference"]
+    named = re.findall(r"[a-z]+\d{4}\w+", found.doc.rpartition("Reference:")[2])
+    return list(dict.fromkeys([own, *(key for key in named if key in bibliography())]))
 
 
 def bibtex(key: str) -> str:
@@ -138,13 +137,6 @@ def bibliography() -> dict[str, str]:
             entries = re.split(r"\n(?=@)", path.read_text(encoding="utf-8").strip())
             return {entry.partition("{")[2].partition(",")[0].strip(): entry.strip() for entry in entries}
     raise DataError(f"{BIBLIOGRAPHY} is missing beside the package: install raison again.")
-
-
-def _catalogues() -> "tuple[Catalogue[Any], ...]":
-    from raison.methods import CATALOGUE as METHODS
-    from raison.metrics import CATALOGUE as METRICS
-
-    return METHODS, METRICS
 
 
 def _print(
@@ -181,6 +173,7 @@ def _table(names: list[str], cells: list[list[str]]) -> "Table":
     table = Table(*names, box=box.SIMPLE, show_lines=True, pad_edge=False)
     for number, column in enumerate(table.columns):
         column.no_wrap = number == 0
+        column.min_width = max(len(word) for row in cells for word in row[number].split() or [""])
     for name, *others in cells:
         table.add_row(Text(name, style="bold"), *map(Text, others))
     return table
@@ -190,7 +183,8 @@ def _least_width(rows: list[list[str]]) -> int:
     """The narrowest table that keeps names whole and breaks no word."""
     first, *others = zip(*rows, strict=True)
     words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in others]
-    return max(map(len, first)) + sum(words) + 2 * len(words)
+    # A divider and two blanks between columns, and the edges.
+    return max(map(len, first)) + sum(words) + 3 * len(words) + 2
 
 
 def _cell(value: object) -> str:

@@ -1,0 +1,126 @@
+"""What the files of a catalogue's folder say of their classes, read from the source: a list must not wait for torch."""
+
+import ast
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from raison.core.errors import UnknownNameError
+from raison.core.registry import class_name
+
+PACKAGE = Path(__file__).parents[1]
+FACTS = ("reference", "needs", "properties", "passes", "higher_is_better")
+"""Class facts that are listed; those that a kind does not have are left out."""
+
+
+class _NotStatedError(Exception):
+    """A value that cannot be read from the source: a computed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A class of a catalogue: its name, its docstring, its settings with their defaults, its facts and functions."""
+
+    name: str
+    doc: str
+    settings: Mapping[str, object]
+    facts: Mapping[str, Any]
+    functions: frozenset[str]
+    """What the class itself defines."""
+
+
+@cache
+def names(kind: str) -> tuple[str, ...]:
+    """The names of a kind, "methods" or "metrics": those of its folder's files."""
+    return tuple(sorted(path.stem for path in (PACKAGE / kind).glob("*.py") if path.stem != "__init__"))
+
+
+@cache
+def entry(kind: str, name: str) -> Entry:
+    """What the file of a name says. A class whose settings are computed is imported. Raises UnknownNameError."""
+    if name not in names(kind):
+        raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
+    try:
+        return _read(kind, name)
+    except _NotStatedError:
+        cls = vars(importlib.import_module(f"raison.{kind}.{name}"))[class_name(name)]
+        stated = {fact: vars(cls)[fact] for fact in FACTS if fact in vars(cls)}
+        own = frozenset(name for name, value in vars(cls).items() if isinstance(value, property) or callable(value))
+        return Entry(name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, own)
+
+
+def _read(kind: str, name: str) -> Entry:
+    path = PACKAGE / kind / f"{name}.py"
+    found = _class(path, class_name(name))
+    settings, facts = {}, _inherited(path, found)
+    for node in found.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            fact = ast.unparse(node.annotation).startswith("ClassVar")
+            if fact and node.target.id in FACTS:
+                facts[node.target.id] = _value(path, node.value)
+            elif not fact:
+                settings[node.target.id] = _value(path, node.value)
+    functions = frozenset(node.name for node in found.body if isinstance(node, ast.FunctionDef))
+    return Entry(name, ast.get_docstring(found) or "", settings, facts, functions)
+
+
+def _inherited(path: Path, found: ast.ClassDef) -> dict[str, Any]:
+    """The facts of a class's base that have a value."""
+    facts = {}
+    for base in found.bases:
+        origin = _origin(path, ast.unparse(base))
+        for node in _class(origin, ast.unparse(base)).body:
+            stated = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+            if stated and node.target.id in FACTS:
+                facts[node.target.id] = _value(origin, node.value)
+    return facts
+
+
+def _value(path: Path, node: ast.expr | None) -> Any:
+    """A literal, a named constant, or a frozenset of an enumeration's members by their values."""
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.Tuple(elements):
+            return tuple(_value(path, element) for element in elements)
+        case ast.Set(elements):
+            return {_value(path, element) for element in elements}
+        case ast.Call(func=ast.Name("frozenset"), args=arguments):
+            return frozenset(_value(path, arguments[0])) if arguments else frozenset()
+        case ast.Attribute(value=ast.Name(owner), attr=member):
+            origin = _origin(path, owner)
+            return _value(origin, _assigned(_class(origin, owner).body, member))
+        case ast.Name(constant):
+            origin = _origin(path, constant)
+            return _value(origin, _assigned(_tree(origin).body, constant))
+    raise _NotStatedError
+
+
+def _assigned(body: list[ast.stmt], name: str) -> ast.expr:
+    for node in body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
+            return node.value
+    raise _NotStatedError
+
+
+def _origin(path: Path, name: str) -> Path:
+    """The file of this package where a name is made: the file itself, or the one that it is imported from."""
+    for node in _tree(path).body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            return PACKAGE.joinpath(*(node.module or "").split(".")[1:]).with_suffix(".py")
+    return path
+
+
+def _class(path: Path, name: str) -> ast.ClassDef:
+    for node in _tree(path).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return node
+    raise _NotStatedError
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
