@@ -80,7 +80,7 @@ def explain(
         return _explain_writing(model, text, chosen, (settings, writing), progress)
     _check_unwritten(writing)
     if not isinstance(text, list):
-        return _explained(_prepared(model, [text], settings, chooser), chosen, chooser)[0]
+        return _explain_one(model, text, (chosen, chooser), settings, progress)
     return _explain_all(model, text, (chosen, chooser), settings, progress)
 
 
@@ -139,6 +139,17 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
     return replace(settings, target=[target[row] for row in rows])  # type: ignore[arg-type]
 
 
+def _explain_one(
+    model: LanguageModel,
+    text: Text,
+    chosen: tuple[Method, Metric | None],
+    settings: Settings,
+    progress: bool | Advance,
+) -> Explanation:
+    with progress_bar(name_of(chosen[0]), 1, progress):
+        return _explained(_prepared(model, [text], settings, chosen[1]), *chosen)[0]
+
+
 def _explain_all(
     model: LanguageModel,
     texts: Sequence[Text],
@@ -168,7 +179,8 @@ def _explain_writing(
     """One prompt or chat at a time: its output tokens fill the batches."""
     chat = isinstance(text, list) and any(isinstance(item, dict) for item in text)
     if not isinstance(text, list) or chat:
-        return explain_generation(model, text, method, *wanted)
+        with progress_bar(name_of(method), 1, progress):
+            return explain_generation(model, text, method, *wanted)
     if any(not isinstance(prompt, str | list) for prompt in text) or not text:
         raise InputError(
             "a language model takes a prompt, a chat (a list of messages) or a list of at least one prompt."

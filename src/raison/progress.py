@@ -1,34 +1,179 @@
-"""The one progress bar of long work."""
+"""What long work says of itself on stderr: bars on a terminal, a line every so many seconds where there is none."""
 
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+DELAY = 1.0
+"""Seconds before a bar is drawn: what takes less needs none."""
+EVERY = 15.0
+"""Seconds between two lines where there is no terminal."""
 
 Advance = Callable[[int], None]
 
 
-@contextmanager
-def progress_bar(title: str, total: int, show: bool | Advance) -> Iterator[Advance]:
-    """Yields a function that is told how many more are done. Draws on stderr, and only on a terminal.
+class Told(Protocol):
+    """Hears how many more are done, and the latest numbers in words."""
 
-    `show` may be a function of the caller's, which then hears of the progress instead.
+    def __call__(self, count: int, note: str = "") -> None:
+        """Say that `count` more are done."""
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    title: str
+    total: int
+    done: int = 0
+    note: str = ""
+    first: int = 0
+    """What was done before this process began."""
+    began: float = field(default_factory=time.monotonic)
+    bar: TaskID | None = None
+
+    def line(self) -> str:
+        """ "training 120/600 (loss 0.412), 0:01:00 so far, 0:04:00 left"."""
+        spent = time.monotonic() - self.began
+        share = (self.done - self.first) / max(1, self.total - self.first)
+        left = f", {_duration(spent / share - spent)} left" if share else ""
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.title} {self.done:,}/{self.total:,}{note}, {_duration(spent)} so far{left}"
+
+
+class _Screen:
+    """Stderr, which all work of this process shares: of nested work, each level has its own bar."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._tasks: list[_Task] = []
+        self._live: Progress | None = None
+        self._began = 0.0
+        self._said = 0.0
+
+    def add(self, task: _Task) -> None:
+        with self._lock:
+            if not self._tasks:
+                self._began = self._said = time.monotonic()
+            self._tasks.append(task)
+            self._show()
+
+    def advance(self, task: _Task, count: int, note: str) -> None:
+        with self._lock:
+            task.done += count
+            task.note = note or task.note
+            self._show()
+
+    def remove(self, task: _Task) -> None:
+        with self._lock:
+            self._tasks.remove(task)
+            if self._live is not None and task.bar is not None:
+                self._live.remove_task(task.bar)
+            if not self._tasks and self._live is not None:
+                self._live.stop()
+                self._live = None
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        if self._live is None and Console(stderr=True).is_terminal:
+            if now - self._began < DELAY:
+                return
+            self._live = _bars()
+            self._live.start()
+        if self._live is not None:
+            self._draw(self._live)
+        elif now - self._said >= EVERY:
+            self._said = now
+            sys.stderr.write(f"raison: {'; '.join(task.line() for task in self._tasks)}\n")
+            sys.stderr.flush()
+
+    def _draw(self, live: Progress) -> None:
+        for task in self._tasks:
+            if task.bar is None:
+                task.bar = live.add_task(task.title, total=task.total, note="")
+            live.update(task.bar, completed=task.done, note=task.note)
+
+
+_SCREEN = _Screen()
+_shown: ContextVar[bool] = ContextVar("shown", default=False)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0) -> Iterator[Told]:
+    """Yields a function that is told how many more are done, of `total` of which `done` were done before.
+
+    A bar on stderr after a second of work, or, where stderr is no terminal, a line every 15 seconds; one thing
+    alone is not counted. `show` may be a function of the caller's, which then hears of the progress instead. Steps that
+    work inside reports (`steps_of`) are shown below, unless this is not.
     """
-    if callable(show):
-        yield show
+    token = _shown.set(show is True)
+    try:
+        if show is True and total > 1:
+            with _task(_Task(title, total, done, first=done)) as told:
+                yield told
+        else:
+            yield _listener(show if callable(show) else None)
+    finally:
+        _shown.reset(token)
+
+
+@contextmanager
+def steps_of(title: str, total: int) -> Iterator[Told]:
+    """As `progress_bar`, for steps inside work that may be shown: shown where it is."""
+    if not _shown.get() or total < 2:
+        yield _listener(None)
         return
-    console = Console(stderr=True)
-    if not show or not console.is_terminal or total < 2:
-        yield lambda _count: None
-        return
-    columns = (
+    with _task(_Task(title, total)) as told:
+        yield told
+
+
+@contextmanager
+def _task(task: _Task) -> Iterator[Told]:
+    def told(count: int, note: str = "") -> None:
+        _SCREEN.advance(task, count, note)
+
+    _SCREEN.add(task)
+    try:
+        yield told
+    finally:
+        _SCREEN.remove(task)
+
+
+def _listener(function: Advance | None) -> Told:
+    def told(count: int, note: str = "") -> None:
+        if function is not None:
+            function(count)
+
+    return told
+
+
+def _bars() -> Progress:
+    return Progress(
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=Console(stderr=True),
+        transient=True,
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda count: bar.advance(task, count)
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

@@ -230,8 +230,9 @@ def test_explain_prints_json_and_writes_a_page(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: str, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
-    code, out, _ = run(monkeypatch, capsys, "explain", TEXT, "--model", folder, "--json", "--html", str(page))
+    code, out, err = run(monkeypatch, capsys, "explain", TEXT, "--model", folder, "--json", "--html", str(page))
     assert code == 0
+    assert f"wrote the page to {page}" in err
     assert "".join(unit.text for unit in raison.Explanation.from_json(out).units) == TEXT.replace(" ", "")
     assert "quiet" in page.read_text(encoding="utf-8")
 

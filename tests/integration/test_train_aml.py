@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 import raison
+from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.methods.aml import Aml
@@ -222,6 +223,21 @@ def test_the_command_writes_where_the_method_looks(
     explanation = raison.Explanation.from_json(out)
     assert (explanation.method, explanation.notes["trained_for"]) == ("aml", "sufficiency")
     assert all(0 <= score <= 1 for score in explanation.scores)
+
+
+def test_a_model_at_chance_is_not_explained(quick: AmlSettings, tmp_path: Path) -> None:
+    model = Planted()
+    predicted = [e.prediction for e in raison.explain(model, list(DATA.texts), "random")]
+    # Another label than the predicted one for each text.
+    labels = [next(name for name in model.classes if name != said) for said in predicted]
+    wrong = replace(DATA, rows=tuple(replace(r, label=name) for r, name in zip(DATA.rows, labels, strict=True)))
+    settings = replace(quick, weights=LossWeights(), above_chance=True)
+    with pytest.raises(InputError, match="is right on 0.0 % of the held-out texts"):
+        train_aml(model, wrong, tmp_path / "out", settings)
+    assert not (tmp_path / "out").exists()
+    # Labels of another task say nothing of the model.
+    other = replace(DATA, rows=tuple(replace(r, label="elsewhere") for r in DATA.rows), labels=())
+    train_aml(model, other, tmp_path / "other", settings)
 
 
 def test_the_command_says_what_is_wrong_in_one_line(

@@ -267,7 +267,22 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return called
 
 
-SMALL = "train ivra --data data.tsv --model model --out out --epochs 1 --batch-size 4 --texts 8 --validation 4".split()
+SMALL = "train ivra --data data.tsv --model model --out out --epochs 1 --batch-size 4".split()
+SMALL += "--texts 8 --validation 4 --even-at-chance".split()
+
+
+def test_a_model_at_chance_is_not_trained(command: Callable[..., str], tmp_path: Path) -> None:
+    said = command(*SMALL[:-1], "--criteria", "comp", fails=True)
+    assert "hardly learned its task" in said
+    assert "--even-at-chance" in said
+    assert not (tmp_path / "out").exists()
+    assert "macro F1" in command(*SMALL, "--criteria", "comp")
+
+
+def test_labels_of_a_base_may_be_words(tmp_path: Path) -> None:
+    words = replace(DATA, rows=tuple(replace(row, label=f"so {row.label}") for row in DATA.rows), labels=())
+    fine_tune(saved_encoder(tmp_path / "base"), words, tmp_path / "plain", PLAIN)
+    assert raison.load(str(tmp_path / "plain")).classes == tuple(sorted({row.label for row in words.rows}))
 
 
 def test_the_command_trains_and_the_method_finds_it(command: Callable[..., str], tmp_path: Path) -> None:

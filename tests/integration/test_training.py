@@ -110,7 +110,10 @@ def test_the_card_says_how_it_was_made(base: Path, data: Splits, tmp_path: Path)
     assert set(card["versions"]) == {"python", "torch", "transformers", "peft"}
     page = (out / "README.md").read_text()
     assert "the command" in page
-    assert f"test {card['accuracy']['test']:.4f}" in page
+    classes = card["f1"]["test"]["classes"]
+    assert list(classes) == ["bad", "good"]
+    assert f"test accuracy {card['accuracy']['test']:.4f}, macro F1 {card['f1']['test']['macro']:.4f} (" in page
+    assert f"(bad {classes['bad']:.4f}, good {classes['good']:.4f})" in page
 
 
 def test_a_killed_classifier_goes_on(base: Path, data: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

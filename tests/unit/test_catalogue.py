@@ -19,6 +19,7 @@ import raison
 from raison.cli import app, listing
 from raison.cli import catalogue as shown
 from raison.core.errors import DataError, UnknownNameError
+from raison.core.nicknames import NICKNAMES
 from raison.core.registry import Catalogue
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
@@ -39,6 +40,8 @@ def test_what_the_source_says_is_what_the_class_has(kind: str, catalogue: Catalo
         cls, read = catalogue.get(name), listing.entry(kind, name)
         assert read.settings == {field.name: field.default for field in fields(cls)}, name
         assert inspect.cleandoc(cls.__doc__) == read.doc
+        if kind == "methods":
+            assert ("signed" in read.functions) == ("signed" in vars(cls)), name
         for fact in ("reference", "needs", *(("properties", "passes") if kind == "methods" else ("higher_is_better",))):
             assert read.facts[fact] == getattr(cls, fact), (name, fact)
 
@@ -74,6 +77,22 @@ def test_lists_and_help_pages_do_not_wait_for_torch(arguments: list[str]) -> Non
     subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.parametrize(
+    "nickname", ["ig", "gradcam", "Grad-CAM", "shap", "loo", "lrp", "gradient", "attention", "comp"]
+)
+def test_what_others_call_it_is_understood(nickname: str) -> None:
+    catalogue = METRICS if nickname == "comp" else METHODS
+    expected = NICKNAMES[nickname.lower().replace("-", "_")]
+    with pytest.raises(UnknownNameError, match=f"Did you mean {' or '.join(map(repr, expected))}"):
+        catalogue.get(nickname)
+
+
+def test_every_nickname_is_of_something_and_nothing_s_own_name() -> None:
+    known = {*METHODS.names, *METRICS.names}
+    assert all(set(meant) <= known for meant in NICKNAMES.values())
+    assert not known & NICKNAMES.keys()
+
+
 def test_the_version_is_printed() -> None:
     assert out("--version") == f"raison {raison.__version__}\n"
 
@@ -86,8 +105,8 @@ def test_every_command_has_a_help_page_that_is_tested() -> None:
 
 
 def test_the_table_of_methods_has_a_row_for_each() -> None:
-    printed = out("methods")
-    assert re.search(r"method\s+about\s+needs\s+properties\s+passes per text\s+paper", printed)
+    printed = out("methods", columns=200)
+    assert re.search(r"method\s+about\s+needs\s+properties\s+below zero\s+passes per text\s+paper", printed)
     for name in METHODS.names:
         assert re.search(rf"^ ?{name} ", printed, re.MULTILINE), name
     kernel_shap = next(line for line in printed.splitlines() if line.strip().startswith("kernel_shap"))

@@ -24,7 +24,9 @@ def audit(
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to go on.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will take.")] = False,
-    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots; needs matplotlib.")] = True,
+    plots: Annotated[
+        bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")
+    ] = True,
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
     prompt: options.Prompt = None,
@@ -38,14 +40,12 @@ def audit(
     from raison.attribution import Settings
     from raison.audit import audit as run
     from raison.audit import estimate_audit
+    from raison.cli.output import plots_where_possible
     from raison.cli.rows import Source, readable_texts
     from raison.methods import CATALOGUE
-    from raison.report import plots as drawing
     from raison.report.audit import plain, write
 
     chosen = options.named_in(methods, CATALOGUE) if methods else None
-    if plots:
-        drawing.require()
     loaded = options.load_classifier(model, (prompt, False, False), device, dtype)
     found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     settings = Settings(unit=unit, removal=removal, seed=seed, truncate=truncate)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def audit(
         typer.echo(dumps(told.to_dict()) if json else told.text())
         return
     audited = run(loaded, found.texts, chosen, out=folder, settings=settings, data=found.name)
-    page = write(folder, None, plots)
+    page = write(folder, None, plots_where_possible(plots))
     if json:
         typer.echo(dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
     else:

@@ -12,6 +12,7 @@ import typer
 from raison.cli import options
 from raison.cli.listing import Entry, entry, names
 from raison.core.errors import DataError, UnknownNameError
+from raison.core.nicknames import NICKNAMES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,7 +46,7 @@ def cite(wanted: Names, json: options.Json = False) -> None:
         # A call with settings is a method, too.
         known = name.partition("(")[0].strip()
         if known not in kinds:
-            raise UnknownNameError("method or metric", name, kinds)
+            raise UnknownNameError("method or metric", name, kinds, NICKNAMES)
         for key in references_of(entry(kinds[known], known)):
             cited.setdefault(key, []).append(known)
     if json:

@@ -62,7 +62,4 @@ def compare(
         out=out,
         data=found.name,
     )
-    if json:
-        typer.echo(comparison.to_json(indent=1))
-    else:
-        show(comparison)
+    typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

@@ -89,6 +89,7 @@ def explain(
     )
     if html is not None:
         write_text(html, explanation.to_html())
+        typer.echo(f"raison: wrote the page to {html}", err=True)
     if json:
         typer.echo(explanation.to_json(indent=1))
     else:

@@ -65,7 +65,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         "-d",
-        help="A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id.",
+        help="A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id. "
+        "What people marked: a jsonl column rationale, a list of [start, end] in characters.",
     ),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="Column of the text: a name, or a number counted from 0.")]
@@ -76,6 +77,10 @@ Delimiter = Annotated[
 ]
 Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
+EvenAtChance = Annotated[
+    bool, typer.Option("--even-at-chance", help="Go on with a model that has hardly learned its task.")
+]
+WholeText = Annotated[str | None, typer.Option("--text", help="The text's column; title+description joins two.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]
 
 

@@ -1,7 +1,9 @@
 """What every command does with a result: show it, or write it to a file."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from raison.core.explanation import Explanation
@@ -14,6 +16,14 @@ def show(result: Explanation | Comparison) -> None:
     """Print to the terminal, in colour where it has any."""
     console = Console(highlight=False)
     console.print(explanation_text(result) if isinstance(result, Explanation) else table(result))
+
+
+def plots_where_possible(asked: bool) -> bool:
+    """Whether to draw plots: where matplotlib is missing, one line on stderr says that there are none."""
+    if not asked or find_spec("matplotlib") is not None:
+        return asked
+    typer.echo("raison: without plots, which need matplotlib (pip install 'raison[report]')", err=True)
+    return False
 
 
 def write_text(path: Path, text: str) -> None:

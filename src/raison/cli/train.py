@@ -56,6 +56,7 @@ def classifier(
 ) -> None:
     """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""
     # Only now: the help page must not wait for torch.
+    from raison.training.card import described
     from raison.training.classifier import ClassifierSettings, Splits, train_classifier
 
     wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
@@ -78,5 +79,5 @@ def classifier(
         half=half,
     )
     card = train_classifier(base, Splits(*splits), out, settings, command_line(context, "classifier"))
-    scores = ", ".join(f"{name} accuracy {value:.4f}" for name, value in card["accuracy"].items())
+    scores = "; ".join(f"{name} {described(card, name)}" for name in card["accuracy"])
     typer.echo(f"{out}: {scores}")

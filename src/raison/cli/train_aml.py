@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raison.cli.options import Delimiter, Device, Dtype, Model, Prompt, load_classifier, split_calls
+from raison.cli.options import (
+    Delimiter,
+    Device,
+    Dtype,
+    EvenAtChance,
+    Model,
+    Prompt,
+    WholeText,
+    load_classifier,
+    split_calls,
+)
 from raison.cli.training import command_line, read_split
 from raison.core.errors import InputError
 from raison.data import Dataset, Wanted
@@ -16,6 +26,10 @@ from raison.data.lengths import at_most, first_words
 if TYPE_CHECKING:
     from raison.numerics.attributive_masking import LossWeights
     from raison.training.aml_settings import AmlSettings
+
+Masking = Annotated[
+    str | None, typer.Option(help="What stands in: mask, ellipsis, unk, pad, random, predicted, learned.")
+]
 
 
 def aml(
@@ -39,10 +53,7 @@ def aml(
         str, typer.Option(help="The losses' weights prediction,inverse,size, such as 1,1,0.5: no search.")
     ] = "",
     without: Annotated[str | None, typer.Option(help="Leave out a loss: prediction or inverse.")] = None,
-    masking: Annotated[
-        str | None,
-        typer.Option(help="What stands in: mask, ellipsis, unk, pad, random, predicted, learned."),
-    ] = None,
+    masking: Masking = None,
     filler: Annotated[str | None, typer.Option(help="A masked language model, for --masking predicted.")] = None,
     size: Annotated[str, typer.Option(help="How a mask's size is punished: cross_entropy or l1.")] = "cross_entropy",
     merge: Annotated[str, typer.Option(help="A unit's score, of its tokens': max or mean.")] = "max",
@@ -56,10 +67,11 @@ def aml(
     search_epochs: Annotated[int, typer.Option(min=1)] = 2,
     longest: Annotated[int | None, typer.Option(min=1, help="Leave out texts of more words.")] = None,
     words: Annotated[int | None, typer.Option("--first-words", min=1, help="Cut texts after so many words.")] = None,
-    text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
+    text: WholeText = None,
     delimiter: Delimiter = None,
     seed: Annotated[int, typer.Option(help="Decides the texts, the new weights and the search.")] = 0,
     half: Annotated[bool, typer.Option("--half", help="Train in bfloat16: faster where supported.")] = False,
+    even_at_chance: EvenAtChance = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
     device: Device = None,
     dtype: Dtype = None,
@@ -88,6 +100,7 @@ def _settings(options: Mapping[str, Any]) -> "AmlSettings":
 
     read = {
         "metrics": tuple(split_calls(options["metrics"])),
+        "above_chance": not options["even_at_chance"],
         "rank": options["rank"] or None,
         "learning_rate": options["lr"],
         "weights": _weights(options["weights"]),

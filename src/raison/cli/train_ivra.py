@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raison.cli.options import Delimiter, Device, Dtype, Model, Prompt, load_classifier, split_calls
+from raison.cli.options import (
+    Delimiter,
+    Device,
+    Dtype,
+    EvenAtChance,
+    Model,
+    Prompt,
+    WholeText,
+    load_classifier,
+    split_calls,
+)
 from raison.cli.training import columns_of, command_line, names_in, read_split
 from raison.core.errors import InputError
 from raison.data import Dataset, Wanted
@@ -49,7 +59,7 @@ def ivra(
     selection: Annotated[str, typer.Option(help="Which coefficients are trained.")] = "feature,head,layer",
     over: Annotated[str, typer.Option(help="What is explained: units, or tokens (special ones too).")] = "units",
     prompt: Prompt = None,
-    text: Annotated[str | None, typer.Option(help="The text's column; title+description joins two.")] = None,
+    text: WholeText = None,
     pair: Annotated[str | None, typer.Option(help="The columns of a pair of texts: premise,hypothesis.")] = None,
     label: Annotated[str | None, typer.Option(help="The label's column.")] = None,
     delimiter: Delimiter = None,
@@ -73,6 +83,7 @@ def ivra(
     words: Words = None,
     window: Window = None,
     seed: Annotated[int, typer.Option(help="Decides the texts, their order and new weights.")] = 0,
+    even_at_chance: EvenAtChance = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")] = False,
     device: Device = None,
     dtype: Dtype = None,
@@ -93,8 +104,7 @@ def ivra(
     started = _started(model, (named[0], held_out), out, settings, plain_epochs)
     explained = load_classifier(started, (prompt, False, False), device, dtype)
     card = train_ivra(explained, named[0], out, settings, held_out, command_line(context, "ivra"))
-    before = card.provenance["accuracy"]["before"]
-    typer.echo(f"{out}: on held-out texts {_kept(card.history['scores'])} (accuracy before {before:.4f})")
+    typer.echo(f"{out}: on held-out texts {_kept(card.history['scores'])}{_learned(card.provenance)}")
     typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
 
 
@@ -103,7 +113,18 @@ def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
     moments = [-inf if value is None else value for value in scores["criteria"]]
     kept = moments.index(max(moments))
     found = {name: values[kept] for name, values in scores.items() if name != "criteria"}
-    return ", ".join(f"{name} {'undefined' if value is None else f'{value:.4f}'}" for name, value in found.items())
+    return _listed(found)
+
+
+def _learned(provenance: Mapping[str, Any]) -> str:
+    """The accuracy before training, and F1 where there are classes."""
+    found = provenance["f1"]
+    classes = "" if found is None else f"; macro F1 {found['macro']:.4f} ({_listed(found['classes'])})"
+    return f" (accuracy before {provenance['accuracy']['before']:.4f}){classes}"
+
+
+def _listed(values: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {'undefined' if value is None else f'{value:.4f}'}" for name, value in values.items())
 
 
 def _settings(options: Mapping[str, Any]) -> "IvraSettings":
@@ -114,6 +135,7 @@ def _settings(options: Mapping[str, Any]) -> "IvraSettings":
         "criteria": tuple(split_calls(options["criteria"])),
         "weights": _numbers(options["weights"]),
         "selection": names_in(options["selection"]),
+        "above_chance": not options["even_at_chance"],
         "rank": options["rank"] or None,
         "learning_rate": options["lr"],
     }

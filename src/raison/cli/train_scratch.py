@@ -44,6 +44,7 @@ def scratch(
 ) -> None:
     """Train a whole classifier; started again after a kill, it goes on from its last epoch."""
     # Only now: the help page must not wait for torch.
+    from raison.training.card import described
     from raison.training.scratch import ScratchSettings, train_scratch
 
     wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
@@ -67,4 +68,4 @@ def scratch(
         seed=seed,
     )
     card = train_scratch(splits[0], splits[1], out, settings, command_line(context, "scratch"))
-    typer.echo(f"{out}: held_out accuracy {card['accuracy']['held_out']:.4f}")
+    typer.echo(f"{out}: held_out {described(card, 'held_out')}")

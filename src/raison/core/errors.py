@@ -1,7 +1,7 @@
 """Every error that a user can cause, each with one clear line: what, why and the way out."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class RaisonError(Exception):
@@ -17,12 +17,19 @@ class TextTooLongError(InputError):
 
 
 class UnknownNameError(InputError):
-    """A name of a method, metric, model, label, unit or setting that does not exist."""
+    """A name of a method, metric, model, label, unit or setting that does not exist.
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+    `also_called` has what people call some of the known names, in lower case with underscores: they are suggested.
+    """
+
+    def __init__(
+        self, kind: str, name: object, known: Iterable[str], also_called: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         choices = sorted(known)
-        close = difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
+        plain = str(name).strip().lower().replace("-", "_").replace(" ", "_")
+        meant = [choice for choice in (also_called or {}).get(plain, ()) if choice in choices]
+        meant = meant or difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
+        hint = f" Did you mean {' or '.join(repr(choice) for choice in meant)}?" if meant else ""
         super().__init__(f"unknown {kind} '{name}'.{hint} Known: {', '.join(choices) or 'none'}.")
 
 

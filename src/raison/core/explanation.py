@@ -132,11 +132,10 @@ class Explanation:
         return cls.from_dict(parse(text, "an explanation"))
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row per unit with its text, span and score. Needs pandas (the extra `frame`)."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise DataError("a data frame needs pandas: pip install 'raison[frame]'.") from None
+        """One row per unit with its text, span and score."""
+        # Only now: no other result needs it.
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "unit": [unit.text for unit in self.units],

@@ -192,11 +192,10 @@ class GenerationExplanation:
         return cls.from_dict(parse(text, "an explanation of an output"))
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row per output token and unit before it. Needs pandas (the extra `frame`)."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise DataError("a data frame needs pandas: pip install 'raison[frame]'.") from None
+        """One row per output token and unit before it."""
+        # Only now: no other result needs it.
+        import pandas as pd
+
         return pd.DataFrame(
             [
                 {

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.nicknames import NICKNAMES
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ class Catalogue(Generic[T]):
     def get(self, name: str) -> type[T]:
         """The class of a name; UnknownNameError with the nearest name otherwise."""
         if name not in self.names:
-            raise UnknownNameError(self._kind, name, self.names)
+            raise UnknownNameError(self._kind, name, self.names, NICKNAMES)
         module = importlib.import_module(f"{self._package}.{name}")
         found: type[T] = vars(module)[class_name(name)]
         return found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raison.core.errors import DataError, UnknownNameError
+from raison.core.errors import UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ class Scores:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The rows of `records`. Needs pandas (the extra `frame`)."""
+        """The rows of `records`."""
         return _frame(self.records())
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ class Comparison:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The rows of `records`. Needs pandas (the extra `frame`)."""
+        """The rows of `records`."""
         return _frame(self.records())
 
     def to_markdown(self) -> str:
@@ -177,8 +177,7 @@ def _plain(value: Any) -> Any:
 
 
 def _frame(records: list[dict[str, Any]]) -> "pd.DataFrame":
-    try:
-        import pandas as pd
-    except ImportError:
-        raise DataError("a data frame needs pandas: pip install 'raison[frame]'.") from None
+    # Only now: no other result needs it.
+    import pandas as pd
+
     return pd.DataFrame(records)

@@ -7,6 +7,7 @@ from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
 from raison.data.lines import Record
 from raison.data.rows import rows_from
+from raison.hub import patiently
 
 if TYPE_CHECKING:
     from datasets import Dataset as HubDataset
@@ -41,13 +42,14 @@ def _download(name: str, split: str) -> "HubDataset":
         raise DataError(f"reading '{name}' from the Hub needs datasets: pip install 'raison[data]'.") from None
     # The first base of the Hub's error is that of its HTTP client, which differs between its versions.
     path, _, configuration = name.partition(":")
-    try:
-        return datasets.load_dataset(path, configuration or None, split=split)
-    except (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError) as error:
-        raise DataError(
-            f"cannot read the data set '{name}' (split {split}) from the Hub: {_first_line(error)}. Without a network, "
-            f"download it elsewhere and give the file."
-        ) from error
+    with patiently() as silent:
+        try:
+            return datasets.load_dataset(path, configuration or None, split=split)
+        except (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError) as error:
+            raise DataError(
+                f"cannot read the data set '{name}' (split {split}) from the Hub: {silent or _first_line(error)}. "
+                f"Without a network, download it elsewhere and give the file."
+            ) from error
 
 
 def _first_line(error: BaseException) -> str:

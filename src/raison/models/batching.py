@@ -13,6 +13,7 @@ from torch import Tensor
 from raison.core.encoding import Encoding
 from raison.core.errors import OutOfMemoryError
 from raison.models.removal import Remover, masked_rows
+from raison.progress import steps_of
 
 Result = TypeVar("Result")
 
@@ -153,12 +154,15 @@ def run_grouped(
 ) -> Iterator[tuple[list[int], Result]]:
     """Run rows of these lengths in groups under the budget; after out of memory, what is left in smaller ones."""
     pending = groups(lengths, budget.tokens)
-    while pending:
-        before = budget.tokens
-        yield from shrinking(budget, run, pending.pop(0))
-        if budget.tokens < before:
-            left = [row for group in pending for row in group]
-            pending = [[left[i] for i in group] for group in groups([lengths[row] for row in left], budget.tokens)]
+    with steps_of("passes", len(lengths)) as told:
+        while pending:
+            before = budget.tokens
+            for rows, result in shrinking(budget, run, pending.pop(0)):
+                told(len(rows))
+                yield rows, result
+            if budget.tokens < before:
+                left = [row for group in pending for row in group]
+                pending = [[left[i] for i in group] for group in groups([lengths[row] for row in left], budget.tokens)]
 
 
 def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:

@@ -250,9 +250,9 @@ def _config(name: str) -> PreTrainedConfig:
         if os.path.isdir(name):
             raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
         known = ", ".join(zoo.names())
-        raise LoadError(
-            f"no model '{name:.80}': not a demo model ({known}), not a folder, and the Hub answered: {reason:.300}"
-        ) from None
+        # The Hub may have given no answer: then the message already says so.
+        hub = str(error).partition("': ")[2].rstrip(".") if "the Hub (" in str(error) else f"the Hub answered: {reason}"
+        raise LoadError(f"no model '{name:.80}': not a demo model ({known}), not a folder, and {hub:.300}") from None
 
 
 def _no_head(name: str, why: str) -> str:

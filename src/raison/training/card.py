@@ -13,6 +13,7 @@ import torch
 
 from raison.data.dataset import Dataset
 from raison.models.zoo import CARD
+from raison.numerics.class_scores import ClassScores
 
 _LIBRARIES = ("torch", "transformers", "peft")
 
@@ -24,7 +25,8 @@ class Outcome:
     rows: int
     final_loss: float
     seconds: float
-    accuracy: Mapping[str, float]
+    scores: Mapping[str, ClassScores]
+    """Of each split that was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,18 @@ def make_card(setup: Setup, outcome: Outcome) -> dict[str, Any]:
         },
         "versions": _versions(),
         "command": setup.command,
-        "accuracy": {name: round(value, 4) for name, value in outcome.accuracy.items()},
+        "accuracy": {name: round(scores.accuracy, 4) for name, scores in outcome.scores.items()},
+        "f1": {name: scores.to_dict(setup.labels) for name, scores in outcome.scores.items()},
     }
+
+
+def described(card: Mapping[str, Any], split: str) -> str:
+    """ "accuracy 0.8500, macro F1 0.8400 (negative 0.8300, positive 0.8500)" of one of a card's splits."""
+    f1 = card["f1"][split]
+    classes = ", ".join(
+        f"{name} {'none' if value is None else f'{value:.4f}'}" for name, value in f1["classes"].items()
+    )
+    return f"accuracy {card['accuracy'][split]:.4f}, macro F1 {f1['macro']:.4f} ({classes})"
 
 
 def run_notes(command: str, seconds: float) -> dict[str, Any]:
@@ -93,13 +105,13 @@ def write_card(out: Path, card: Mapping[str, Any]) -> None:
 
 
 def _page(card: Mapping[str, Any]) -> str:
-    measured = ", ".join(f"{name} {value:.4f}" for name, value in card["accuracy"].items())
+    measured = "; ".join(f"{name} {described(card, name)}" for name in card["accuracy"])
     train, test = card["data"]["train"], card["data"]["test"]
     return f"""# Adapter: {", ".join(card["labels"])}
 
 LoRA adapter for `{card["base"]}`, trained on `{train["name"]}`: {card["training"]["rows"]} of {train["rows"]} rows.
 
-Accuracy: {measured} (test: the {test["rows"]} rows of `{test["name"]}`, used once, after training).
+Measured, F1 also per class: {measured} (test: the {test["rows"]} rows of `{test["name"]}`, used once, after training).
 
 ```
 {card["command"]}

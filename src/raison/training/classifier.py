@@ -17,6 +17,7 @@ from raison.core.errors import InputError
 from raison.data.dataset import Dataset, Row
 from raison.models import weights, zoo
 from raison.models.quiet import drawing, quiet
+from raison.numerics.class_scores import ClassScores, class_scores
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card, write_card
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -117,8 +118,8 @@ def train_classifier(
     module = adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
     _save_adapter(job, module.model)
-    measured = _saved_accuracy(job, folder)
-    outcome = Outcome(len(rows), sum(losses) / len(losses), time.monotonic() - started, measured)
+    scores = _saved_scores(job, folder)
+    outcome = Outcome(len(rows), sum(losses) / len(losses), time.monotonic() - started, scores)
     card = make_card(Setup(_base(base), job.labels, data.named(), _noted(settings), command), outcome)
     write_card(out, card)
     (out / CHECKPOINT_FILE).unlink(missing_ok=True)
@@ -127,12 +128,22 @@ def train_classifier(
 
 def accuracy(model: nn.Module, batches: TokenBatches) -> float:
     """Share of rows whose strongest class is the label. Leaves the model in evaluation mode."""
+    return measured(model, batches).accuracy
+
+
+def measured(model: nn.Module, batches: TokenBatches) -> ClassScores:
+    """How well the strongest classes are the labels. Leaves the model in evaluation mode."""
     model.eval()
-    right = 0
+    predicted: list[int] = []
+    labels: list[int] = []
+    classes = 0
     with torch.no_grad():
         for _, batch in batches.in_order():
-            right += int((model(**batch.inputs).logits.argmax(-1) == batch.labels).sum())
-    return right / len(batches.tokens)
+            logits = model(**batch.inputs).logits
+            predicted += logits.argmax(-1).tolist()
+            labels += batch.labels.tolist()
+            classes = logits.shape[-1]
+    return class_scores(predicted, labels, classes)
 
 
 def labels_of(train: Dataset) -> tuple[str, ...]:
@@ -230,10 +241,10 @@ def _base(base: str) -> dict[str, str]:
     return {"name": known.hub, "sha256": known.sha256}
 
 
-def _saved_accuracy(job: _Job, folder: Path) -> dict[str, float]:
+def _saved_scores(job: _Job, folder: Path) -> dict[str, ClassScores]:
     model, tokenizer = zoo.assemble(folder, job.out, job.labels)
     splits = {name: split for name, split in job.data.named().items() if name != "train"}
-    return {name: accuracy(model, _batches(job, split, tokenizer)) for name, split in splits.items()}
+    return {name: measured(model, _batches(job, split, tokenizer)) for name, split in splits.items()}
 
 
 def _noted(settings: ClassifierSettings) -> dict[str, Any]:

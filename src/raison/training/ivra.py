@@ -25,12 +25,23 @@ from raison.models.spans import answer_tokens
 from raison.models.student import new_answering_student, new_student
 from raison.models.trained_attention import AttentionCard, write
 from raison.training.card import run_notes
+from raison.training.chance import check_learned
+from raison.training.classifier import labels_of
 from raison.training.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
 from raison.training.masks import RowBatches
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.reading import SelfExplaining
 from raison.training.samples import digest, split
-from raison.training.self_explaining import ACCURACY, TOGETHER, Labelled, TaskTexts, TaughtTexts, accuracy, curves
+from raison.training.self_explaining import (
+    ACCURACY,
+    TOGETHER,
+    Labelled,
+    TaskTexts,
+    TaughtTexts,
+    accuracy,
+    curves,
+    scores_of,
+)
 from raison.training.simulation import Lessons, Plan, Simulation, chosen_rows
 from raison.training.trainer import Evaluation, History, TrainSettings, fit
 
@@ -100,12 +111,14 @@ def train_ivra(
     own = trainable_copy(model)
     job = _job(own, data, dev, out, settings)
     network = _network(job, settings)
-    before = accuracy(own, job.judged)
+    before, known = accuracy(own, job.judged), scores_of(own, job.judged)
+    if settings.above_chance and known is not None:
+        check_learned(model.name, known)
     student = _simulation(job, network, settings) if any(c.trains_student for c in criteria) else None
     texts = TaughtTexts(network, job.train, job.judged, student)
     texts.states = any(criterion.reads_states for criterion in criteria)
     history = _fit(job, texts, settings)
-    after = accuracy(own, job.judged)
+    after, learned = accuracy(own, job.judged), scores_of(own, job.judged)
     _save_model(own, out)
     card = AttentionCard(
         design=settings.design,
@@ -119,6 +132,7 @@ def train_ivra(
         provenance={
             "from": model.name,
             "accuracy": {"before": round(before, 4), "after": round(after, 4)},
+            "f1": None if learned is None else learned.to_dict(own.classes),
             "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in (data, dev) if d is not None],
             "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
             **run_notes(command, time.monotonic() - started),
@@ -132,10 +146,8 @@ def train_ivra(
 def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
     if any(row.answers for row in data.rows):
         model, tokenizer = zoo.fresh_span_model(folder, seed)
-    elif data.labels:
-        model, tokenizer = zoo.fresh_classifier(folder, data.labels, seed)
     else:
-        raise InputError(f"{data.name} names no labels: give their names in order (--labels first,second).")
+        model, tokenizer = zoo.fresh_classifier(folder, labels_of(data), seed)
     return _as_trainable(load(model, tokenizer))
 
 

@@ -47,6 +47,7 @@ class IvraSettings:
     fine-tuned. It sees `student_share` of the texts, `student_batch` at a time, and takes steps of gradient descent of
     `student_rate`; with `roll_back` it takes each step again from the updated model (MetaDistil's pilot update).
 
+    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label.
     `texts` and `validation` are as in FineTuneSettings. `checks` evaluations are made per epoch; the moment that is
     best by the criteria (the mean of their scores) is kept.
     """
@@ -73,6 +74,7 @@ class IvraSettings:
     validation: int | None = None
     checks: int = 1
     seed: int = 0
+    above_chance: bool = False
     progress: bool = True
 
     def __post_init__(self) -> None:

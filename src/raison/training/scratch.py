@@ -26,6 +26,7 @@ from raison.training.classifier import (
     accuracy,
     adapted,
     labels_of,
+    measured,
 )
 from raison.training.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -141,10 +142,10 @@ def train_scratch(
     history = _fit(module, batches, judged, out, (settings, f"{digest(train)} {digest(held_out)} {labels}"))
     trained: Any = module.model
     whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
-    measured = accuracy(whole, judged)
+    scores = measured(whole, judged)
     _save(whole, tokenizer, out)
     losses = history.losses[-_LAST:]
-    outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": measured})
+    outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": scores})
     card = make_card(
         Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), command), outcome
     )

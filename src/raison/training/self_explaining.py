@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from raison.core.encoding import Encoding
 from raison.core.registry import name_of
 from raison.models.classifier import Classifier
+from raison.numerics.class_scores import ClassScores, class_scores
 from raison.training.criterion import Criterion
 from raison.training.reading import BatchStep, SelfExplaining
 from raison.training.simulation import Simulation
@@ -98,6 +99,14 @@ class TaskTexts(nn.Module):
 def accuracy(model: Classifier, texts: Labelled) -> float:
     """Share of texts of which every part is predicted as labelled."""
     return float((model.predicted(texts.encoding) == texts.labels).all(-1).double().mean())
+
+
+def scores_of(model: Classifier, texts: Labelled) -> ClassScores | None:
+    """How well the classes are predicted; None for a model that finds answers, whose positions are no classes."""
+    if model.head.in_place:
+        return None
+    predicted = model.predicted(texts.encoding)[:, 0].tolist()
+    return class_scores(predicted, texts.labels[:, 0].tolist(), len(model.classes))
 
 
 def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started: float) -> dict[str, object]:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
 from raison.core.errors import InputError, NonFiniteError
+from raison.progress import progress_bar
 from raison.training import checkpoint
 from raison.training.objective import Batch, Objective
 
@@ -134,14 +133,14 @@ class _Run:
     def go(self) -> History:
         done = self._restore()
         steps = len(self.batches) * self.settings.epochs
-        with bar(self.settings.progress) as shown:
-            task = shown.add_task("training", total=steps, completed=done.step, note="")
+        with progress_bar("training", steps, self.settings.progress, done.step) as told:
             while done.step < steps and not done.stopped:
                 number, start = divmod(done.step, len(self.batches))
                 for batch in self.batches.epoch(number, start):
-                    done.losses.append(self._step(batch, self._rate(done.step)))
+                    rate = self._rate(done.step)
+                    done.losses.append(self._step(batch, rate))
                     done.step += 1
-                    shown.update(task, advance=1, note=f"loss {_recent(done.losses):.3f}")
+                    told(1, f"loss {_recent(done.losses):.3f}, rate {rate:.2g}")
                     self._look(done, steps)
                     if done.stopped:
                         break
@@ -274,16 +273,3 @@ def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
 def _recent(losses: list[float], window: int = 50) -> float:
     tail = losses[-window:]
     return sum(tail) / len(tail)
-
-
-def bar(visible: bool) -> Progress:
-    """A progress bar on stderr; its tasks have a field `note` for the latest numbers."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
-        disable=not visible,
-    )

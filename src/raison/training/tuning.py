@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
 from raison.data.records import RecordStore
-from raison.training.trainer import bar
+from raison.progress import progress_bar
 
 Scores = Mapping[str, float]
 """Values by the score's name, higher is better; NaN counts as worst."""
@@ -76,8 +76,7 @@ def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Ru
     journal = None if settings.journal is None else RecordStore(settings.journal)
     trials = [] if journal is None else _resumed(journal, _header(settings, space, goals))
     del trials[settings.trials :]
-    with bar(settings.progress) as shown:
-        task = shown.add_task("search", total=settings.trials, completed=len(trials), note=_note(trials, goals))
+    with progress_bar("search", settings.trials, settings.progress, len(trials)) as told:
         while len(trials) < settings.trials:
             number = len(trials)
             weights = _suggested(optuna, settings.seed, space, goals, trials)
@@ -85,7 +84,7 @@ def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Ru
             trials.append(_tried(number, weights, _Judge(goals, earlier), run))
             if journal is not None:
                 journal.append([_encoded(trials[-1])])
-            shown.update(task, advance=1, note=_note(trials, goals))
+            told(1, _note(trials, goals))
     _refuse_failure(trials)
     return tuple(trials)
 

@@ -1,0 +1,48 @@
+"""The Hugging Face Hub, asked with patience for a few seconds: one that does not answer is given up."""
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+SECONDS = 5
+"""How long the Hub may take for its first answer."""
+
+
+@contextmanager
+def patiently() -> Iterator[str]:
+    """Inside, the Hub is asked if it answers at all; otherwise only what was downloaded before is read.
+
+    Yields "" or why the Hub is not asked, for the message of what then fails. Without this, each file is asked for six
+    times, ten seconds each.
+    """
+    # Only now: nothing else here needs it.
+    from huggingface_hub import constants
+
+    silent = "" if constants.HF_HUB_OFFLINE else _silence(constants.ENDPOINT, int(time.monotonic()) // 60)
+    if not silent:
+        yield ""
+        return
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield silent
+    finally:
+        constants.HF_HUB_OFFLINE = False
+
+
+@cache
+def _silence(endpoint: str, _minute: int) -> str:
+    """Why there is no answer, or ""; asked again after a minute."""
+    try:
+        request = urllib.request.Request(endpoint, method="HEAD")
+        with urllib.request.urlopen(request, timeout=SECONDS):
+            return ""
+    except urllib.error.HTTPError:
+        return ""
+    except (OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        slow = isinstance(error, TimeoutError) or isinstance(reason, TimeoutError)
+        why = f"gave no answer within {SECONDS} seconds" if slow else f"cannot be reached ({reason})"
+        return f"the Hub ({endpoint}) {why}; without it, give the model's or data set's folder"

@@ -1,0 +1,81 @@
+"""Every command and every line of Python in README.md and docs/ runs as it stands, from the root of a clone."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from sybil import Document, Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+
+from raison.core.errors import LoadError
+from raison.models import weights
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ("docs/findings.md", "docs/methods.md", "docs/metrics.md")
+PAGES = [
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if str(path.relative_to(ROOT)) not in GENERATED
+]
+INSTALL = ("python3", "pip", "pytest")
+"""What a line of shell may do besides: whoever runs this test has done it."""
+
+
+def commands(example: Example) -> None:
+    """Run a block's lines, in a process each."""
+    for line in example.parsed.replace("\\\n", " ").splitlines():
+        for command in line.split(" && "):
+            name, *arguments = shlex.split(command, comments=True)
+            if Path(name).name in INSTALL:
+                continue
+            assert Path(name).name == "raison", command
+            script = "from raison.cli import main; main()"
+            done = subprocess.run(
+                [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
+
+
+def toml(example: Example) -> None:
+    """Read a block."""
+    tomllib.loads(example.parsed)
+
+
+def parsed(page: str) -> Document:
+    """A page with its blocks; those of Python share names."""
+    parsers = [PythonCodeBlockParser(), CodeBlockParser("bash", commands), CodeBlockParser("toml", toml)]
+    return Sybil(parsers=parsers).parse(ROOT / page)
+
+
+@pytest.mark.demo
+@pytest.mark.parametrize("page", [page for page in PAGES if list(parsed(page))])
+def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        for base in ("minilm", *(("smollm2",) if "smollm2" in (ROOT / page).read_text(encoding="utf-8") else ())):
+            weights.fetch(base, progress=False)
+    except LoadError as error:
+        pytest.skip(f"the demo models' weights cannot be fetched: {error}")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    # A clone has no data sets beside it, and no Hub has to be asked.
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("RAISON_DATA", raising=False)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), *sys.path]))
+    for example in parsed(page):
+        example.evaluate()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_example_is_left_out(page: str) -> None:
+    """A block with a command or with Python says so, or nothing would run it."""
+    fence = ""
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), start=1):
+        if line.startswith("```"):
+            fence = "" if fence else line.removeprefix("```") or "none"
+        elif fence not in ("bash", "python"):
+            assert not line.strip().startswith(("raison ", "import raison", "raison.")), f"{page}, line {number}"
