@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
@@ -44,7 +44,7 @@ class _Task:
     note: str = ""
     first: int = 0
     """What was done before this process began."""
-    began: float = field(default_factory=time.monotonic)
+    began: float = 0.0
     bar: TaskID | None = None
 
     def line(self) -> str:
@@ -70,6 +70,7 @@ class _Screen:
         with self._lock:
             if not self._tasks:
                 self._began = self._said = time.monotonic()
+            task.began = time.monotonic()
             self._tasks.append(task)
             self._show()
 
