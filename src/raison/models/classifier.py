@@ -4,8 +4,8 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -51,34 +51,8 @@ from raison.models.rerun import Reruns
 from raison.models.rules.passes import RuledPasses
 from raison.models.shift import shifted_tables
 from raison.models.tap import Tap, tap
+from raison.models.uses import Answering, Completion, Encoder
 from raison.models.workings import Workings
-
-
-@runtime_checkable
-class Encoder(Protocol):
-    """Texts to encodings."""
-
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
-        """See LanguageModel.encode."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Completion:
-    """How a causal language model is used as a classifier: what is put around a text, and how answers are read."""
-
-    classes: tuple[str, ...]
-    encoder: Encoder
-    readout: Readout
-    workings: Workings | None = None
-    """Of the same model, where it is read in other ways, too."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answering:
-    """How a model that answers questions is used: which texts it takes, and how its answer becomes two classes."""
-
-    encoder: Encoder
-    head: SpanHead
 
 
 class Classifier(LanguageModel):
