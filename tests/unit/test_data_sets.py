@@ -10,6 +10,9 @@ import pytest
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.rationale import Span
 from raison.data import Dataset, Row, Wanted, load, named
+from raison.data.named import shared
+from raison.studies.jobs import learned_from
+from raison.studies.study import StudyModel
 
 FIXED = ("ag_news", "emotion", "eraser_movies", "esnli", "imdb", "mr", "sst2")
 ROOT = Path(__file__).parents[2]
@@ -379,3 +382,20 @@ def test_real_sets_that_share_texts_say_so() -> None:
 
     assert len(words(load("mr").texts) & words(load("sst2", split="train").texts)) > 100
     assert "mr" in named()["sst2"].never_with
+
+
+@pytest.mark.parametrize("name", sorted(named()))
+def test_who_shares_texts_is_not_tested_on_them(name: str) -> None:
+    for other in named():
+        reason = shared(f"{name}/train, texts of at most 20 words", f"{other}/test")
+        assert (reason is not None) == (other in named()[name].never_with)
+        assert reason is None or f"{other} shares texts with {name}" in reason
+    assert shared("my.tsv", f"{name}/test") is None
+
+
+@pytest.mark.parametrize(("model", "tested", "refused"), [("sst2", "mr", True), ("rotten_tomatoes", "sst2", True),
+                                                          ("sst2", "sst2", False), ("imdb", "mr", False)])  # fmt: skip
+def test_a_demo_model_is_not_tested_on_texts_that_it_learned_from(model: str, tested: str, refused: bool) -> None:
+    found = learned_from(StudyModel(f"demo/{model}"), Dataset(f"{tested}/dev", ()))
+    assert len(found) == refused
+    assert learned_from(StudyModel("somebody/elses"), Dataset(f"{tested}/dev", ())) == []

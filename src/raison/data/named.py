@@ -59,6 +59,25 @@ def named() -> Mapping[str, NamedSet]:
     return {name: importlib.import_module(f"{package.__name__}.{name}").SET for name in names}
 
 
+def shared(trained: str, tested: str) -> str | None:
+    """Why a model that learned from one data set may not be tested on another; None where nothing speaks against it.
+
+    Both are names of datasets, as `load_named` gives them ("mr/train", whatever follows) or as those of files in a data
+    set's folder.
+    """
+    apart = {other for one in _sets_of(trained) for other in named()[one].never_with} & _sets_of(tested)
+    if not apart:
+        return None
+    told = " and ".join(sorted(apart))
+    return f"{told} shares texts with {trained.partition('/')[0]}, from which the model learned: test it on other data."
+
+
+def _sets_of(name: str) -> set[str]:
+    """The data sets that a dataset's name may be of."""
+    first = name.partition("/")[0]
+    return {known for known, one in named().items() if first in (known, Path(one.folder).parts[0])}
+
+
 def name_of_folder(path: Path) -> str:
     """The data set whose folder this is, by the path's last parts. Raises DataError if there is none, or several."""
     parts = path.resolve().parts

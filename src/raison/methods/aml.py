@@ -43,7 +43,8 @@ class Aml(Method):
 
     Differences from the paper: G may add low-rank matrices to its backbone instead of training all of it. From its
     published code: no factor 1/c in the encoded prediction, every class's embedding is trained, the map after the last
-    step counts, and the rate falls to zero within the steps.
+    step counts, and the rate falls to zero within the steps. G starts from the fine-tuned model's own encoder where the
+    paper names a pretrained one.
 
     Reference: barkan2024aml; hu2022lora.
     """

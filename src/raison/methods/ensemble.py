@@ -55,7 +55,8 @@ class Ensemble(Method):
     signed ones find to speak against the target: mix them for a ranking by importance, not for signs. Guarantees no
     sum: with "absolute" the magnitudes sum to at most 1.
 
-    Differences from the thesis: "absolute" by default.
+    Differences from the thesis: it scales so that scores sum to 1 (normalise="sum"); the default scales by absolute
+    values, for the signed scores of a text may sum to nearly 0, or to less.
 
     Reference: oxford2022assessing.
     """

@@ -14,6 +14,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.numerics.progressive import (
+    LONGEST_OPTIMAL,
     MaskLaw,
     Rows,
     Sampling,
@@ -50,7 +51,7 @@ class MpPi(Method):
     `budget_per_unit` times n (the paper's 2 n, in which it counts masks alone). A mask that was drawn before costs
     nothing: masks are drawn until so many are different. `sampling`: "optimal" masks lead to coalitions near the
     Shapley distribution in least squares, "shapley" masks are drawn from it (table 4); texts of more than 50 units take
-    the second. `suffix` keeps all units after the
+    the second, and the note `sampling` says which was taken. `suffix` keeps all units after the
     last drawn one (section 3.2.4). `weights` are P* / P^D by classes of coalitions, their size and last unit: "pass"
     with P^D as the paper has it, every pass counting the same; "class" with how often a class occurs in the collected
     coalitions; "coalition" with how often the coalition itself does.
@@ -112,6 +113,7 @@ class MpPi(Method):
             found.append(len(np.unique(keeps, axis=0)))
         problem.note("solution", solutions)
         problem.note("coalitions", found)
+        problem.note("sampling", ["shapley" if n > LONGEST_OPTIMAL else self.sampling for n in counts])
         return pad_sequence(rows, batch_first=True)
 
     def cost(self, units: int) -> Cost:

@@ -23,12 +23,13 @@ _CAUTION = (
 class Rpi(Method):
     """Gradient times attention, gathered on the way from random attention to the model's own.
 
-    m^r = phi(a / (n + 1) . sum_{j=0}^n dv/da(v_j) . v_j), v_j = b^r + j / n (a - b^r), products elementwise: the formula of
-    the published code of Barkan et al. 2024 (equations 3 and 4), with a the attention probabilities of a layer, (heads,
-    tokens, tokens), and v the target's logit with v_j in their place. phi takes the mean over heads and the row that
-    the prediction is made from: the first token's for a model that reads it, the last one's for a decoder, all by their
-    shares where a mean is pooled. Each of R = `baselines` starts is b^r = sqrt(A_T) a + (1 - A_T) times unit noise,
-    A_t = prod_{s <= t} (1 - beta_s), T = `timesteps`, or at the step `t`; `schedule` gives the beta.
+    m^r = phi(a / (n + 1) . sum_{j=0}^n dv/da(v_j) . v_j), v_j = b^r + j / n (a - b^r), elementwise products: the
+    formula of the published code of Barkan et al. 2024 (equations 3 and 4), with a the attention probabilities of a
+    layer, (heads, tokens, tokens), and v the target's logit with v_j in their place. phi takes the mean over heads
+    and the row that the prediction is made from: the first token's for a model that reads it, the last one's for a
+    decoder, all by their shares where a mean is pooled. Each of R = `baselines` starts is b^r = sqrt(A_T) a + (1 -
+    A_T) times unit noise, A_t = prod_{s <= t} (1 - beta_s), T = `timesteps`, or at the step `t`; `schedule` gives
+    the beta.
 
     Returns (batch, tokens), signed by the product of gradient and attention, in units of the target's logit. Without a
     metric: the mean of the R maps, the expected map. With one (`select=`), the best map of each text, among R times

@@ -12,12 +12,13 @@ from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
 from raison.data import Dataset
+from raison.data.named import shared
 from raison.evaluate import check_metrics, create_metrics
 from raison.methods import CATALOGUE
 from raison.models.load import as_classifier
 from raison.models.load import load as load_model
 from raison.studies.check import run_name
-from raison.studies.made import made_folder
+from raison.studies.made import card_of, made_folder
 from raison.studies.rows import load_rows as load_rows
 from raison.studies.study import Study, StudyModel
 
@@ -72,6 +73,7 @@ def plan_of(study: Study, model: LanguageModel, run: tuple[str, str], data: Data
 def reasons_against(study: Study, model: LanguageModel, run: tuple[str, str], data: Dataset) -> list[str]:
     """Why a run, the keys of model and data, cannot be: every reason, one line each."""
     reasons = [*_unfit_labels(study, model, run[0], data), *_unfit_metrics(study, model, data)]
+    reasons += learned_from(study.models[run[0]], data)
     unreadable = _unreadable(study, model, run[1], data)
     if reasons or unreadable:
         return reasons + unreadable
@@ -84,6 +86,13 @@ def reasons_against(study: Study, model: LanguageModel, run: tuple[str, str], da
     except RaisonError as error:
         return [str(error)]
     return []
+
+
+def learned_from(entry: StudyModel, data: Dataset) -> list[str]:
+    """Why a model may not be tested on data, for it learned from texts among them; as far as its card says."""
+    trained = card_of(entry).get("data", {}).get("train", {}).get("name", "")
+    reason = shared(trained, data.name)
+    return [] if reason is None else [reason]
 
 
 def unable_methods(

@@ -11,6 +11,7 @@ from raison.compare import Plan, header_of
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
+from raison.data.named import shared
 from raison.methods import CATALOGUE
 from raison.models import weights, zoo
 from raison.models.load import as_classifier, load
@@ -91,6 +92,8 @@ def reasons(study: TrainingStudy, task: Task, data: Mapping[str, TaskData], mode
     for test in (test for test in task.tests if test in data):
         whole = study.as_study(task.name, test, tuple(methods) or ("random",), study.seeds[0])
         against = reasons_against(whole, model, (task.name, test), data[test].test)
+        same = shared(data[task.name].train.name, data[test].test.name) if task.name in data else None
+        against += [] if same is None else [same]
         found += [f"[tasks.{task.name}] on the test data of '{test}': {reason}" for reason in against]
     return list(dict.fromkeys(found))
 

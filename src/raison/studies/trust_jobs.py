@@ -17,6 +17,7 @@ from raison.progress import progress_bar
 from raison.runs.trust import Attacked, Similarity, Substituted
 from raison.runs.trust_study import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustRun, plain, read_run, store_of
 from raison.studies.check import run_name
+from raison.studies.jobs import learned_from
 from raison.studies.made import described
 from raison.studies.trust import TrustStudy
 from raison.studies.trust_works import Job, Kind, Works
@@ -44,7 +45,7 @@ def about_model(study: TrustStudy, key: str, model: LanguageModel, works: Works)
 
 def reasons(study: TrustStudy, works: Works, model: LanguageModel, run: Run) -> list[str]:
     """Why a run cannot be: methods that the model does not allow, texts that it cannot read."""
-    found = []
+    found = learned_from(study.models[run.model], run.texts)
     for method in study.methods:
         try:
             check_method(model, CATALOGUE.create(method))
