@@ -12,7 +12,7 @@ from raison.runs.table import comparison
 def timeless(value: object) -> object:
     """Without the seconds, which no two runs share."""
     if isinstance(value, dict):
-        return {key: timeless(item) for key, item in value.items() if key != "seconds"}
+        return {key: timeless(item) for key, item in value.items() if key not in ("seconds", "crc32")}
     return [timeless(item) for item in value] if isinstance(value, list) else value
 
 
@@ -48,35 +48,52 @@ class Cut(BaseException):
 
 
 class Interruption:
-    """Stops the study at one of its moments: after a chunk, before a sync, or in the middle of writing."""
+    """Stops the work at one of its moments: after a chunk, before a sync, or in the middle of writing.
+
+    Nothing is written from then on, whoever tries: what is killed does not tidy up.
+    """
 
     def __init__(self, moment: int) -> None:
         self.moment, self.seen = moment, 0
 
     def due(self) -> bool:
         self.seen += 1
-        return self.seen == self.moment
+        return 0 < self.moment <= self.seen
+
+    def stop(self) -> BaseException:
+        return Cut()
 
     def advance(self, _count: int) -> None:
         if self.due():
-            raise Cut
+            raise self.stop()
 
     def write(self, file: int, data: bytes) -> int:
         if self.due():
-            os.write(file, data[: len(data) // 2])
-            raise Cut
+            if self.seen == self.moment:
+                os.write(file, data[: len(data) // 2])
+            raise self.stop()
         return os.write(file, data)
 
     def fsync(self, file: int) -> None:
         if self.due():
-            raise Cut
+            raise self.stop()
         os.fsync(file)
 
     def replace(self, source: Path, target: Path) -> None:
         if self.due():
-            raise Cut
+            raise self.stop()
         os.replace(source, target)
 
+    def unlink(self, path: Path) -> None:
+        if self.due():
+            raise self.stop()
+        os.unlink(path)
+
+    def rmdir(self, path: Path) -> None:
+        if self.due():
+            raise self.stop()
+        os.rmdir(path)
+
     def as_os(self) -> types.SimpleNamespace:
-        own = {name: getattr(self, name) for name in ("write", "fsync", "replace")}
+        own = {name: getattr(self, name) for name in ("write", "fsync", "replace", "unlink", "rmdir")}
         return types.SimpleNamespace(**{**vars(os), **own})

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -31,9 +31,12 @@ from raison.evaluate import (
     measure,
     measure_groups,
 )
+from raison.jobs.folder import COMPARISON, refuse_others, working_in
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.methods import CATALOGUE
+from raison.models.identity import identity_of
 from raison.progress import Advance, progress_bar
-from raison.runs.run import SCHEMA, Record, Run, open_run
+from raison.runs.run import CAUTIONS, SCHEMA, Record, Run, check_same, open_run
 from raison.runs.table import comparison
 from raison.select import CONTROL, best_maps, check_selection
 
@@ -125,10 +128,26 @@ def compare(
     chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
-    cautions = check_plan(plan, choosers)
-    found = open_run(header_of(plan), None if out is None else Path(out))
-    execute(plan, found, progress)
-    return replace(comparison(found), cautions=cautions)
+    if out is None:
+        found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
+        execute(plan, found, progress)
+        return comparison(found)
+    return _compared(plan, choosers, Path(out), progress)
+
+
+def _compared(plan: Plan, choosers: Sequence[AnyMetric], folder: Path, progress: bool | Advance) -> Comparison:
+    """In a folder, which is refused before it is touched."""
+    refuse_others(folder, COMPARISON)
+    header = header_of(plan)
+    if (folder / COMPARISON.marker).exists():
+        # The texts were checked when the run began.
+        check_same(folder, header)
+    else:
+        header[CAUTIONS] = check_plan(plan, choosers)
+    with working_in(folder, COMPARISON):
+        found = open_run(header, folder)
+        execute(plan, found, progress)
+        return comparison(found)
 
 
 def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
@@ -210,7 +229,8 @@ def _too_long(label: str, units: int, most: int) -> str:
 def execute(plan: Plan, found: Run, progress: bool | Advance = True) -> None:
     """Do what the run lacks, a chunk of texts at a time, then the metrics that judge all texts together."""
     # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
-    left = replace(plan, rows=tuple(row for row in plan.rows if not _is_done(row, found, range(len(plan.texts)))))
+    everything = range(len(plan.texts))
+    left = replace(plan, rows=tuple(row for row in plan.rows if not _is_done(row, found, everything)))
     with progress_bar("compare", len(plan.texts), progress) as advance:
         for start in range(0, len(plan.texts), CHUNK):
             numbers = range(start, min(start + CHUNK, len(plan.texts)))
@@ -227,20 +247,19 @@ def execute(plan: Plan, found: Run, progress: bool | Advance = True) -> None:
             advance(1)
 
 
-def _is_done(row: Row, found: Run, numbers: Sequence[int]) -> bool:
-    return all((row.label, seed, number) in found.records for seed in row.seeds for number in numbers)
+def _is_done(row: Row, found: Run, numbers: range) -> bool:
+    return all(found.is_done(row.label, seed, numbers) for seed in row.seeds)
 
 
 def header_of(plan: Plan) -> dict[str, object]:
     """What makes two runs the same run."""
-    texts = json.dumps([list(plan.texts), _spans(plan)], ensure_ascii=False)
     header = {
         "schema": SCHEMA,
         "raison": __version__,
         "model": plan.model.name,
         "data": plan.data,
         "texts": len(plan.texts),
-        "texts_sha256": hashlib.sha256(texts.encode()).hexdigest(),
+        "texts_sha256": _digest_of_texts(plan),
         "rows": [
             {
                 "label": row.label,
@@ -252,10 +271,39 @@ def header_of(plan: Plan) -> dict[str, object]:
         ],
         "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
         "settings": _stated(plan.settings),
+        IDENTITY: _identity(plan),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
     }
     # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
     return dict(json.loads(json.dumps(header)))
+
+
+def _digest_of_texts(plan: Plan) -> str:
+    """Of the texts and what is marked in them, as one JSON list, a text at a time."""
+    found = hashlib.sha256()
+    for part in (plan.texts, _spans(plan)):
+        found.update(b"[[" if part is plan.texts else b", [")
+        for number, one in enumerate(part):
+            found.update(
+                ((", " if number else "") + json.dumps(one, ensure_ascii=False)).encode("utf-8", "surrogatepass")
+            )
+        found.update(b"]")
+    found.update(b"]")
+    return found.hexdigest()
+
+
+def _identity(plan: Plan) -> dict[str, str]:
+    """Of the model; of texts, marks and labels; of the rest, by the names that errors use."""
+    target = plan.settings.target
+    labels = target if isinstance(target, list) else None
+    rows = [[row.label, label_of(row.method), row.seeds, row.chooser and label_of(row.chooser)] for row in plan.rows]
+    metrics = [label_of(metric) for metric in plan.metrics]
+    settings = asdict(replace(plan.settings, target=None if labels else target))
+    return {
+        **identity_of(plan.model),
+        DATA: digest_of([_digest_of_texts(plan), labels, plan.data]),
+        SETTINGS: digest_of([rows, metrics, settings]),
+    }
 
 
 def _stated(settings: Settings) -> dict[str, object]:
@@ -264,8 +312,8 @@ def _stated(settings: Settings) -> dict[str, object]:
     return stated if settings.precision != "float32" else {k: v for k, v in stated.items() if k != "precision"}
 
 
-def _spans(plan: Plan) -> list[list[list[tuple[int, int, int]]]]:
-    return [[[(s.start, s.end, s.segment) for s in one] for one in marks] for marks in plan.rationales]
+def _spans(plan: Plan) -> Iterator[list[list[tuple[int, int, int]]]]:
+    return ([[(s.start, s.end, s.segment) for s in one] for one in marks] for marks in plan.rationales)
 
 
 def _settings(plan: Plan, numbers: Sequence[int]) -> Settings:

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 import raison
-from raison.core.errors import InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
+from raison.core.errors import DataError, InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
 from raison.models import explainers
 from raison.numerics.attributive_masking import LossWeights
 from raison.training.aml import train_aml
@@ -184,18 +184,19 @@ def test_what_another_run_left(quick: AmlSettings, tmp_path: Path, monkeypatch: 
         # Other texts of the same file.
         (texts(40, 1), quick),
     ):
-        with pytest.raises(InputError, match="belongs to another search.*delete the file"):
+        with pytest.raises(DataError, match=r"another training \(it differs in (settings|data)\)"):
             train_aml(Planted(), data, out, settings)
         assert (out / "search.jsonl").read_bytes() == journal
     # But a search may be made longer.
     assert len(train_aml(Planted(), DATA, out, replace(quick, trials=4)).provenance["trials"]) == 4
     given = replace(quick, weights=GIVEN)
-    killed_at(4, out, given)
-    with pytest.raises(InputError, match="checkpoint .* belongs to a run with other settings or data"):
-        train_aml(Planted(), DATA, out, replace(given, weights=LossWeights()))
-    (out / "training-0.checkpoint").write_bytes(b"nonsense")
+    second = tmp_path / "second"
+    killed_at(4, second, given)
+    with pytest.raises(DataError, match=r"another training \(it differs in settings\)"):
+        train_aml(Planted(), DATA, second, replace(given, weights=LossWeights()))
+    (second / "training-0.checkpoint").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="cannot read the checkpoint"):
-        train_aml(Planted(), DATA, out, given)
+        train_aml(Planted(), DATA, second, given)
     (out / "search.jsonl").write_text("nonsense\n")
     with pytest.raises(InputError, match="not the journal of a search"):
         train_aml(Planted(), DATA, out, quick)

@@ -82,6 +82,7 @@ def test_a_classifier_is_trained_saved_and_loaded_again(base: Path, data: Splits
         "adapter_config.json",
         "adapter_model.safetensors",
         "card.json",
+        "training.json",
     ]
     model, tokenizer = zoo.load_adapter(out)
     assert torch.equal(torch.get_rng_state(), before)

@@ -12,6 +12,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
+from raison.data.records import RecordStore
 from raison.numerics.paired import Difference, against, difference
 from raison.runs.claims import verdicts
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
@@ -152,9 +153,10 @@ def test_every_run_is_asked_and_those_not_begun_are_missing(tmp_path: Path) -> N
 def test_groups_that_were_left_out_cannot_be_paired(tmp_path: Path) -> None:
     write_run(tmp_path / "m--d")
     path = tmp_path / "m--d" / "groups.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = list(RecordStore(path).read().records)
     lines[0]["values"][1] = []
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.unlink()
+    RecordStore(path).append(lines)
     write_study(tmp_path, [claim("consistency", "bad", above="good")], ["m--d"])
     (found,) = verdicts(read_study(tmp_path))
     assert (found.finding, found.difference.count) == ("missing", 0)

@@ -27,13 +27,16 @@ def test_each_append_is_one_write_that_reaches_the_disk(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "write", lambda file, content: calls.append("write") or write(file, content))
     monkeypatch.setattr(os, "fsync", lambda file: calls.append("fsync") or fsync(file))
     RecordStore(tmp_path / "records.jsonl").append([{"a": 1}, {"a": 2}])
+    assert calls == ["write", "fsync", "fsync"], "the file, and the folder that now has it"
+    calls.clear()
+    RecordStore(tmp_path / "records.jsonl").append([{"a": 3}])
     assert calls == ["write", "fsync"]
 
 
 def test_a_cut_last_line_is_dropped_and_nothing_is_glued_to_it(tmp_path: Path) -> None:
     store = RecordStore(tmp_path / "records.jsonl")
     store.append([{"a": 1}, {"a": 2}])
-    store.path.write_bytes(store.path.read_bytes()[:-4])
+    store.path.write_bytes(store.path.read_bytes()[:-24])
     assert store.read().records == ({"a": 1},)
     assert store.read().dropped == 1
     store.append([{"a": 3}])
@@ -93,3 +96,33 @@ def test_a_whole_file_replaces_the_old_one_or_leaves_it(tmp_path: Path, monkeypa
     assert path.read_text() == "old"
     write_whole(path, "new")
     assert path.read_text() == "new"
+
+
+def test_a_digit_that_changed_on_the_disk_is_said(tmp_path: Path) -> None:
+    """With the file, the line and the way out; wherever in the line it is."""
+    store = RecordStore(tmp_path / "records.jsonl")
+    store.append([{"score": 0.125, "row": "a"}, {"score": 0.75, "row": "b"}])
+    whole = store.path.read_bytes()
+    for place in (place for place, byte in enumerate(whole) if chr(byte).isdigit()):
+        if b"crc32" in whole[place - 5 : place + 2]:
+            continue
+        changed = bytearray(whole)
+        changed[place] = ord("9") if changed[place] != ord("9") else ord("8")
+        store.path.write_bytes(bytes(changed))
+        line = 1 + whole[:place].count(b"\n")
+        with pytest.raises(DataError, match=rf"records\.jsonl, line {line}: the record was changed.*delete the line"):
+            store.read()
+
+
+def test_lines_of_older_versions_are_read_beside_new_ones(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "records.jsonl")
+    store.path.write_text('{"a": 1}\n')
+    store.append([{"a": 2}])
+    assert store.read().records == ({"a": 1}, {"a": 2})
+
+
+def test_records_are_found_by_where_they_begin(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "records.jsonl")
+    store.append([{"a": n} for n in range(5)])
+    places = [line.offset for line in store.lines()]
+    assert [record["a"] for record in store.at(places[::-2])] == [4, 2, 0]

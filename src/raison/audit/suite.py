@@ -1,6 +1,5 @@
 """Which explanations can be trusted on this model: one suite of tests, resumable, with a verdict on every method."""
 
-import json
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +14,13 @@ from raison.attribution import Settings
 from raison.audit.cost import cost_of
 from raison.audit.job import MODEL, AuditPlan, Job, comparisons, job_of, run_of, study_of
 from raison.compare import execute, header_of
-from raison.core.errors import DataError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
-from raison.data.records import write_whole
-from raison.runs.audit import HEADER, TRUST, Audit, read_audit
+from raison.jobs.folder import AUDIT, read_marker, refuse_others, working_in, write_marker
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, check, digest_of
+from raison.models.identity import identity_of
+from raison.runs.audit import TRUST, Audit, read_audit
 from raison.runs.run import open_run
-from raison.runs.study import digest_of
 from raison.studies import trust_calls
 from raison.studies.trust_jobs import about_model, do_run, entry_of
 
@@ -58,13 +57,17 @@ def audit(
         DataError: `out` holds something else.
     """
     job = job_of(model, texts, methods, (plan or AuditPlan(), settings or Settings()), (Path(out), data, progress))
-    header = _open(job)
-    for name, comparison in comparisons(job).items():
-        with _timed(job, header, name):
-            execute(comparison, open_run(header_of(comparison), job.folder / name), job.progress)
-    with _timed(job, header, TRUST):
-        _trust(job, header["trust"])
-    return read_audit(job.folder)
+    asked = _identity(job)
+    header = _known(job, asked) or _header(job, asked)
+    with working_in(job.folder, AUDIT):
+        header = _known(job, asked) or header
+        write_marker(job.folder, AUDIT, header)
+        for name, comparison in comparisons(job).items():
+            with _timed(job, header, name):
+                execute(comparison, open_run(header_of(comparison), job.folder / name), job.progress)
+        with _timed(job, header, TRUST):
+            _trust(job, header["trust"])
+        return read_audit(job.folder)
 
 
 @contextmanager
@@ -76,34 +79,25 @@ def _timed(job: Job, header: dict[str, Any], part: str) -> Iterator[None]:
     finally:
         spent = header.setdefault("spent", {})
         spent[part] = round(spent.get(part, 0.0) + time.perf_counter() - started, 1)
-        _write(job.folder, header)
+        write_marker(job.folder, AUDIT, header)
 
 
-def _open(job: Job) -> dict[str, Any]:
-    """The header: a new one, or that of the same audit, which then goes on."""
-    path = job.folder / HEADER
-    if not path.exists():
-        if job.folder.exists() and any(job.folder.iterdir()):
-            raise DataError(f"{job.folder} holds something else: choose another folder for the audit.")
-        header = _header(job)
-        _write(job.folder, header)
-        return header
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}.") from None
-    if known["digest"] != _digest(job):
-        raise DataError(f"{job.folder} holds another audit: choose another folder, or delete this one.")
-    return dict(known)
+def _known(job: Job, asked: Identity) -> dict[str, Any] | None:
+    """The header of the same audit, which then goes on; None where none was begun. Raises DataError."""
+    refuse_others(job.folder, AUDIT)
+    known = read_marker(job.folder, AUDIT)
+    if known is not None:
+        check(job.folder, "audit", known, asked)
+    return known
 
 
-def _header(job: Job) -> dict[str, Any]:
+def _header(job: Job, asked: Identity) -> dict[str, Any]:
     works = trust_calls.works()
     study, run = study_of(job), run_of(job)
     about = about_model(study, MODEL, job.model, works)
     return {
         "schema": SCHEMA,
-        "digest": _digest(job),
+        IDENTITY: dict(asked),
         "model": job.model.name,
         "data": job.data,
         "texts": len(job.texts),
@@ -125,16 +119,11 @@ def _header(job: Job) -> dict[str, Any]:
     }
 
 
-def _digest(job: Job) -> str:
+def _identity(job: Job) -> dict[str, str]:
     """Of all that decides the numbers."""
-    asked = [job.model.name, job.texts, job.methods, asdict(job.settings), asdict(job.plan)]
-    return digest_of(json.dumps(asked, ensure_ascii=False))
+    asked = [job.model.name, job.methods, asdict(job.settings), asdict(job.plan)]
+    return {**identity_of(job.model), DATA: digest_of(job.texts), SETTINGS: digest_of(asked)}
 
 
 def _trust(job: Job, entry: Mapping[str, Any]) -> None:
     do_run(study_of(job), trust_calls.works(), job.model, run_of(job), (job.folder, entry, job.progress))
-
-
-def _write(folder: Path, header: Mapping[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / HEADER, json.dumps(header, ensure_ascii=False, indent=1) + "\n")

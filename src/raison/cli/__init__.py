@@ -8,6 +8,7 @@ import typer
 
 from raison._version import __version__
 from raison.cli import audit, catalogue, compare, doctor, estimate, explain, report, study, train
+from raison.cli.interruption import interruptible
 from raison.core.errors import RaisonError
 from raison.core.printable import printable
 
@@ -20,15 +21,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("explain")(explain.explain)
-app.command("compare")(compare.compare)
-app.command("audit")(audit.audit)
+app.command("explain")(interruptible("nothing")(explain.explain))
+app.command("compare")(interruptible("out")(compare.compare))
+app.command("audit")(interruptible("folder")(audit.audit))
 app.command("methods")(catalogue.methods)
 app.command("metrics")(catalogue.metrics)
 app.command("cite")(catalogue.cite)
-app.command("doctor")(doctor.doctor)
-app.command("estimate")(estimate.estimate)
-app.command("report")(report.report)
+app.command("doctor")(interruptible("nothing")(doctor.doctor))
+app.command("estimate")(interruptible("nothing")(estimate.estimate))
+app.command("report")(interruptible("pages")(report.report))
 app.add_typer(study.app, name="study")
 app.add_typer(train.app, name="train")
 
@@ -53,7 +54,8 @@ def main() -> None:
     except RaisonError as error:
         _refuse(str(error))
     except KeyboardInterrupt:
-        sys.stderr.write("raison: interrupted; what was written is kept, and the same command goes on from there.\n")
+        # Before a command began, or in one that takes no time.
+        sys.stderr.write("raison: interrupted.\n")
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has stopped, as `head` does.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raison.cli import options, study_trainings, study_trust
+from raison.cli.interruption import interruptible
 
 if TYPE_CHECKING:
     from raison.estimate import Estimate
@@ -26,6 +27,7 @@ def _study() -> None:
 
 
 @app.command()
+@interruptible("folder", "--resume")
 def run(
     file: File,
     out: Annotated[Path | None, typer.Option(help="The folder for the records; by default runs/NAME.")] = None,
@@ -69,6 +71,7 @@ def run(
 
 
 @app.command()
+@interruptible("nothing")
 def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     """Check a study file with its models and data, and say what it will cost; nothing is run or written."""
     from raison.studies.trainings import names_trainings

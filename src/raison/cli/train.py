@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from raison.cli.interruption import interruptible
 from raison.cli.options import Delimiter
 from raison.cli.train_aml import aml
 from raison.cli.train_ivra import ivra
@@ -16,12 +17,13 @@ from raison.data import known_features as add_known_features
 app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is_help=True)
 
 
-app.command()(aml)
-app.command()(ivra)
-app.command()(scratch)
+app.command()(interruptible("folder")(aml))
+app.command()(interruptible("folder")(ivra))
+app.command()(interruptible("folder")(scratch))
 
 
 @app.command()
+@interruptible("folder")
 def classifier(
     context: typer.Context,
     train: Annotated[str, typer.Option(help="Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")],

@@ -155,11 +155,10 @@ def _started(
     from raison.training.ivra_settings import FineTuneSettings
 
     folder = out / PLAIN
-    if not (folder / "config.json").exists():
-        plain = FineTuneSettings(
-            epochs=epochs, rank=settings.rank, texts=settings.texts, validation=settings.validation, seed=settings.seed
-        )
-        fine_tune(model, splits[0], folder, plain, splits[1])
+    plain = FineTuneSettings(
+        epochs=epochs, rank=settings.rank, texts=settings.texts, validation=settings.validation, seed=settings.seed
+    )
+    fine_tune(model, splits[0], folder, plain, splits[1])
     return str(folder)
 
 

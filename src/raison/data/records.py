@@ -1,16 +1,20 @@
-"""An append-only file of JSON lines that survives kills and full disks."""
+"""An append-only file of JSON lines that survives kills and full disks, and notices what was changed in it."""
 
-import errno
 import gzip
 import json
-import os
+import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from raison.core.errors import DataError
+from raison.jobs import disk
+from raison.jobs.disk import write_whole as write_whole
+
+_SUM = "crc32"
+_SUMMED = re.compile(rb',? ?"crc32": "([0-9a-f]{8})"\}$')
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,28 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a store, without its checksum, which was right; `offset` is where it begins in the file."""
+
+    offset: int
+    content: bytes
+
+    def parsed(self) -> dict[str, Any] | None:
+        """The record; None for a line that a kill cut short, or that is no JSON object."""
+        try:
+            value = json.loads(self.content)
+        except ValueError:
+            return None
+        return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
 class RecordStore:
-    """One JSON object per line. Lines are only ever added, whole, and are on the disk when `append` returns."""
+    """One JSON object per line. Lines are only ever added, whole, and are on the disk when `append` returns.
+
+    Each ends in the checksum (CRC-32) of what stands before it, so that a digit that changed on the disk is noticed.
+    Lines without one, of older versions, are read too.
+    """
 
     path: Path
 
@@ -33,80 +57,61 @@ class RecordStore:
         Raises DataError when they cannot be written (such as a full disk). What was there before stays; of these
         records then none counts, for a part that was written is cut off again.
         """
-        lines = [json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n" for record in records]
-        if not lines:
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab", buffering=0) as file:
-                self._write(file.fileno(), "".join(lines).encode())
-        except OSError as error:
-            raise DataError(_explained(self.path, error)) from error
+        lines = [_summed(json.dumps(record, ensure_ascii=False, allow_nan=False)) for record in records]
+        if lines:
+            disk.append(self.path, b"".join(lines))
 
     def read(self) -> Stored:
         """All whole records; a line that a kill cut short, or that is no JSON object, is counted and left out.
 
         A file that does not exist yet holds nothing; where it is there compressed (.gz) that is read.
-        Raises DataError if it cannot be read.
+        Raises DataError if it cannot be read, or a line is not as it was written.
         """
-        packed = self.path.with_name(self.path.name + ".gz")
-        try:
-            if packed.exists() and not self.path.exists():
-                content = gzip.decompress(packed.read_bytes())
-            else:
-                content = self.path.read_bytes()
-        except FileNotFoundError:
-            return Stored((), 0)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"cannot read {self.path}: {error}.") from error
-        lines = [line for line in content.split(b"\n") if line.strip()]
-        found = [_parsed(line) for line in lines]
+        found = [line.parsed() for line in self.lines()]
         records = tuple(record for record in found if record is not None)
         return Stored(records, len(found) - len(records))
 
-    def _write(self, file: int, content: bytes) -> None:
-        size = os.lseek(file, 0, os.SEEK_END)
-        if size and not self._ends_whole(size):
-            # A kill cut the last line: what follows must not be glued to it.
-            content = b"\n" + content
+    def lines(self) -> Iterator[Line]:
+        """As `read`, a line at a time and not parsed yet: memory does not grow with the file."""
         try:
-            written = 0
-            while written < len(content):
-                written += os.write(file, content[written:])
-            os.fsync(file)
-        except OSError:
-            os.ftruncate(file, size)
-            raise
+            with self._open() as file:
+                offset = 0
+                for number, line in enumerate(file, start=1):
+                    if line.strip():
+                        yield Line(offset, self._checked(line.rstrip(b"\r\n"), number))
+                    offset += len(line)
+        except FileNotFoundError:
+            return
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"cannot read {self.path}: {error}.") from error
 
-    def _ends_whole(self, size: int) -> bool:
-        with self.path.open("rb") as file:
-            file.seek(size - 1)
-            return file.read(1) == b"\n"
+    def at(self, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """The records that begin there. Raises DataError."""
+        with self._open() as file:
+            for offset in offsets:
+                file.seek(offset)
+                yield json.loads(file.readline())
+
+    def _open(self) -> BinaryIO:
+        packed = self.path.with_name(self.path.name + ".gz")
+        if packed.exists() and not self.path.exists():
+            return gzip.open(packed, "rb")  # type: ignore[return-value]
+        return self.path.open("rb")
+
+    def _checked(self, line: bytes, number: int) -> bytes:
+        found = _SUMMED.search(line)
+        if found is None:
+            return line
+        content = line[: found.start()] + b"}"
+        if zlib.crc32(content) != int(found[1], 16):
+            raise DataError(
+                f"{self.path}, line {number}: the record was changed after it was written (its checksum does not "
+                "match). Put the file back as it was, or delete the line and start again: its work is then done again."
+            )
+        return content
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever finds it finds all of it. Raises DataError when it cannot be written."""
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        raise DataError(_explained(path, error)) from error
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _explained(path: Path, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return (
-            f"no space left on the disk of {path}. The records written before are whole; "
-            "make room and start again, and the work goes on where it was."
-        )
-    return f"cannot write to {path}: {error.strerror or error}. The records written before are whole."
+def _summed(line: str) -> bytes:
+    content = line.encode()
+    comma = b", " if len(content) > len(b"{}") else b""
+    return content[:-1] + comma + f'"{_SUM}": "{zlib.crc32(content):08x}"}}\n'.encode()

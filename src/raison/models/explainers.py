@@ -17,6 +17,7 @@ from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
+from raison.jobs import disk
 from raison.models import weights, zoo
 from raison.models.attributor import Attributor, encoder_copy
 from raison.models.classifier import Classifier
@@ -110,15 +111,15 @@ def read_card(folder: Path, model: str) -> Card:
 
 def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:
     """Save the states, by file name, in half precision, and then the card: with a card an explainer is finished."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).unlink(missing_ok=True)
+    disk.remove(folder / FILE)
     for name, state in states.items():
         tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
-        save_file(tensors, folder / name, metadata={"format": "pt"})
-        # safetensors makes files that only their owner may read; this one is meant to be passed on.
-        (folder / name).chmod(0o644)
+        with disk.whole_file(folder / name) as part:
+            save_file(tensors, part, metadata={"format": "pt"})
+            # safetensors makes files that only their owner may read; this one is meant to be passed on.
+            part.chmod(0o644)
     content = {"schema": SCHEMA, **asdict(card)}
-    (folder / FILE).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:

@@ -7,7 +7,6 @@ precision between the matrix products (on 6 layers of 384: 1.5 instead of 1.9 ti
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, isnan
-from threading import Lock
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.core.problem import Evaluations, Problem
 from raison.models.blocks import put, twin
+from raison.models.locks import OwnLock
 from raison.models.prefix import fingerprint
 from raison.models.quiet import evaluating
 from raison.models.readout import Readout
@@ -60,7 +60,7 @@ class ReducedModel(Generic[Adapter]):
         self._seen: tuple[Hashable, ...] | None = None
         self._tree: nn.Module | None = None
         self._made: tuple[Adapter, Adapter] | None = None
-        self._lock = Lock()
+        self._lock = OwnLock()
 
     def get(self, owner: Adapter, make: Callable[[nn.Module], Adapter]) -> Adapter:
         """What `make` builds for its owner around the twin; the last owner's is kept.

@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from threading import Lock
 
 import torch
 from jaxtyping import Float, Int
@@ -14,6 +13,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from raison.models.hooks import without_own
+from raison.models.locks import OwnLock
 
 STORED = 4
 """Prompts that are kept; the least recently used goes first."""
@@ -109,7 +109,7 @@ class PrefixStore:
         self._base = base
         self._found: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
         self._model: tuple[Hashable, ...] = ()
-        self._lock = Lock()
+        self._lock = OwnLock()
 
     def get(self, ids: Int[Tensor, " prefix"]) -> Prefix:
         """The prompt's states, from the store if they are there and the model has not changed since."""

@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 
 from raison.core.errors import LoadError, RaisonError
 from raison.hub import patiently
+from raison.models.origins import remember
 from raison.models.quiet import drawing, quiet
 
 ADAPTER = "adapter_model.safetensors"
@@ -133,7 +134,11 @@ def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     ):
         # What an adapter lacks would otherwise be random.
         warnings.filterwarnings("error", message="Found missing adapter keys", category=UserWarning)
-        return PeftModel.from_pretrained(model, folder, trust_remote_code=False).merge_and_unload().eval()
+        base = Path(model.name_or_path)
+        made: PreTrainedModel = PeftModel.from_pretrained(model, folder, trust_remote_code=False).merge_and_unload()
+    if base.is_dir():
+        remember(made, (base, folder))
+    return made.eval()
 
 
 def adapter_base(folder: Path) -> str | None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from raison.models.classifier import Answering, Classifier, Completion
 from raison.models.heads import SpanHead
 from raison.models.hooks import acting_on
 from raison.models.layers import Call
+from raison.models.locks import OwnLock
 from raison.models.readout import HeadReadout, WordReadout
 from raison.models.tap import tapped
 
@@ -118,7 +118,7 @@ class StateStore:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._found: dict[bytes, _State] = {}
-        self._lock = Lock()
+        self._lock = OwnLock()
         self.size = 0
 
     def get(self, key: bytes, level: int) -> _State | None:

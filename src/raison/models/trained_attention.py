@@ -16,6 +16,7 @@ from torch import Tensor
 from raison.core.encoding import Encoding
 from raison.core.errors import LoadError, UnsupportedError
 from raison.core.model import LanguageModel
+from raison.jobs import disk
 from raison.models import explainers
 from raison.models.attention_explainer import (
     Design,
@@ -54,14 +55,14 @@ class AttentionCard:
 
 def write(folder: Path, card: AttentionCard, explainer: InterpretableAttention | HeadMixture) -> None:
     """Save the coefficients, and then the card: with a card an explainer is finished."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).unlink(missing_ok=True)
+    disk.remove(folder / FILE)
     state = {name: value.detach().cpu().float().contiguous() for name, value in explainer.state_dict().items()}
-    save_file(state, folder / STATE, metadata={"format": "pt"})
-    # safetensors makes files that only their owner may read; this one is meant to be passed on.
-    (folder / STATE).chmod(0o644)
+    with disk.whole_file(folder / STATE) as part:
+        save_file(state, part, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        part.chmod(0o644)
     content = {"schema": SCHEMA, **asdict(card)}
-    (folder / FILE).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_card(folder: Path, model: str, form: Form) -> AttentionCard:

@@ -12,6 +12,7 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.data.records import write_whole
+from raison.jobs.identity import CONFIGURATION, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.runs.agreement import Pair, add_pairs, pairs_in
 from raison.runs.run import HEADER, Key, Record, Run, read_header, read_run, settings_hash
 from raison.runs.study import STUDY
@@ -107,7 +108,9 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
     missing = [label for label, of_row in keys.items() if not all(key in run.records for key in of_row)]
     if missing:
         header = offer.source.header
-        _note(run, {"run": settings_hash(header), "versions": header["versions"]}, missing)
+        # Runs of older versions do not say which weights they had.
+        known = {} if IDENTITY in header else {"unchecked": [WEIGHTS, TOKENIZER, CONFIGURATION]}
+        _note(run, {"run": settings_hash(header), "versions": header["versions"], **known}, missing)
     for label in missing:
         _copy(run, offer, keys[label])
     return len(missing)
@@ -115,8 +118,11 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
 
 def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
     """Where the other's records have the scores of the run's metrics; None where it is no such run."""
-    keys = (header.keys() | other.keys()) - set(_OWN)
+    keys = (header.keys() | other.keys()) - {*_OWN, IDENTITY}
     if any(header.get(key) != other.get(key) for key in keys):
+        return None
+    # Rows and metrics, which may differ, are among the settings; what else belongs to them was compared above.
+    if set(differing(other.get(IDENTITY, {}), header.get(IDENTITY, {}))) - {SETTINGS} and IDENTITY in other:
         return None
     known = [metric for metric in other["metrics"] if not metric["grouped"]]
     wanted = [metric for metric in header["metrics"] if not metric["grouped"]]

@@ -11,67 +11,30 @@ cannot. Each file may also be there as .jsonl.gz, to read from.
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from raison.data.records import RecordStore, write_whole
-from raison.runs.summary import Costs, Value
+from raison.data.records import RecordStore
+from raison.jobs import identity
+from raison.jobs.folder import COMPARISON, refuse_others, write_marker
+from raison.runs.columns import Columns
+from raison.runs.explained import Explained
+from raison.runs.record import Key as Key
+from raison.runs.record import Record as Record
+from raison.runs.record import plain, scalar
 
 SCHEMA = 1
-HEADER = "run.json"
-UNCOMPARED = ("versions",)
+HEADER = COMPARISON.marker
+CAUTIONS = "cautions"
+"""What is to be said beside the results, found when the run began."""
+UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS)
 """Parts of the header in which a continued run may differ."""
-
-Key = tuple[str, int, int]
-"""Row, seed, text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One explanation's scores by the run's metrics of single texts, in their order, and its cost."""
-
-    row: str
-    seed: int
-    text: int
-    scores: tuple[Value, ...]
-    costs: Costs
-    target: str
-    prediction: str
-    units: int
-
-    @property
-    def key(self) -> Key:
-        return (self.row, self.seed, self.text)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; NaN becomes None."""
-        return {
-            "row": self.row,
-            "seed": self.seed,
-            "text": self.text,
-            "scores": [_plain(score) for score in self.scores],
-            "evaluations": self.costs.evaluations,
-            "gradients": self.costs.gradients,
-            "seconds": self.costs.seconds,
-            "target": self.target,
-            "prediction": self.prediction,
-            "units": self.units,
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Record":
-        """The inverse of `to_dict`."""
-        costs = Costs(data["evaluations"], data["gradients"], data["seconds"])
-        scores = tuple(_number(score) for score in data["scores"])
-        return cls(
-            data["row"], data["seed"], data["text"], scores, costs, data["target"], data["prediction"], data["units"]
-        )
 
 
 @dataclass
@@ -80,67 +43,82 @@ class Run:
 
     header: dict[str, Any]
     folder: Path | None = None
-    records: dict[Key, Record] = field(default_factory=dict)
+    records: Columns = field(init=False)
     groups: dict[tuple[str, int, str], list[tuple[float, ...]]] = field(default_factory=dict)
     dropped: int = 0
     _kept: dict[Key, Explanation] = field(default_factory=dict)
+    _stored: Explained | None = None
+
+    def __post_init__(self) -> None:
+        self.records = Columns(self.header["texts"])
 
     def add(self, rows: Sequence[tuple[Record, Explanation]]) -> None:
-        """Keep these; in a folder they are on the disk when this returns. Raises DataError when it is full."""
-        if self.folder is None:
-            self._kept.update({record.key: explanation for record, explanation in rows})
-        else:
+        """Keep these; in a folder they are on the disk when this returns. Raises DataError when it is full.
+
+        Without a folder, explanations are kept where a metric of many texts will ask for them.
+        """
+        if self.folder is not None:
             # Records last: a text that has a record has everything.
             self._store("explanations").append(
                 {"row": r.row, "seed": r.seed, "text": r.text, "explanation": e.to_dict()} for r, e in rows
             )
             self._store("records").append(record.to_dict() for record, _ in rows)
-        self.records.update({record.key: record for record, _ in rows})
+            self._stored = None
+        elif any(metric["grouped"] for metric in self.header["metrics"]):
+            self._kept.update({record.key: explanation for record, explanation in rows})
+        for record, _ in rows:
+            self.records.add(record)
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Keep records whose explanations are not at hand. Raises DataError when the disk is full."""
         if self.folder is not None:
             self._store("records").append(record.to_dict() for record in records)
-        self.records.update({record.key: record for record in records})
+        for record in records:
+            self.records.add(record)
 
     def add_groups(self, row: str, seed: int, metric: str, values: Sequence[tuple[float, ...]]) -> None:
         """Keep the values of all groups of one row."""
         if self.folder is not None:
-            plain = [[_plain(value) for value in group] for group in values]
-            self._store("groups").append([{"row": row, "seed": seed, "metric": metric, "values": plain}])
+            listed = [[plain(value) for value in group] for group in values]
+            self._store("groups").append([{"row": row, "seed": seed, "metric": metric, "values": listed}])
         self.groups[row, seed, metric] = list(values)
 
-    def explanations(self, row: str, seed: int) -> list[Explanation]:
-        """Those of all texts. Raises DataError where the folder holds records only."""
-        source = self._explained
-        missing = [text for text in range(self.header["texts"]) if (row, seed, text) not in source]
-        if missing:
+    def explanations(self, row: str, seed: int) -> Sequence[Explanation]:
+        """Those of all texts, read when they are asked for. Raises DataError where the folder holds records only."""
+        there = self._there(row, seed)
+        if not there.all():
             raise DataError(
-                f"{self.folder} has no explanation by {row} of text {missing[0] + 1}: it holds records only. "
+                f"{self.folder} has no explanation by {row} of text {int(there.argmin()) + 1}: it holds records only. "
                 "Run it again in an empty folder to have the explanations too."
             )
-        return [source[row, seed, text] for text in range(self.header["texts"])]
+        if self.folder is not None:
+            return self._explained.of_row(row, seed)
+        return [self._kept[row, seed, text] for text in range(self.header["texts"])]
 
     @property
     def has_explanations(self) -> bool:
         """Whether the explanations behind the records are there."""
-        return bool(self.records) and self.records.keys() <= self._explained.keys()
+        rows = [(row["label"], seed) for row in self.header["rows"] for seed in row["seeds"]]
+        return bool(self.records) and all(bool((self._there(*row) >= self.records.done(*row)).all()) for row in rows)
 
     def explains(self, row: str, seed: int) -> bool:
         """Whether the explanations of one row are there, of all texts."""
-        return all((row, seed, text) in self._explained for text in range(self.header["texts"]))
+        return bool(self._there(row, seed).all())
+
+    def is_done(self, row: str, seed: int, texts: range) -> bool:
+        """Whether all of these texts have a record."""
+        return bool(self.records.done(row, seed)[texts.start : texts.stop].all())
+
+    def _there(self, row: str, seed: int) -> np.ndarray:
+        if self.folder is not None:
+            return self._explained.there(row, seed)
+        return np.array([(row, seed, text) in self._kept for text in range(self.header["texts"])], dtype=np.bool_)
 
     @property
-    def _explained(self) -> dict[Key, Explanation]:
-        return self._kept if self.folder is None else self._read_explanations
-
-    @cached_property
-    def _read_explanations(self) -> dict[Key, Explanation]:
-        stored = self._store("explanations").read()
-        return {
-            (line["row"], line["seed"], line["text"]): Explanation.from_dict(line["explanation"])
-            for line in stored.records
-        }
+    def _explained(self) -> Explained:
+        if self._stored is None:
+            self._stored = Explained(self._store("explanations"), self.header["texts"])
+        return self._stored
 
     def _store(self, name: str) -> RecordStore:
         assert self.folder is not None
@@ -151,32 +129,36 @@ def open_run(header: dict[str, Any], folder: Path | None) -> Run:
     """A run to go on with. Raises DataError for a folder that holds another one."""
     if folder is None:
         return Run(header)
-    path = folder / HEADER
-    if path.exists():
-        known = read_header(path)
-        keys = (header.keys() | known.keys()) - set(UNCOMPARED)
-        differing = sorted(key for key in keys if header.get(key) != known.get(key))
-        if differing:
-            raise DataError(
-                f"{folder} holds another run (it differs in {', '.join(differing)}): choose another folder for --out, "
-                "or delete this one."
-            )
-    else:
-        write_whole(path, json.dumps(header, ensure_ascii=False, indent=1) + "\n")
+    refuse_others(folder, COMPARISON)
+    if not (folder / HEADER).exists():
+        write_marker(folder, COMPARISON, header)
+    check_same(folder, header)
     return read_run(folder)
+
+
+def check_same(folder: Path, header: dict[str, Any]) -> None:
+    """DataError, naming what differs, unless the folder's run is the one of this header. Touches nothing."""
+    known = read_header(folder / HEADER)
+    if identity.IDENTITY in header:
+        identity.check(folder, "run", known, header[identity.IDENTITY])
+    differing = [key for key in header.keys() | known.keys() if header.get(key) != known.get(key)]
+    identity.refuse(folder, "run", sorted(key for key in differing if key not in UNCOMPARED))
 
 
 def read_run(folder: Path) -> Run:
     """What a folder holds. Raises DataError if it is no run's or was written by a newer version."""
     run = Run(read_header(folder / HEADER), folder)
-    records, groups = RecordStore(folder / "records.jsonl").read(), RecordStore(folder / "groups.jsonl").read()
-    run.dropped = records.dropped + groups.dropped
-    for line in records.records:
-        record = Record.from_dict(line)
-        run.records[record.key] = record
-    for line in groups.records:
-        values = [tuple(_scalar(value) for value in group) for group in line["values"]]
-        run.groups[line["row"], line["seed"], line["metric"]] = values
+    for line in RecordStore(folder / "records.jsonl").lines():
+        record = line.parsed()
+        if record is None:
+            run.dropped += 1
+        else:
+            run.records.add(Record.from_dict(record))
+    groups = RecordStore(folder / "groups.jsonl").read()
+    run.dropped += groups.dropped
+    for found in groups.records:
+        values = [tuple(scalar(value) for value in group) for group in found["values"]]
+        run.groups[found["row"], found["seed"], found["metric"]] = values
     return run
 
 
@@ -197,17 +179,3 @@ def read_header(path: Path) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("schema", 0) > SCHEMA:
         raise DataError(f"{path} was written by a newer version of raison: this one reads schemas up to {SCHEMA}.")
     return header
-
-
-def _plain(value: Value) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return None if math.isnan(value) else value
-
-
-def _number(value: Any) -> Value:
-    return tuple(_scalar(part) for part in value) if isinstance(value, list) else _scalar(value)
-
-
-def _scalar(value: Any) -> float:
-    return math.nan if value is None else float(value)

@@ -35,11 +35,20 @@ class Costs:
     seconds: float
 
 
-def metric_scores(info: MetricInfo, seeds: Sequence[Sequence[Value]], interval: bool = True) -> MetricScores:
-    """Scores from the values of every text under every seed, (seeds, texts); with NaN for an interval not wanted."""
+def table_of(seeds: Sequence[Sequence[Value]]) -> np.ndarray:
+    """The values of every text under every seed as an array, (seeds, texts, parts)."""
     table = np.array([[_parts(value) for value in values] for values in seeds], dtype=np.float64)
-    if table.ndim < 3:
-        table = table.reshape(len(seeds), -1, 1)
+    return table if table.ndim == 3 else table.reshape(len(seeds), -1, 1)
+
+
+def metric_scores(
+    info: MetricInfo, seeds: Sequence[Sequence[Value]] | np.ndarray, interval: bool = True
+) -> MetricScores:
+    """Scores from the values of every text under every seed, as an array (seeds, texts, parts).
+
+    With NaN for an interval that is not wanted.
+    """
+    table = seeds if isinstance(seeds, np.ndarray) else table_of(seeds)
     make = pool_of(info.pool)
     parts = table.mean(axis=0)
     known = ~np.isnan(parts).all(axis=1)
@@ -58,26 +67,28 @@ def metric_scores(info: MetricInfo, seeds: Sequence[Sequence[Value]], interval: 
         summary=Summary(value, low, high, int(known.sum())),
         pool=info.pool,
         parts=() if info.pool == "mean" else tuple(map(tuple, parts.tolist())),
-        seed_means=tuple(means) if len(seeds) > 1 else (),
+        seed_means=tuple(means) if len(table) > 1 else (),
     )
 
 
 def method_scores(
-    label: str, metrics: Sequence[MetricScores], costs: Sequence[Costs], selected_by: str | None = None
+    label: str, metrics: Sequence[MetricScores], costs: Sequence[Costs] | np.ndarray, selected_by: str | None = None
 ) -> Scores:
-    """A method's row; `costs` are those of all its explanations."""
+    """A method's row; `costs` are those of all its explanations: evaluations, gradients, seconds, (explanations, 3)."""
+    if not isinstance(costs, np.ndarray):
+        costs = np.array([(cost.evaluations, cost.gradients, cost.seconds) for cost in costs], dtype=np.float64)
     return Scores(
         method=label,
         metrics=tuple(metrics),
-        evaluations=_summary([cost.evaluations for cost in costs]),
-        gradients=_summary([cost.gradients for cost in costs]),
-        seconds=_summary([cost.seconds for cost in costs]),
+        evaluations=_summary(costs[:, 0]),
+        gradients=_summary(costs[:, 1]),
+        seconds=_summary(costs[:, 2]),
         selected_by=selected_by,
     )
 
 
-def _summary(values: Sequence[float]) -> Summary:
-    return Summary(*pooled_interval(np.array(values, dtype=np.float64).reshape(-1, 1)), len(values))
+def _summary(values: np.ndarray) -> Summary:
+    return Summary(*pooled_interval(values.reshape(-1, 1)), len(values))
 
 
 def _parts(value: Value) -> tuple[float, ...]:

@@ -1,13 +1,14 @@
 """A run's records as a comparison of methods."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from raison.core.errors import DataError
 from raison.core.results import Comparison, MetricScores, Scores
-from raison.runs.run import Run
-from raison.runs.summary import MetricInfo, method_scores, metric_scores
+from raison.runs.run import CAUTIONS, Run
+from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_of
 
 
 def comparison(run: Run) -> Comparison:
@@ -31,6 +32,7 @@ def comparison(run: Run) -> Comparison:
         of=settings["of"],
         seed=settings["seed"],
         settings=settings,
+        cautions=tuple(run.header.get(CAUTIONS, ())),
     )
 
 
@@ -44,15 +46,15 @@ def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricSc
 
 def finished_texts(run: Run) -> list[int]:
     """The numbers of the texts that have a record of every row and seed."""
-    wanted = {(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]}
-    found = Counter(text for row, seed, text in run.records if (row, seed) in wanted)
-    return [text for text in range(run.header["texts"]) if found[text] == len(wanted)]
+    rows = [(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]]
+    done = np.logical_and.reduce([run.records.done(*row) for row in rows])
+    return [int(text) for text in np.flatnonzero(done)]
 
 
 def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts: Sequence[int]) -> Scores:
     label, seeds = row["label"], row["seeds"]
     found = [_cell(run, row, (metric, metrics), texts) for metric in metrics]
-    costs = [run.records[label, seed, text].costs for seed in seeds for text in texts]
+    costs = np.concatenate([run.records.costs(label, seed, texts) for seed in seeds])
     return method_scores(label, found, costs, row["selected_by"])
 
 
@@ -69,9 +71,8 @@ def _cell(
         groups = [run.groups.get((label, seed, info.label), []) for seed in seeds]
         # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
         whole = all((label, seed, info.label) in run.groups for seed in seeds)
-        return metric_scores(
-            info, [[value for group in of_seed for value in group] if whole else [] for of_seed in groups], interval
-        )
+        found = [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
+        return metric_scores(info, table_of(found), interval)
     place = [other for other in metrics if not other.grouped].index(info)
-    values = [[run.records[label, seed, text].scores[place] for text in texts] for seed in seeds]
+    values = np.stack([run.records.scores(label, seed, place, texts) for seed in seeds])
     return metric_scores(info, values, interval)

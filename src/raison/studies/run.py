@@ -11,10 +11,12 @@ from raison.compare import Plan, execute, header_of
 from raison.core.errors import DataError, RaisonError
 from raison.data import Dataset
 from raison.data.records import write_whole
+from raison.jobs.folder import STUDY as STUDY_KIND
+from raison.jobs.folder import refuse_others, working_in, write_marker
 from raison.progress import Advance
 from raison.runs import agreement
 from raison.runs.reuse import rows_in, runs_in, take_over
-from raison.runs.run import HEADER, SCHEMA, Run, open_run
+from raison.runs.run import HEADER, SCHEMA, Run, check_same, open_run
 from raison.runs.study import FILE, STUDY
 from raison.studies.check import run_name
 from raison.studies.jobs import load_named_model, load_rows, plan_of, plans, reasons_against, unable_methods
@@ -89,8 +91,7 @@ def folder_of(study: Study, out: str | Path | None) -> Path:
 
 def check_folder(folder: Path, study: Study, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    if (folder / HEADER).exists():
-        raise DataError(f"{folder} holds a single comparison: choose another folder for --out.")
+    refuse_others(folder, STUDY_KIND)
     copy = folder / FILE
     try:
         different = copy.exists() and copy.read_text(encoding="utf-8") != study.text
@@ -145,15 +146,25 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
 def execute_study(
     examined: Examined, folder: Path, progress: bool | Advance = True, sources: Sequence[Path] = ()
 ) -> Path:
-    """Do what the folder lacks, one run after the other; what the runs in `sources` have found is taken from there."""
+    """Do what the folder lacks, one run after the other; what the runs in `sources` have found is taken from there.
+
+    Raises DataError where another process is at work, and where a run was begun with another model or other data.
+    """
+    refuse_others(folder, STUDY_KIND)
     for name, header in examined.headers.items():
         if (folder / name / HEADER).exists():
-            # A data set that has changed is found before the first run starts.
-            open_run(header, folder / name)
+            # A model or data that have changed are found before the first run starts.
+            check_same(folder / name, header)
+    with working_in(folder, STUDY_KIND):
+        _execute(examined, folder, progress, sources)
+    return folder
+
+
+def _execute(examined: Examined, folder: Path, progress: bool | Advance, sources: Sequence[Path]) -> None:
     if not (folder / STUDY).exists():
-        # study.json last: where it is, the study file is.
+        write_marker(folder, STUDY_KIND, _header(examined))
+    if not (folder / FILE).exists():
         write_whole(folder / FILE, examined.study.text)
-        write_whole(folder / STUDY, json.dumps(_header(examined), ensure_ascii=False, indent=1) + "\n")
     write_labels(folder, examined.data, {})
     for name, plan in examined.plans():
         found = open_run(examined.headers[name], folder / name)
@@ -164,7 +175,6 @@ def execute_study(
         write_labels(folder, examined.data, {name: right})
         if examined.study.agreement:
             _write_agreement(found, folder / name)
-    return folder
 
 
 def _load_data(study: Study, limit: int | None) -> tuple[dict[str, Dataset], list[str]]:

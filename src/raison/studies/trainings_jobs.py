@@ -1,7 +1,5 @@
 """From a file of trainings to data, models and plans, and all that only the models and the data can tell."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from raison.compare import Plan, header_of
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
+from raison.data.digest import dataset_digest
 from raison.data.named import shared
 from raison.methods import CATALOGUE
 from raison.models import weights, zoo
@@ -32,7 +31,7 @@ class TaskData:
         """What names these rows, as plain JSON values."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         return {
-            name: None if part is None else {"name": part.name, "rows": len(part), "sha256": _digest(part)}
+            name: None if part is None else {"name": part.name, "rows": len(part), "sha256": dataset_digest(part)}
             for name, part in parts.items()
         }
 
@@ -122,8 +121,3 @@ def _numbered(data: Dataset, labels: tuple[str, ...]) -> Dataset:
     numbers = data.class_indices(labels)
     rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
     return replace(data, rows=rows, labels=labels)
-
-
-def _digest(data: Dataset) -> str:
-    told = [[row.text, row.label, [list(mark) for mark in row.rationales]] for row in data.rows]
-    return hashlib.sha256(json.dumps(told, ensure_ascii=False, default=repr).encode()).hexdigest()[:16]

@@ -1,7 +1,6 @@
 """One task under one seed: the plain model, what explains it, and every training that starts from it."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +11,8 @@ from raison.compare import execute
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.data.records import RecordStore, write_whole
+from raison.jobs import disk
+from raison.jobs.folder import TRAINING
 from raison.methods import CATALOGUE
 from raison.runs.run import Run, open_run
 from raison.runs.trainings import MODELS, PLAIN, Explaining, Key, RowKind, TrainingRecord
@@ -207,9 +208,10 @@ def _count(settings: Any, data: TaskData) -> int:
 
 
 def _tidy(shop: Workshop, folder: Path) -> None:
-    """Delete a model that is no longer needed; how its texts were explained stays."""
+    """Delete a model that is no longer needed; how its texts were explained stays, and what was trained."""
     if shop.study.keep or not folder.is_dir():
         return
-    for path in folder.iterdir():
-        if path.name != JUDGED:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    # What says that the training is through goes first: without it, what a kill leaves is trained again.
+    for path in sorted(folder.iterdir(), key=lambda path: path.name != TRAINED):
+        if path.name not in (JUDGED, TRAINING):
+            disk.remove(path)

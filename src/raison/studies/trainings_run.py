@@ -13,13 +13,14 @@ from typing import Any
 from raison._version import __version__
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.registry import label_of
-from raison.data.records import write_whole
 from raison.evaluate import create_metrics, info_of
+from raison.jobs.folder import TRAININGS, beginning, read_marker, refuse_others, working_in
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_several
 from raison.methods import CATALOGUE
-from raison.runs.run import HEADER as RUN_HEADER
-from raison.runs.study import FILE, STUDY
-from raison.runs.trainings import HEADER, KIND, PLAIN, SCHEMA, read_records, store_of
+from raison.models.identity import base_identity
+from raison.runs.trainings import KIND, PLAIN, SCHEMA, read_records, store_of
 from raison.studies import trainings_recipes
+from raison.studies.headers import begin_study, check_header
 from raison.studies.labels import write_labels
 from raison.studies.run import folder_of
 from raison.studies.study import StudyError
@@ -30,7 +31,6 @@ from raison.studies.trainings_recipes import Recipes, as_values, make
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
-UNCOMPARED = ("versions",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,10 @@ def trainings_folder(study: TrainingStudy, out: str | Path | None) -> Path:
 
 def check_trainings_folder(folder: Path, study: TrainingStudy, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    if (folder / RUN_HEADER).exists() or (folder / STUDY).exists():
-        raise DataError(f"{folder} holds something else: choose another folder for --out.")
-    if not (folder / HEADER).exists():
+    refuse_others(folder, TRAININGS)
+    known = read_marker(folder, TRAININGS)
+    if known is None:
         return
-    known = _known(folder)
     if known.get("digest") != study.digest:
         raise DataError(f"{folder} holds another study: choose another folder for --out, or delete this one.")
     if known["limit"] != limit:
@@ -108,7 +107,7 @@ def examine_trainings(
     study: TrainingStudy, limit: int | None = None, recipes: Recipes | None = None
 ) -> ExaminedTrainings:
     """Load all data and every base in turn. Raises StudyError with all that stands in the way of any task."""
-    data, found = {}, []
+    data, found, bases = {}, [], {}
     for name, task in study.tasks.items():
         try:
             data[name] = load_task(task, limit)
@@ -117,28 +116,41 @@ def examine_trainings(
     for name, task in study.tasks.items():
         try:
             found += reasons(study, task, data, untrained(task))
+            bases[name] = base_identity(task.base)
         except RaisonError as error:
             found.append(f"[tasks.{name}]: {error}")
     if found:
         raise StudyError(study.path, found)
     chosen = recipes or trainings_recipes.recipes()
-    return ExaminedTrainings(study, chosen, limit, data, _header(study, chosen, limit, data))
+    header = _header(study, chosen, limit, data)
+    texts = {name: {DATA: digest_of(part.to_dict())} for name, part in data.items()}
+    header[IDENTITY] = {**of_several(bases), **of_several(texts), SETTINGS: study.digest}
+    return ExaminedTrainings(study, chosen, limit, data, header)
 
 
 def execute_trainings(
     examined: ExaminedTrainings, folder: Path, shard: Shard | None = None, progress: bool = True
 ) -> Path:
     """Do what the folder lacks of this process's share, one task and seed after the other."""
-    study, share = examined.study, shard or Shard()
-    _write_header(examined, folder)
-    write_labels(folder, {name: data.test for name, data in examined.data.items()}, {})
+    share = shard or Shard()
+    number = share.number if share.count > 1 else None
+    check_header(folder, TRAININGS, examined.header)
+    with working_in(folder, TRAININGS, number):
+        with beginning(folder, number):
+            begin_study(folder, TRAININGS, examined.header, examined.study.text)
+            write_labels(folder, {name: data.test for name, data in examined.data.items()}, {})
+        _execute(examined, folder, share, progress)
+    return folder
+
+
+def _execute(examined: ExaminedTrainings, folder: Path, share: Shard, progress: bool) -> None:
+    study = examined.study
     records, _ = read_records(folder)
     store = store_of(folder, share.number if share.count > 1 else None)
     shop = Workshop(study, examined.recipes, examined.data, folder, store, records, _teller(progress), bars=progress)
     pairs = [(task, seed) for seed in study.seeds for task in study.tasks.values()]
     for task, seed in pairs[share.number - 1 :: share.count]:
         do_pair(shop, task, seed)
-    return folder
 
 
 def _teller(progress: bool) -> Callable[[str], None]:
@@ -149,28 +161,6 @@ def _teller(progress: bool) -> Callable[[str], None]:
 def _say(step: str) -> None:
     sys.stderr.write(f"{step}\n")
     sys.stderr.flush()
-
-
-def _write_header(examined: ExaminedTrainings, folder: Path) -> None:
-    if not (folder / HEADER).exists():
-        # The header last: where it is, the study file is.
-        write_whole(folder / FILE, examined.study.text)
-        write_whole(folder / HEADER, json.dumps(examined.header, ensure_ascii=False, indent=1) + "\n")
-    known = _known(folder)
-    keys = (known.keys() | examined.header.keys()) - set(UNCOMPARED)
-    differing = sorted(key for key in keys if known.get(key) != examined.header.get(key))
-    if differing:
-        raise DataError(
-            f"{folder} holds another study (it differs in {', '.join(differing)}): choose another folder for --out, or "
-            "delete this one."
-        )
-
-
-def _known(folder: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((folder / HEADER).read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the study in {folder}: {error}.") from None
 
 
 def _header(study: TrainingStudy, recipes: Recipes, limit: int | None, data: Mapping[str, TaskData]) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from typing import Any
 from raison._version import __version__
 from raison.core.errors import DataError, RaisonError
 from raison.data import Dataset
-from raison.data.records import write_whole
-from raison.runs.run import HEADER as RUN_HEADER
-from raison.runs.study import FILE, STUDY
-from raison.runs.trainings import HEADER as TRAININGS
-from raison.runs.trust_study import HEADER, KIND, SCHEMA, read_run
+from raison.data.digest import dataset_digest
+from raison.jobs.folder import TRUST, read_marker, refuse_others, working_in
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
+from raison.models.identity import identity_of
+from raison.runs.trust_study import KIND, SCHEMA, read_run
 from raison.studies import trust_calls
+from raison.studies.headers import begin_study, check_header
 from raison.studies.jobs import load_named_model
 from raison.studies.labels import write_labels
 from raison.studies.rows import load_rows
@@ -27,7 +28,6 @@ from raison.studies.trust_jobs import Run, about_model, do_run, entry_of, reason
 from raison.studies.trust_works import Works
 
 _LIBRARIES = ("torch", "transformers", "numpy")
-UNCOMPARED = ("versions",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,10 @@ def trust_folder(study: TrustStudy, out: str | Path | None) -> Path:
 
 def check_trust_folder(folder: Path, study: TrustStudy, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    if any((folder / name).exists() for name in (RUN_HEADER, STUDY, TRAININGS)):
-        raise DataError(f"{folder} holds something else: choose another folder for --out.")
-    if not (folder / HEADER).exists():
+    refuse_others(folder, TRUST)
+    known = read_marker(folder, TRUST)
+    if known is None:
         return
-    known = _known(folder)
     if known.get("digest") != study.digest:
         raise DataError(f"{folder} holds another study: choose another folder for --out, or delete this one.")
     if known["limit"] != limit:
@@ -87,10 +86,12 @@ def examine_trust(study: TrustStudy, works: Works, limit: int | None = None) -> 
     data, found = _load_data(study, limit)
     models: dict[str, dict[str, Any]] = {}
     entries: dict[str, dict[str, Any]] = {}
+    identities: dict[str, Identity] = {}
     for key in dict.fromkeys(model for model, _ in study.runs):
         try:
             model = load_named_model(study.models[key])
             models[key] = about_model(study, key, model, works)
+            identities[key] = identity_of(model)
         except RaisonError as error:
             found.append(f"[models.{key}]: {error}")
             continue
@@ -105,13 +106,22 @@ def examine_trust(study: TrustStudy, works: Works, limit: int | None = None) -> 
     if found:
         raise StudyError(study.path, found)
     header = _header(study, limit, models, [entries[name] for name in study.run_names])
+    texts = {name: {DATA: dataset_digest(part)} for name, part in data.items()}
+    header[IDENTITY] = {**of_several(identities), **of_several(texts), SETTINGS: study.digest}
     return ExaminedTrust(study, works, data, header)
 
 
 def execute_trust(examined: ExaminedTrust, folder: Path, progress: bool = True) -> Path:
     """Do what the folder lacks, one model after the other."""
+    check_header(folder, TRUST, examined.header)
+    with working_in(folder, TRUST):
+        begin_study(folder, TRUST, examined.header, examined.study.text)
+        _execute(examined, folder, progress)
+    return folder
+
+
+def _execute(examined: ExaminedTrust, folder: Path, progress: bool) -> None:
     study = examined.study
-    _write_header(examined, folder)
     # All rows of the data: the classes of the few texts that are attacked say little.
     write_labels(folder, {key: load_rows(study.data[key], None) for key in examined.data}, {})
     entries = {entry["name"]: entry for entry in examined.header["runs"]}
@@ -122,7 +132,6 @@ def execute_trust(examined: ExaminedTrust, folder: Path, progress: bool = True) 
             for run in left:
                 do_run(study, examined.works, model, run, (folder, entries[run.name], progress))
             del model
-    return folder
 
 
 def _runs(study: TrustStudy, model: str, data: Mapping[str, Dataset]) -> list[Run]:
@@ -153,28 +162,6 @@ def _nothing_left(entry: Mapping[str, Any]) -> list[str]:
             why = next(iter(entry["attacks"]["left_out"][kind].values()))
             found.append(f"{entry['name']}: [attacks] leaves out every method; of the first: {why}")
     return list(dict.fromkeys(found))
-
-
-def _write_header(examined: ExaminedTrust, folder: Path) -> None:
-    if not (folder / HEADER).exists():
-        # The header last: where it is, the study file is.
-        write_whole(folder / FILE, examined.study.text)
-        write_whole(folder / HEADER, json.dumps(examined.header, ensure_ascii=False, indent=1) + "\n")
-    known = _known(folder)
-    keys = (known.keys() | examined.header.keys()) - set(UNCOMPARED)
-    differing = sorted(key for key in keys if known.get(key) != examined.header.get(key))
-    if differing:
-        raise DataError(
-            f"{folder} holds another study (it differs in {', '.join(differing)}): choose another folder for --out, or "
-            "delete this one."
-        )
-
-
-def _known(folder: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((folder / HEADER).read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the study in {folder}: {error}.") from None
 
 
 def _header(

@@ -4,7 +4,6 @@ import math
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,18 @@ from raison.core.metric import Metric
 from raison.core.model import Capability, LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
 from raison.data.records import RecordStore
 from raison.evaluate import AnyMetric, check_metrics, create_metrics
+from raison.jobs import disk
+from raison.jobs.folder import AML, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models import explainers
 from raison.models.attributor import Attributor
 from raison.models.explainers import Card, Goal, new_attributor
+from raison.models.identity import identity_of
 from raison.numerics.attributive_masking import LossWeights
 from raison.numerics.class_scores import class_scores
 from raison.select import check_selection
@@ -34,7 +38,7 @@ from raison.training.chance import check_learned
 from raison.training.checkpoint import Best
 from raison.training.masks import MaskedTexts, RowBatches, part_of
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.samples import digest, split, stratified_rows
+from raison.training.samples import split, stratified_rows
 from raison.training.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.tuning import Report, SearchSettings, Trial, best, search
 
@@ -58,7 +62,7 @@ class _Job:
     """The texts that trials of the search learn from."""
     validation: Prepared
     out: Path
-    identity: str
+    identity: Identity
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,7 +88,18 @@ def train_aml(
     search diverges.
     """
     started = time.monotonic()
+    refuse_others(out, AML)
     job = _prepared(model, data, out, settings, dev)
+    with training_in(out, AML, job.identity):
+        card = _searched_and_trained(job, (data, dev), (command, started))
+        for leftover in (JOURNAL, *(CHECKPOINT.format(number) for number in range(len(job.names)))):
+            disk.remove(out / leftover)
+    return card
+
+
+def _searched_and_trained(job: _Job, splits: tuple[Dataset, Dataset | None], told: tuple[str, float]) -> Card:
+    """`told` are the command and when it started."""
+    settings, (command, started) = job.settings, told
     trials = () if settings.weights is not None else _search(job)
     chosen = {name: _weights(job, trials, name) for name in job.names}
     found: dict[str, Best] = {}
@@ -92,15 +107,12 @@ def train_aml(
         found |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
     seconds = time.monotonic() - started
     provenance = {
-        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in (data, dev) if d is not None],
+        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in splits if d is not None],
         "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
         "trials": [_plain(trial) for trial in trials],
         **run_notes(command, seconds),
     }
-    card = _saved(job, chosen, found, provenance)
-    for leftover in (JOURNAL, *(CHECKPOINT.format(number) for number in range(len(job.names)))):
-        (out / leftover).unlink(missing_ok=True)
-    return card
+    return _saved(job, chosen, found, provenance)
 
 
 def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None) -> _Job:
@@ -125,7 +137,12 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     _check_classes(validation)
     learned = prepare(model, train.texts, encoded)
     tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
-    said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
+    identity = {
+        **identity_of(model),
+        DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
+        # A search may be made longer.
+        SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),
+    }
     return _Job(
         model=model,
         settings=settings,
@@ -136,9 +153,7 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
         tried=part_of(learned, tried),
         validation=validation,
         out=out,
-        identity=f"{model.name} {said}, {digest(train)} {digest(held_out)}, "
-        # A search may be made longer.
-        f"{replace(settings, progress=False, trials=1)}",
+        identity=identity,
     )
 
 
@@ -192,7 +207,7 @@ def _search(job: _Job) -> tuple[Trial, ...]:
 
     space = {name: (0.0, 1.0) for name in LOSSES if name != s.without}
     plan = SearchSettings(
-        trials=s.trials, seed=s.seed, journal=job.out / JOURNAL, identity=job.identity, progress=s.progress
+        trials=s.trials, seed=s.seed, journal=job.out / JOURNAL, identity=digest_of(job.identity), progress=s.progress
     )
     try:
         return search(plan, space, job.names, run)
@@ -205,11 +220,9 @@ def _forget_failures(job: _Job) -> None:
     """Without a trial that went well the journal is of no use, and would stand in the way of better settings."""
     journal = job.out / JOURNAL
     records = RecordStore(journal).read().records
-    own = bool(records) and records[0].get("search") == job.identity
+    own = bool(records) and records[0].get("search") == digest_of(job.identity)
     if own and all(record.get("state") == "failed" for record in records[1:]):
-        journal.unlink(missing_ok=True)
-        with suppress(OSError):
-            job.out.rmdir()
+        disk.remove(journal)
 
 
 def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
@@ -219,7 +232,7 @@ def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int)
         epochs=job.settings.epochs,
         checkpoint=job.out / CHECKPOINT.format(number),
         keep_best=True,
-        identity=f"{job.identity}, {names}",
+        identity=f"{digest_of(job.identity)}, {names}",
         progress=job.settings.progress,
     )
     return _fit(job, job.train, weights, plan, Evaluation(lambda module: module.scores(metrics))).best

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from raison.data.dataset import Dataset
+from raison.jobs.disk import write_whole
 from raison.models.zoo import CARD
 from raison.numerics.class_scores import ClassScores
 
@@ -99,9 +100,9 @@ def _versions() -> dict[str, str]:
 
 def write_card(out: Path, card: Mapping[str, Any]) -> None:
     """Write card.json, and README.md for people."""
-    (out / "README.md").write_text(_page(card), encoding="utf-8")
+    write_whole(out / "README.md", _page(card))
     # Last: an adapter with a card is a finished one.
-    (out / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_whole(out / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
 
 
 def _page(card: Mapping[str, Any]) -> str:

@@ -1,6 +1,5 @@
 """The state of a training run on disk: all that a run needs to go on as if it had never stopped."""
 
-import os
 import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from raison.core.errors import InputError
+from raison.core.errors import DataError, InputError
+from raison.jobs import disk
 
 RandomState = list[Tensor]
 """The CPU's generator, then one for every CUDA device."""
@@ -68,10 +68,14 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
         "best": {name: (best.step, best.value, best.weights) for name, best in progress.best.items()},
         "stopped": progress.stopped,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    torch.save(content, part)
-    os.replace(part, path)
+    with disk.whole_file(path) as part:
+        try:
+            torch.save(content, part)
+        except RuntimeError as error:
+            # What torch says of a full disk.
+            raise DataError(
+                f"cannot write {path}: {str(error).splitlines()[0]}. The one before it is whole."
+            ) from error
 
 
 def restore(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:

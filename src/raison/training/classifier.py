@@ -15,7 +15,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError
 from raison.data.dataset import Dataset, Row
+from raison.data.digest import dataset_digest
+from raison.jobs import disk
+from raison.jobs.folder import CLASSIFIER, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models import weights, zoo
+from raison.models.identity import base_identity
 from raison.models.quiet import drawing, quiet
 from raison.numerics.class_scores import ClassScores, class_scores
 from raison.training.batches import TokenBatches, tokenize
@@ -79,6 +84,7 @@ class _Job:
     labels: tuple[str, ...]
     out: Path
     settings: ClassifierSettings
+    identity: str = ""
 
 
 class ClassLogits(nn.Module):
@@ -107,22 +113,35 @@ def train_classifier(
     Raises InputError on labels or settings that cannot be used, LoadError if the base cannot be loaded.
     """
     started = time.monotonic()
+    refuse_others(out, CLASSIFIER)
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
     job = _Job(base, data, settings.labels or labels_of(data.train), out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
     folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
-    rows = _chosen(data.train.rows, settings.limit, settings.seed)
+    identity = {
+        **base_identity(base),
+        DATA: digest_of([[name, dataset_digest(split)] for name, split in data.named().items()]),
+        SETTINGS: digest_of([job.labels, asdict(replace(settings, progress=False))]),
+    }
+    with training_in(out, CLASSIFIER, identity):
+        return _trained(replace(job, identity=digest_of(identity)), folder, (command, started))
+
+
+def _trained(job: _Job, folder: Path, told: tuple[str, float]) -> dict[str, Any]:
+    """Train, save, measure what was saved; `told` are the command and when it started."""
+    settings, (command, started) = job.settings, told
+    rows = _chosen(job.data.train.rows, settings.limit, settings.seed)
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
     module = adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
     _save_adapter(job, module.model)
     scores = _saved_scores(job, folder)
     outcome = Outcome(len(rows), sum(losses) / len(losses), time.monotonic() - started, scores)
-    card = make_card(Setup(_base(base), job.labels, data.named(), _noted(settings), command), outcome)
-    write_card(out, card)
-    (out / CHECKPOINT_FILE).unlink(missing_ok=True)
+    card = make_card(Setup(_base(job.base), job.labels, job.data.named(), _noted(settings), command), outcome)
+    write_card(job.out, card)
+    disk.remove(job.out / CHECKPOINT_FILE)
     return card
 
 
@@ -190,7 +209,7 @@ def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
 
 
 def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTrainedTokenizerBase) -> History:
-    settings, train = job.settings, job.data.train
+    settings = job.settings
     dev = None if job.data.dev is None else _batches(job, job.data.dev, tokenizer)
     plan = TrainSettings(
         epochs=settings.epochs,
@@ -199,14 +218,11 @@ def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTr
         keep_best=settings.keep_best,
         checkpoint=job.out / CHECKPOINT_FILE,
         checkpoint_every=settings.checkpoint_every,
-        identity=f"{job.base}, {train.name} {train.sha256} {len(rows)} rows, {job.labels}, rank {settings.rank}, "
-        f"last layers {settings.last_layers}, "
-        f"dropout {settings.dropout}, batches of {settings.batch_size}, {settings.max_tokens} tokens, "
-        f"half {settings.half}",
+        identity=job.identity,
         progress=settings.progress,
     )
     evaluation = None if dev is None else Evaluation(lambda trained: {"accuracy": accuracy(trained.model, dev)})
-    batches = _batches(job, replace(train, rows=rows), tokenizer)
+    batches = _batches(job, replace(job.data.train, rows=rows), tokenizer)
     return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluation)
 
 
@@ -217,21 +233,21 @@ def _batches(job: _Job, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> To
 
 
 def _save_adapter(job: _Job, model: nn.Module) -> None:
-    out = job.out
     # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
-    (out / zoo.CARD).unlink(missing_ok=True)
-    model.save_pretrained(out, safe_serialization=True)
-    # Half precision halves what ships; the card's accuracies are measured on what is saved here.
-    tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
-    save_file(tensors, out / zoo.ADAPTER, metadata={"format": "pt"})
-    # safetensors makes files that only their owner may read; this one is meant to be passed on.
-    (out / zoo.ADAPTER).chmod(0o644)
-    path = out / "adapter_config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    # The folder of this machine would mean nothing elsewhere, and an unordered list would differ from run to run.
-    config["base_model_name_or_path"] = _base(job.base)["name"]
-    config["target_modules"] = sorted(config["target_modules"])
-    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    disk.remove(job.out / zoo.CARD)
+    with disk.whole_files(job.out) as out:
+        model.save_pretrained(out, safe_serialization=True)
+        # Half precision halves what ships; the card's accuracies are measured on what is saved here.
+        tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
+        save_file(tensors, out / zoo.ADAPTER, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        (out / zoo.ADAPTER).chmod(0o644)
+        path = out / "adapter_config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        # The folder of this machine would mean nothing elsewhere, and an unordered list would differ from run to run.
+        config["base_model_name_or_path"] = _base(job.base)["name"]
+        config["target_modules"] = sorted(config["target_modules"])
+        path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _base(base: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Fine-tuning of a model on its task, and training of a model to explain itself (IvRA)."""
 
 import copy
+import json
 import math
 import time
 from collections.abc import Mapping
@@ -15,9 +16,14 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import WITHOUT_CLASSES, Capability, LanguageModel
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
+from raison.jobs import disk
+from raison.jobs.folder import FINE_TUNING, IVRA, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
 from raison.models import explainers, weights, zoo
 from raison.models.attention_explainer import HeadShape, new_explainer
 from raison.models.classifier import Classifier
+from raison.models.identity import base_identity, identity_of
 from raison.models.load import load
 from raison.models.low_rank import LowRank, add_low_rank, merge_low_rank
 from raison.models.quiet import drawing, quiet
@@ -31,7 +37,7 @@ from raison.training.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSe
 from raison.training.masks import RowBatches
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.reading import SelfExplaining
-from raison.training.samples import digest, split
+from raison.training.samples import split
 from raison.training.self_explaining import (
     ACCURACY,
     TOGETHER,
@@ -63,7 +69,7 @@ class _Job:
     train: Labelled
     judged: Labelled
     out: Path
-    identity: str
+    identity: Identity
 
 
 def fine_tune(
@@ -72,23 +78,30 @@ def fine_tune(
     """Fine-tune a base model (a name, or a folder without a head) on a task; save it as a Hugging Face checkpoint.
 
     `data.labels` are the classes; data with answers in their texts make a model that finds such answers. Returns what
-    was measured on the held-out texts. A killed run goes on from its checkpoint in `out`.
-    Raises InputError, LoadError.
+    was measured on the held-out texts. A killed run goes on from its checkpoint in `out`; a finished one is not done
+    again. Raises InputError, LoadError, and DataError for a folder that holds anything else.
     """
     started = time.monotonic()
+    refuse_others(out, FINE_TUNING)
     folder = weights.located(base, settings.progress)
     model = _fresh(folder, data, settings.seed)
     job = _job(model, data, dev, out, settings)
-    evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(model, job.judged)})
-    history = fit(_plan(job), TaskTexts(model, job.train), _batches(job), TaskAndCriteria(), evaluation)
-    card = {
-        "base": base,
-        "accuracy": round(accuracy(model, job.judged), 4),
-        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
-        "history": curves(history.scores, history.steps, started),
-    }
-    _save_model(model, out)
-    (out / CHECKPOINT).unlink(missing_ok=True)
+    job = replace(job, identity={**job.identity, **base_identity(base)})
+    with training_in(out, FINE_TUNING, job.identity):
+        if (out / CARD).exists():
+            return dict(json.loads((out / CARD).read_text(encoding="utf-8")))
+        evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(model, job.judged)})
+        history = fit(_plan(job), TaskTexts(model, job.train), _batches(job), TaskAndCriteria(), evaluation)
+        card = {
+            "base": base,
+            "accuracy": round(accuracy(model, job.judged), 4),
+            "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+            "history": curves(history.scores, history.steps, started),
+        }
+        _save_model(model, out)
+        # Last: a model with a card is a finished one.
+        disk.write_whole(out / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+        disk.remove(out / CHECKPOINT)
     return card
 
 
@@ -107,40 +120,53 @@ def train_ivra(
     Raises InputError, UnsupportedError or LoadError before anything is trained.
     """
     started = time.monotonic()
-    criteria = settings.created()
+    settings.created()
+    refuse_others(out, IVRA)
     own = trainable_copy(model)
     job = _job(own, data, dev, out, settings)
+    job = replace(job, identity={**job.identity, **identity_of(model)})
     network = _network(job, settings)
-    before, known = accuracy(own, job.judged), scores_of(own, job.judged)
+    known = scores_of(own, job.judged)
     if settings.above_chance and known is not None:
         check_learned(model.name, known)
+    with training_in(out, IVRA, job.identity):
+        card = _trained(job, network, settings, (model.name, command, started), [d for d in (data, dev) if d])
+        write(out / settings.form, card, network.explainer)
+        disk.remove(out / CHECKPOINT)
+    return card
+
+
+def _trained(
+    job: _Job, network: SelfExplaining, settings: IvraSettings, told: tuple[str, str, float], splits: list[Dataset]
+) -> AttentionCard:
+    """Train and save the model; `told` are the name of the one it was made of, the command, and when it started."""
+    own, (name, command, started) = job.model, told
+    criteria = settings.created()
+    before = accuracy(own, job.judged)
     student = _simulation(job, network, settings) if any(c.trains_student for c in criteria) else None
     texts = TaughtTexts(network, job.train, job.judged, student)
     texts.states = any(criterion.reads_states for criterion in criteria)
     history = _fit(job, texts, settings)
     after, learned = accuracy(own, job.judged), scores_of(own, job.judged)
-    _save_model(own, out)
-    card = AttentionCard(
+    _save_model(own, job.out)
+    return AttentionCard(
         design=settings.design,
         shape=HeadShape.of(own, job.judged.encoding),
-        model=str(out),
+        model=str(job.out),
         classes=own.classes,
         vocabulary=explainers.vocabulary_of(own),
         said=explainers.said_by(own),
         criteria=tuple(label_of(criterion) for criterion in criteria),
         history=curves(history.scores, history.steps, started),
         provenance={
-            "from": model.name,
+            "from": name,
             "accuracy": {"before": round(before, 4), "after": round(after, 4)},
             "f1": None if learned is None else learned.to_dict(own.classes),
-            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in (data, dev) if d is not None],
+            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in splits],
             "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
             **run_notes(command, time.monotonic() - started),
         },
     )
-    write(out / settings.form, card, network.explainer)
-    (out / CHECKPOINT).unlink(missing_ok=True)
-    return card
 
 
 def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
@@ -188,8 +214,10 @@ def _job(
     train, held_out = split(data, dev, _counts(data, dev, settings), settings.seed)
     learned, judged = _labelled(model, train), _labelled(model, held_out)
     make_trainable(model.core, settings.rank, settings.seed)
-    said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
-    identity = f"{model.name} {said}, {digest(train)} {digest(held_out)}, {replace(settings, progress=False)}"
+    identity = {
+        DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
+        SETTINGS: digest_of(asdict(replace(settings, progress=False))),
+    }
     return _Job(settings, model, learned, judged, out, identity)
 
 
@@ -272,7 +300,7 @@ def _plan(job: _Job) -> TrainSettings:
         keep_best=True,
         checkpoint=job.out / CHECKPOINT,
         checkpoint_every=len(_batches(job)),
-        identity=job.identity,
+        identity=digest_of(job.identity),
         progress=settings.progress,
     )
 
@@ -296,7 +324,6 @@ def _fit(job: _Job, texts: TaughtTexts, settings: IvraSettings) -> History:
 
 def _save_model(model: Classifier, out: Path) -> None:
     merge_low_rank(model.core)
-    out.mkdir(parents=True, exist_ok=True)
-    with quiet():
-        model.core.save_pretrained(out, safe_serialization=True)
-        model.tokenizer.save_pretrained(out)
+    with quiet(), disk.whole_files(out) as part:
+        model.core.save_pretrained(part, safe_serialization=True)
+        model.tokenizer.save_pretrained(part)

@@ -1,6 +1,5 @@
 """Parts of a data set in which every label has its share."""
 
-import hashlib
 import random
 from collections import defaultdict
 from dataclasses import replace
@@ -51,8 +50,3 @@ def split(data: Dataset, dev: Dataset | None, counts: tuple[int, int], seed: int
     held_out = set(stratified_rows(both, judged, seed))
     parts = [tuple(row for n, row in enumerate(both.rows) if (n in held_out) == taken) for taken in (False, True)]
     return replace(both, rows=parts[0]), replace(both, rows=parts[1])
-
-
-def digest(data: Dataset) -> str:
-    """Tells texts apart, whatever the file that they are from."""
-    return hashlib.sha256(repr(data.texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -13,7 +13,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
+from raison.jobs import disk
+from raison.jobs.folder import SCRATCH, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models import weights, zoo
+from raison.models.identity import base_identity
 from raison.models.quiet import quiet
 from raison.models.removal import replacement_ids
 from raison.models.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
@@ -30,7 +35,6 @@ from raison.training.classifier import (
 )
 from raison.training.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.samples import digest
 from raison.training.trainer import Evaluation, History, TrainSettings, fit
 
 ENCODER = "t5_encoder"
@@ -135,23 +139,30 @@ def train_scratch(
     started = time.monotonic()
     if mistakes := mistakes_in(settings):
         raise InputError(f"this model cannot be made: {' '.join(mistakes)}")
+    refuse_others(out, SCRATCH)
     labels = labels_of(train)
-    model, tokenizer = _start(train, labels, settings)
-    module = _trainable(model, settings)
-    batches, judged = (_batches(data, labels, tokenizer, settings) for data in (train, held_out))
-    history = _fit(module, batches, judged, out, (settings, f"{digest(train)} {digest(held_out)} {labels}"))
-    trained: Any = module.model
-    whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
-    scores = measured(whole, judged)
-    _save(whole, tokenizer, out)
-    losses = history.losses[-_LAST:]
-    outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": scores})
-    card = make_card(
-        Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), command), outcome
-    )
-    card["epochs"] = [round(scores["accuracy"], 4) for scores in history.scores]
-    (out / zoo.CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (out / CHECKPOINT_FILE).unlink(missing_ok=True)
+    identity = {
+        **(base_identity(settings.base) if settings.base else {}),
+        DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
+        SETTINGS: digest_of([labels, _noted(settings)]),
+    }
+    with training_in(out, SCRATCH, identity):
+        model, tokenizer = _start(train, labels, settings)
+        module = _trainable(model, settings)
+        batches, judged = (_batches(data, labels, tokenizer, settings) for data in (train, held_out))
+        history = _fit(module, batches, judged, out, (settings, digest_of(identity)))
+        trained: Any = module.model
+        whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
+        scores = measured(whole, judged)
+        _save(whole, tokenizer, out)
+        losses = history.losses[-_LAST:]
+        outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": scores})
+        card = make_card(
+            Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), command), outcome
+        )
+        card["epochs"] = [round(found["accuracy"], 4) for found in history.scores]
+        disk.write_whole(out / zoo.CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+        disk.remove(out / CHECKPOINT_FILE)
     return card
 
 
@@ -191,7 +202,7 @@ def _batches(
 def _fit(
     module: ClassLogits, batches: TokenBatches, judged: TokenBatches, out: Path, run: tuple[ScratchSettings, str]
 ) -> History:
-    settings, data = run
+    settings, identity = run
     plan = TrainSettings(
         epochs=settings.epochs,
         learning_rate=settings.learning_rate,
@@ -200,7 +211,7 @@ def _fit(
         checkpoint=out / CHECKPOINT_FILE,
         # At the end of an epoch only: these models take little longer to train than to write down.
         checkpoint_every=max(1, len(batches)),
-        identity=f"{_noted(settings)} {data}",
+        identity=identity,
         progress=settings.progress,
     )
     evaluation = Evaluation(lambda trained: {"accuracy": accuracy(trained.model, judged)}, patience=settings.patience)
@@ -210,10 +221,10 @@ def _fit(
 
 
 def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, out: Path) -> None:
-    (out / zoo.CARD).unlink(missing_ok=True)
-    with quiet():
-        model.save_pretrained(out, safe_serialization=True)
-    tokenizer.save_pretrained(out)
+    disk.remove(out / zoo.CARD)
+    with quiet(), disk.whole_files(out) as part:
+        model.save_pretrained(part, safe_serialization=True)
+        tokenizer.save_pretrained(part)
 
 
 def _base(settings: ScratchSettings) -> dict[str, str]:

@@ -1,0 +1,55 @@
+"""What a long command says when it is interrupted (Ctrl-C): what is kept, and how to go on."""
+
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import typer
+
+from raison.jobs.folder import WorkInterrupted
+
+Keeping = Literal["nothing", "pages", "folder", "out"]
+CODE = 130
+"""The exit code of whatever was ended by an interrupt."""
+
+
+def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command end with one line and the exit code 130.
+
+    `keeping` is what it leaves: nothing, the pages of a report, a folder that the next start goes on with, with the
+    option `resume` where it needs one, or such a folder only where --out names one.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(*args: Any, **options: Any) -> None:
+            try:
+                command(*args, **options)
+            except KeyboardInterrupt as stop:
+                # A progress bar may have left its line unfinished.
+                sys.stderr.write(f"raison: interrupted; {_told(stop, keeping, resume, options)}\n")
+                raise typer.Exit(CODE) from None
+
+        return run
+
+    return decorated
+
+
+def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[str, Any]) -> str:
+    again = _command(sys.argv[1:])
+    if isinstance(stop, WorkInterrupted):
+        return f"what is finished is kept in {stop.folder}. To go on: {_command(sys.argv[1:], resume)}"
+    if keeping == "pages":
+        return f"the pages written so far are whole. To write all of them: {again}"
+    if keeping == "nothing":
+        return f"nothing is kept. To begin again: {again}"
+    if keeping == "out" and options["out"] is None:
+        return f"nothing is kept, for --out was not given. To begin again: {again}"
+    return f"what an earlier start has written is kept. To go on: {_command(sys.argv[1:], resume)}"
+
+
+def _command(words: Sequence[str], resume: str = "") -> str:
+    more = [resume] if resume and resume not in words else []
+    return shlex.join(["raison", *words, *more])

@@ -1,0 +1,153 @@
+"""The one place where long work writes: what a call has written is whole, and on the disk when it returns.
+
+A file is written beside its place, under a name that ends in .part, synced, and moved there; then its folder is synced.
+A kill leaves the old file or the new one, and perhaps a part, which `sweep` removes. Tests cut every call of `os` here.
+"""
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from raison.core.errors import DataError
+
+PART = ".part"
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that whoever finds it finds all of it. Raises DataError when it cannot be written."""
+    with whole_file(path) as part, explained(path):
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            _write_all(file, content.encode() if isinstance(content, str) else content)
+        finally:
+            os.close(file)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name to write to inside, for other libraries; the file is at its own place when the context closes."""
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield part
+            _place(part, path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
+        _sync(path.parent)
+
+
+@contextmanager
+def whole_files(folder: Path) -> Iterator[Path]:
+    """The same for several files: a folder to write them to inside, from which each is moved when the context closes.
+
+    Those that stood there before stay or are replaced; one after the other, in the order of their names.
+    """
+    part = folder / f"files.{os.getpid()}{PART}"
+    with explained(folder):
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        yield part
+        for path in sorted(path for path in part.rglob("*") if path.is_file()):
+            target = folder / path.relative_to(part)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _place(path, target)
+            _sync(target.parent)
+        shutil.rmtree(part)
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add lines to a file, which none may end in the middle of. Raises DataError; the file is then as it was."""
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
+        with path.open("ab", buffering=0) as file:
+            _append(path, file.fileno(), content)
+        if new:
+            _sync(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that it holds, if it is there. Raises DataError."""
+    with explained(path):
+        if path.is_dir():
+            for inside in sorted(path.iterdir()):
+                remove(inside)
+            os.rmdir(path)
+        elif path.exists():
+            os.unlink(path)
+            _sync(path.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a kill has left half written. Only whoever holds the folder's lock may."""
+    for part in sorted(folder.rglob(f"*{PART}")):
+        remove(part)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """DataError, with one line, for a disk that is full or a place where nobody may write."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DataError(
+                f"no space left on the disk of {path}. The records written before are whole; "
+                "make room and start again, and the work goes on where it was."
+            ) from error
+        raise DataError(
+            f"cannot write to {path}: {error.strerror or error}. The records written before are whole."
+        ) from error
+
+
+def _append(path: Path, file: int, content: bytes) -> None:
+    size = os.lseek(file, 0, os.SEEK_END)
+    if size and not _ends_whole(path, size):
+        # A kill cut the last line: what follows must not be glued to it.
+        content = b"\n" + content
+    try:
+        _write_all(file, content)
+        os.fsync(file)
+    except OSError:
+        os.ftruncate(file, size)
+        raise
+
+
+def _write_all(file: int, content: bytes) -> None:
+    written = 0
+    while written < len(content):
+        written += os.write(file, content[written:])
+
+
+def _place(part: Path, path: Path) -> None:
+    # What another library has written need not be on the disk yet; opened for writing, as Windows wants it.
+    file = os.open(part, os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+    os.replace(part, path)
+
+
+def _sync(folder: Path) -> None:
+    """A folder's list of names; Windows has no such call."""
+    if sys.platform == "win32":
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _ends_whole(path: Path, size: int) -> bool:
+    with path.open("rb") as file:
+        file.seek(size - 1)
+        return file.read(1) == b"\n"

@@ -1,0 +1,166 @@
+"""Whose folder it is: of one kind of work only, which one process does at a time.
+
+Every kind has a file that says so, the first that it writes. A folder with another kind's file, or with files and none
+of these, is refused before anything in it is touched.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import BaseFileLock, FileLock, Timeout
+
+from raison.core.errors import DataError
+from raison.jobs import disk
+
+LOCK = ".lock"
+PATIENCE = 20.0
+"""Seconds that a process with a share of the work waits for others to have begun theirs."""
+
+
+class WorkInterrupted(KeyboardInterrupt):
+    """An interrupt (Ctrl-C) while work went on in a folder, where what is finished is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of work: what errors call it, and the file by which its folder is known.
+
+    Trainings share that file, whose `kind` tells them apart. `early` may be there before it.
+    """
+
+    name: str
+    marker: str
+    early: tuple[str, ...] = ()
+
+
+TRAINING = "training.json"
+
+COMPARISON = Kind("a comparison", "run.json")
+STUDY = Kind("a study of methods", "study.json")
+TRAININGS = Kind("a study of trainings", "trainings.json")
+TRUST = Kind("a study of trust", "trust.json")
+AUDIT = Kind("an audit", "audit.json")
+CLASSIFIER = Kind("the training of a classifier", TRAINING)
+SCRATCH = Kind("the training of a whole model", TRAINING)
+FINE_TUNING = Kind("the fine-tuning of a model", TRAINING)
+AML = Kind("the training of an explainer (aml)", TRAINING)
+IVRA = Kind("the training of a model that explains itself (ivra)", TRAINING, early=("plain",))
+KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, CLASSIFIER, SCRATCH, FINE_TUNING, AML, IVRA)
+
+
+def read_marker(folder: Path, kind: Kind) -> dict[str, Any] | None:
+    """What the folder's file of this kind says; None where there is none. Raises DataError where it is broken."""
+    path = folder / kind.marker
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}.") from None
+    if not isinstance(content, dict):
+        raise DataError(f"cannot read {path}: it holds no JSON object.")
+    return content
+
+
+def write_marker(folder: Path, kind: Kind, content: Mapping[str, Any]) -> None:
+    """Write it, whole. Raises DataError."""
+    disk.write_whole(folder / kind.marker, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+
+
+def refuse_others(folder: Path, kind: Kind) -> None:
+    """DataError unless the folder is missing, empty or holds this kind of work. Touches nothing."""
+    try:
+        names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    except OSError as error:
+        raise DataError(f"{folder} cannot be a folder for this: {error.strerror or error}.") from None
+    found = next((other for other in KINDS if other.marker in names and _is_of(folder, other)), None)
+    if found is not None and found != kind:
+        raise DataError(f"{folder} holds {found.name}, and this is {kind.name}: choose another folder for --out.")
+    left = [name for name in names if not name.startswith(".") and not name.endswith(disk.PART)]
+    left = [name for name in left if name not in kind.early]
+    if found is None and left:
+        raise DataError(
+            f"{folder} holds something else ({', '.join(left[:3])}{', ...' if left[3:] else ''}): choose an empty or a "
+            "new folder for --out."
+        )
+
+
+@contextmanager
+def working_in(folder: Path, kind: Kind, shard: int | None = None) -> Iterator[None]:
+    """Inside, the folder belongs to this process; what a kill has left half written is removed first.
+
+    With `shard`, the number of this process's share, only that share does: others may work on theirs.
+    Raises DataError for another kind's folder, and where another process is at work; an interrupt becomes
+    WorkInterrupted, which names the folder.
+    """
+    refuse_others(folder, kind)
+    new = not folder.exists()
+    with disk.explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        if new:
+            held.callback(_remove_empty, folder)
+        if shard is None:
+            held.enter_context(_held(folder, LOCK))
+            # Those that share the work hold a lock each.
+            for path in sorted(folder.glob(f"{LOCK}-*")):
+                held.enter_context(_held(folder, path.name))
+            refuse_others(folder, kind)
+            disk.sweep(folder)
+        else:
+            held.enter_context(_held(folder, f"{LOCK}-{shard}"))
+        try:
+            yield
+        except KeyboardInterrupt:
+            # Work within work is kept by the outer one.
+            raise WorkInterrupted(folder) from None
+
+
+@contextmanager
+def beginning(folder: Path, shard: int | None) -> Iterator[None]:
+    """Inside `working_in`: alone for a moment, to write what all shares read. Raises DataError."""
+    if shard is None:
+        yield
+        return
+    with _held(folder, LOCK, PATIENCE):
+        yield
+
+
+def _remove_empty(folder: Path) -> None:
+    """What was made here and holds nothing is no trace to leave."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+@contextmanager
+def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
+    """A lock of the operating system: it ends with its process, however that ends."""
+    lock: BaseFileLock = FileLock(folder / name, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise DataError(
+            f"another process is at work in {folder}: wait until it has finished, or choose another folder for --out."
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot lock {folder}: {error.strerror or error}.") from None
+    try:
+        yield
+    finally:
+        # While it is held: whoever has opened the file meanwhile finds it gone, and opens the next.
+        (folder / name).unlink(missing_ok=True)
+        lock.release()
+
+
+def _is_of(folder: Path, kind: Kind) -> bool:
+    if kind.marker != TRAINING:
+        return True
+    return (read_marker(folder, kind) or {}).get("kind") == kind.name

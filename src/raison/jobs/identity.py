@@ -1,0 +1,79 @@
+"""What makes two pieces of long work the same: digests of the model, the data and the settings, each by its name."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from raison.core.errors import DataError, RaisonError
+from raison.jobs import disk
+from raison.jobs.folder import Kind, read_marker, working_in, write_marker
+
+IDENTITY = "identity"
+WEIGHTS, TOKENIZER, CONFIGURATION = "model weights", "tokenizer", "model configuration"
+DATA, SETTINGS = "data", "settings"
+
+Identity = Mapping[str, str]
+"""What decides the numbers -> its digest. The names are those that errors use."""
+
+
+def digest_of(value: object) -> str:
+    """Of plain values; what JSON lacks counts by its repr."""
+    told = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def of_several(identities: Mapping[str, Identity]) -> dict[str, str]:
+    """The identities of several models or tasks as one, by their names."""
+    return {f"{part} of {name}": digest for name, found in identities.items() for part, digest in found.items()}
+
+
+def differing(known: Identity, asked: Identity) -> list[str]:
+    """The names of what is not the same."""
+    return [part for part in dict.fromkeys([*asked, *known]) if known.get(part) != asked.get(part)]
+
+
+def refuse(place: Path, what: str, names: Iterable[str]) -> None:
+    """DataError, naming what differs, if anything does."""
+    listed = list(dict.fromkeys(names))
+    if listed:
+        raise DataError(
+            f"{place} holds another {what} (it differs in {', '.join(listed)}): choose another folder for --out, or "
+            "delete this one."
+        )
+
+
+def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> None:
+    """DataError unless the folder's file `known` has the identity that is asked for.
+
+    One of an older version has none: whether its model was this one cannot be known, so that nothing is added to it.
+    """
+    if IDENTITY not in known:
+        raise DataError(
+            f"{place} was written by an older version of raison, which did not note which model, data and settings it "
+            "was about. It can still be read and reported; to go on, choose another folder for --out (--reuse takes "
+            "over finished rows of a comparison), or delete this one."
+        )
+    refuse(place, what, differing(known[IDENTITY], asked))
+
+
+@contextmanager
+def training_in(place: Path, kind: Kind, asked: Identity) -> Iterator[None]:
+    """Inside, the folder is this training's alone. What is trained is written down first; DataError for another one.
+
+    A mistake that is found before anything was trained leaves nothing that would stand in the way of the next try.
+    """
+    with working_in(place, kind):
+        known = read_marker(place, kind)
+        if known is None:
+            write_marker(place, kind, {"schema": 1, "kind": kind.name, IDENTITY: dict(asked)})
+        else:
+            check(place, "training", known, asked)
+        try:
+            yield
+        except RaisonError:
+            if all(path.name == kind.marker or path.name.startswith(".") for path in place.iterdir()):
+                disk.remove(place / kind.marker)
+            raise

@@ -1,0 +1,130 @@
+"""The records of a run as arrays: 8 bytes a number, however many texts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raison.runs.record import Key, Record
+from raison.runs.summary import Costs, Value
+
+
+class _Names:
+    """Strings by small numbers: there are few different ones."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        if name not in self._numbers:
+            self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return self._numbers[name]
+
+
+@dataclass(slots=True)
+class _Column:
+    """One row of the table under one seed. `scores` has an array for every metric, (texts, parts)."""
+
+    done: np.ndarray
+    costs: np.ndarray
+    words: np.ndarray
+    scores: list[np.ndarray] = field(default_factory=list)
+    single: list[bool] = field(default_factory=list)
+    """Of each metric, whether its value is a number and not a tuple of parts."""
+
+
+class Columns(Mapping[Key, Record]):
+    """Records by row, seed and text; each is put together when it is asked for."""
+
+    def __init__(self, texts: int) -> None:
+        self._texts = texts
+        self._columns: dict[tuple[str, int], _Column] = {}
+        self._names = _Names()
+
+    def add(self, record: Record) -> None:
+        """Keep a record, in place of one with the same key."""
+        column = self._columns.get((record.row, record.seed))
+        if column is None:
+            column = self._columns[record.row, record.seed] = self._new(record)
+        if record.text >= len(column.done):
+            _grow(column, record.text + 1)
+        for values, score in zip(column.scores, record.scores, strict=True):
+            values[record.text] = score
+        costs, number = record.costs, self._names.number
+        column.costs[record.text] = (costs.evaluations, costs.gradients, costs.seconds)
+        column.words[record.text] = (number(record.target), number(record.prediction), record.units)
+        column.done[record.text] = True
+
+    def done(self, row: str, seed: int) -> np.ndarray:
+        """Which texts have a record, in their order."""
+        column = self._columns.get((row, seed))
+        return np.zeros(self._texts, dtype=np.bool_) if column is None else column.done[: self._texts]
+
+    def scores(self, row: str, seed: int, place: int, texts: Sequence[int]) -> np.ndarray:
+        """One metric's values of some texts, (texts, parts)."""
+        return self._columns[row, seed].scores[place][np.asarray(texts, dtype=np.int64)]
+
+    def costs(self, row: str, seed: int, texts: Sequence[int]) -> np.ndarray:
+        """Evaluations, gradients and seconds of some texts, (texts, 3)."""
+        return self._columns[row, seed].costs[np.asarray(texts, dtype=np.int64)]
+
+    def __contains__(self, key: object) -> bool:
+        row, seed, text = key  # type: ignore[misc]
+        column = self._columns.get((row, seed))
+        return column is not None and text < len(column.done) and bool(column.done[text])
+
+    def __getitem__(self, key: Key) -> Record:
+        if key not in self:
+            raise KeyError(key)
+        row, seed, text = key
+        column = self._columns[row, seed]
+        evaluations, gradients, seconds = column.costs[text].tolist()
+        target, prediction, units = column.words[text].tolist()
+        scores = zip(column.scores, column.single, strict=True)
+        return Record(
+            row,
+            seed,
+            text,
+            tuple(_value(values[text], single) for values, single in scores),
+            Costs(_whole(evaluations), _whole(gradients), seconds),
+            self._names.names[target],
+            self._names.names[prediction],
+            units,
+        )
+
+    def __iter__(self) -> Iterator[Key]:
+        for (row, seed), column in self._columns.items():
+            yield from ((row, seed, int(text)) for text in np.flatnonzero(column.done))
+
+    def __len__(self) -> int:
+        return sum(int(column.done.sum()) for column in self._columns.values())
+
+    def _new(self, record: Record) -> _Column:
+        parts = [len(score) if isinstance(score, tuple) else 1 for score in record.scores]
+        return _Column(
+            done=np.zeros(self._texts, dtype=np.bool_),
+            costs=np.zeros((self._texts, 3)),
+            words=np.zeros((self._texts, 3), dtype=np.int64),
+            scores=[np.full((self._texts, count), np.nan) for count in parts],
+            single=[not isinstance(score, tuple) for score in record.scores],
+        )
+
+
+def _grow(column: _Column, texts: int) -> None:
+    more = max(texts, 2 * len(column.done)) - len(column.done)
+    column.done = np.concatenate([column.done, np.zeros(more, dtype=np.bool_)])
+    column.costs = np.concatenate([column.costs, np.zeros((more, 3))])
+    column.words = np.concatenate([column.words, np.zeros((more, 3), dtype=np.int64)])
+    column.scores = [np.concatenate([old, np.full((more, old.shape[1]), np.nan)]) for old in column.scores]
+
+
+def _value(values: np.ndarray, single: bool) -> Value:
+    found = tuple(values.tolist())
+    return found[0] if single else found
+
+
+def _whole(count: float) -> float:
+    """Counts as they were written: whole numbers without a point."""
+    return int(count) if count.is_integer() else count

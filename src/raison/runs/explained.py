@@ -1,0 +1,86 @@
+"""A run's explanations where they lie: read when they are asked for, found by 8 bytes a text."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from raison.core.errors import DataError
+from raison.core.explanation import Explanation
+from raison.data.records import Line, RecordStore
+
+_KEYS = b', "explanation": {'
+"""What follows the keys in a line: the explanation itself need not be parsed to know whose it is."""
+
+
+class Explained:
+    """Where in a file each explanation begins, by row and seed; of a text that was written twice, the last."""
+
+    def __init__(self, store: RecordStore, texts: int) -> None:
+        self._store = store
+        self._texts = texts
+        self._places: dict[tuple[str, int], np.ndarray] = {}
+        for line in store.lines():
+            found = _keys(line)
+            if found is not None and found[2] < texts:
+                row, seed, text = found
+                places = self._places.setdefault((row, seed), np.full(texts, -1, dtype=np.int64))
+                places[text] = line.offset
+
+    def there(self, row: str, seed: int) -> np.ndarray:
+        """Which texts have one, in their order."""
+        places = self._places.get((row, seed))
+        return np.zeros(self._texts, dtype=np.bool_) if places is None else places >= 0
+
+    def of_row(self, row: str, seed: int) -> "StoredExplanations":
+        """Those of all texts, all of which are there."""
+        return StoredExplanations(self._store, self._places[row, seed])
+
+
+class StoredExplanations(Sequence[Explanation]):
+    """Explanations that are read when they are asked for."""
+
+    def __init__(self, store: RecordStore, places: np.ndarray) -> None:
+        self._store = store
+        self._places = places
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Explanation]: ...
+
+    def __getitem__(self, index: int | slice) -> Explanation | list[Explanation]:
+        if isinstance(index, slice):
+            return list(self._read(self._places[index]))
+        return next(self._read(self._places[[index]]))
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return self._read(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _read(self, places: np.ndarray) -> Iterator[Explanation]:
+        try:
+            for record in self._store.at(places.tolist()):
+                yield Explanation.from_dict(record["explanation"])
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(f"cannot read {self._store.path}: {error}.") from error
+
+
+def _keys(line: Line) -> tuple[str, int, int] | None:
+    """Row, seed and text of a line; None for a line that a kill cut short."""
+    head, found, _ = line.content.partition(_KEYS)
+    if not found or not line.content.endswith(b"}}"):
+        record = line.parsed()
+    else:
+        try:
+            record = json.loads(head + b"}")
+        except ValueError:
+            return None
+    try:
+        return None if record is None else (record["row"], record["seed"], record["text"])
+    except KeyError:
+        return None

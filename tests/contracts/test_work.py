@@ -1,0 +1,146 @@
+"""Work that has a folder: of one kind only, by one process at a time, cut at any write and gone on with."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raison.core.errors import DataError, RaisonError
+from raison.jobs import disk
+from raison.jobs.folder import COMPARISON, KINDS, TRUST, Kind, working_in
+from tests.interruptions import Cut, Interruption
+from tests.work import WORKS, content, prepare, tree
+
+QUICK = (COMPARISON, TRUST)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare(tmp_path_factory.mktemp("work"))
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Path]:
+    """One folder of each kind."""
+    made = {}
+    for number, (kind, work) in enumerate(WORKS.items()):
+        made[kind] = tmp_path_factory.mktemp("whole") / f"kind-{number}"
+        work(place, made[kind])
+    return made
+
+
+def test_every_kind_has_its_work() -> None:
+    assert set(WORKS) == set(KINDS)
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_folders_of_other_kinds_are_refused_and_untouched(
+    place: Path, whole: dict[Kind, Path], kind: Kind, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "notes.txt").write_text("mine")
+    others = [folder for other, folder in whole.items() if other != kind]
+    for folder in (*others, tmp_path / "notes"):
+        before, names = tree(folder), sorted(folder.rglob("*"))
+        with pytest.raises(DataError, match="choose another folder|choose an empty") as caught:
+            WORKS[kind](place, folder)
+        assert "\n" not in str(caught.value)
+        assert (tree(folder), sorted(folder.rglob("*"))) == (before, names)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_second_process_gets_one_line(place: Path, whole: dict[Kind, Path], kind: Kind) -> None:
+    folder = whole[kind]
+    with working_in(folder, kind):
+        before = tree(folder)
+        with pytest.raises(DataError, match="another process is at work"):
+            WORKS[kind](place, folder)
+        assert tree(folder) == before
+    assert ".lock" not in tree(folder)
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    kind = KINDS[0]
+    script = (
+        "import os, sys; from pathlib import Path; from raison.jobs.folder import KINDS, working_in\n"
+        f"with working_in(Path({str(tmp_path / 'out')!r}), KINDS[0]): print('held', flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    with pytest.raises(DataError, match="another process is at work"), working_in(tmp_path / "out", kind):
+        pass
+    process.kill()
+    process.communicate()
+    assert (tmp_path / "out" / ".lock").exists()
+    with working_in(tmp_path / "out", kind):
+        pass
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_shards_share_a_folder_and_nobody_else_does(tmp_path: Path) -> None:
+    kind = KINDS[0]
+    with working_in(tmp_path, kind, 1), working_in(tmp_path, kind, 2):
+        for shard in (None, 1, 2):
+            with pytest.raises(DataError, match="another process"), working_in(tmp_path, kind, shard):
+                pass
+    with working_in(tmp_path, kind):
+        pass
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_killed_at_any_write_and_gone_on_with(
+    place: Path, whole: dict[Kind, Path], kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a line, half a file, before a sync, before a file is put in its place, before one is removed."""
+    counter = Interruption(0)
+    monkeypatch.setattr(disk, "os", counter.as_os())
+    WORKS[kind](place, tmp_path / "counted")
+    expected = content(whole[kind])
+    assert content(tmp_path / "counted") == expected
+    # At some of its writes where it takes long, spread over all of the work; at each with RAISON_ALL_FAMILIES.
+    step = 1 if kind in QUICK or os.environ.get("RAISON_ALL_FAMILIES") else max(1, counter.seen // 5)
+    for moment in range(1, counter.seen + 1, step):
+        out, cut = tmp_path / str(moment), Interruption(moment)
+        monkeypatch.setattr(disk, "os", cut.as_os())
+        with pytest.raises(Cut):
+            WORKS[kind](place, out)
+        monkeypatch.setattr(disk, "os", os)
+        WORKS[kind](place, out)
+        assert content(out) == expected, moment
+
+
+class Full(Interruption):
+    """A disk that is full from one moment on, and says so."""
+
+    def stop(self) -> BaseException:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_one_line_and_the_work_goes_on(
+    place: Path, whole: dict[Kind, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = KINDS[0]
+    counter = Interruption(0)
+    monkeypatch.setattr(disk, "os", counter.as_os())
+    WORKS[kind](place, tmp_path / "counted")
+    for moment in range(1, counter.seen + 1):
+        out = tmp_path / str(moment)
+        monkeypatch.setattr(disk, "os", Full(moment).as_os())
+        with pytest.raises(RaisonError, match="no space left"):
+            WORKS[kind](place, out)
+        monkeypatch.setattr(disk, "os", os)
+        WORKS[kind](place, out)
+        assert content(out) == content(whole[kind]), moment
+
+
+def test_a_left_over_part_does_not_stand_in_the_way(place: Path, whole: dict[Kind, Path]) -> None:
+    for kind, folder in whole.items():
+        before = content(folder)
+        (folder / f"{kind.marker}.123.part").write_text("{half")
+        WORKS[kind](place, folder)
+        assert content(folder) == before

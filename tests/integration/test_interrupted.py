@@ -1,0 +1,91 @@
+"""Ctrl-C in every command that takes long: one line that says what is kept and how to go on, and the exit code 130."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from raison.cli import app
+from raison.cli.interruption import interruptible
+from tests.work import prepare
+
+LONG = "the film is a dull and quiet pleasure but not good for its loud end " * 6
+DATA = "--data words.tsv --model tiny"
+LASTING = "--epochs 9999 --out out"
+TRAIN = f"--train words.tsv {LASTING}"
+KEPT = r"raison: interrupted; what is finished is kept in {out}\. To go on: raison {command}"
+NOTHING = r"raison: interrupted; nothing is kept.* To begin again: raison {command}"
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "explain": (f"explain '{LONG}' --model tiny --method 'kernel_shap(samples=200000)'", "", NOTHING),
+    "compare": (f"compare {DATA} --methods 'kernel_shap(samples=3000)' --out out", "run.json", KEPT),
+    "compare in memory": (f"compare {DATA} --methods 'kernel_shap(samples=30000)'", "", NOTHING),
+    "audit": (f"audit {DATA} --methods 'kernel_shap(samples=3000)' --out out --no-plots", "audit.json", KEPT),
+    "study": ("study run study.toml --out out", "study.json", KEPT + " --resume"),
+    "trainings": ("study run trainings.toml --out out", "trainings.json", KEPT + " --resume"),
+    "trust": ("study run trust.toml --out out", "trust.json", KEPT + " --resume"),
+    "classifier": (f"train classifier --base tiny {TRAIN} --test words.tsv", "training.json", KEPT),
+    "scratch": (f"train scratch --architecture bert {TRAIN} --dev words.tsv", "training.json", KEPT),
+    "aml": (f"train aml {DATA} --weights 1,1,1 --texts 9 --validation 9 {LASTING}", "training.json", KEPT),
+    "ivra": (f"train ivra {DATA} --criteria comp {LASTING}", "training.json", KEPT),
+}
+"""What is typed, the file that says that it has begun, and what an interrupt then says."""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    prepare(tmp_path)
+    for name, old, new in (
+        ("study", '["occlusion"]', '["kernel_shap(samples=3000)"]'),
+        ("trainings", "epochs = 1", "epochs = 9999"),
+        ("trust", "steps = 3", "steps = 99999"),
+    ):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(path.read_text().replace(old, new))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
+    typed, marker, said = COMMANDS[name]
+    words, begun = shlex.split(typed), place / "out" / marker
+    script = "import sys; from raison.cli import main; main()"
+    environment = {**os.environ, "RAISON_CACHE": str(place / "cache"), "HF_HUB_OFFLINE": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 240
+    # Long enough for what has no file to have begun.
+    while not begun.is_file() if marker else time.monotonic() < deadline - 220:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    last = errors.decode().splitlines()[-1]
+    assert process.returncode == 130, errors
+    assert re.fullmatch(said.format(out="out", command=re.escape(shlex.join(words))), last), last
+    assert "Traceback" not in errors.decode()
+    assert errors.decode().count("raison:") == 1
+    assert begun.exists()
+
+
+def test_every_command_that_takes_long_says_it() -> None:
+    """Those that are over at once need not."""
+    quick = {"methods", "metrics", "cite"}
+    named = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
+    for group in app.registered_groups:
+        for command in group.typer_instance.registered_commands:
+            named[command.name or command.callback.__name__] = command.callback
+    wrapped = interruptible("nothing")(lambda: None).__code__
+    assert {name for name, callback in named.items() if callback.__code__ is not wrapped} == quick

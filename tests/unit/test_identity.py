@@ -1,0 +1,127 @@
+"""A model's digests: the same for the same files wherever they are read, other ones for whatever computes otherwise."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import raison
+from raison.compare import _digest_of_texts
+from raison.core.errors import DataError
+from raison.data import Dataset, Row
+from raison.data.digest import dataset_digest
+from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, check, differing
+from raison.models.classifier import Classifier
+from raison.models.identity import identity_of
+from tests.tiny import TINY
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def read(folder: Path) -> Classifier:
+    loaded = raison.load(folder)
+    assert isinstance(loaded, Classifier)
+    return loaded
+
+
+def changes(folder: Path, model: Classifier) -> list[str]:
+    return differing(identity_of(read(folder)), identity_of(model))
+
+
+@pytest.mark.parametrize("family", list(TINY))
+def test_the_same_model_has_the_same_digests(family: str) -> None:
+    one, other = (raison.load(*TINY[family]()) for _ in range(2))
+    before = identity_of(one)
+    one.encode(["a quiet film, cut and padded", "good"], "word")
+    assert identity_of(one) == identity_of(other) == before
+
+
+def test_a_copy_read_by_another_process_with_other_threads(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    script = (
+        "import json, torch, raison; torch.set_num_threads(2); from raison.models.identity import identity_of; "
+        f"print(json.dumps(identity_of(raison.load({str(tmp_path / 'copy')!r}))))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(told.splitlines()[-1]) == identity_of(read(folder))
+
+
+def test_one_value_or_two_rows_that_changed_places(folder: Path) -> None:
+    model = read(folder)
+    table = model.embedding_table.weight
+    with torch.no_grad():
+        table[3, 5] += 1e-6
+        assert changes(folder, model) == [WEIGHTS]
+        table[3, 5] = read(folder).embedding_table.weight[3, 5]
+        assert changes(folder, model) == []
+        table[[3, 4]] = table[[4, 3]]
+    assert changes(folder, model) == [WEIGHTS]
+
+
+def test_two_rows_of_a_large_table(folder: Path) -> None:
+    model = read(folder)
+    model.core.large = torch.nn.Embedding(3000, 65)
+    before = identity_of(model)
+    with torch.no_grad():
+        model.core.large.weight[[1000, 2001]] = model.core.large.weight[[2001, 1000]]
+    assert differing(before, identity_of(model)) == [WEIGHTS]
+
+
+def test_another_type_of_the_weights(folder: Path) -> None:
+    loaded = raison.load(folder, dtype="bfloat16")
+    assert WEIGHTS in changes(folder, loaded)
+
+
+def test_two_words_of_the_vocabulary_that_changed_places(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "other")
+    path = tmp_path / "other" / "tokenizer.json"
+    held = json.loads(path.read_text())
+    words = held["model"]["vocab"]
+    one, other = list(words)[7:9]
+    words[one], words[other] = words[other], words[one]
+    path.write_text(json.dumps(held))
+    assert changes(folder, read(tmp_path / "other")) == [TOKENIZER]
+
+
+def test_another_configuration(folder: Path) -> None:
+    model = read(folder)
+    model.core.config.layer_norm_eps = 1e-3
+    assert changes(folder, model) == [CONFIGURATION]
+
+
+def test_data_are_texts_labels_and_rationales() -> None:
+    def data(text: str = "a", label: str = "x", marks: tuple = ()) -> str:
+        return dataset_digest(Dataset("d", (Row(text, label, 1, marks),)))
+
+    assert data() == data()
+    assert len({data(), data("b"), data(label="y"), data(marks=(((0, 1),),))}) == 4
+
+
+def test_what_was_never_noted_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="older version of raison.*another folder for --out"):
+        check(tmp_path, "run", {"model": "x"}, {WEIGHTS: "1"})
+
+
+def test_digests_of_texts_are_as_they_were() -> None:
+    """Rows are taken over from committed runs by it."""
+    import hashlib
+    from types import SimpleNamespace
+
+    from raison.core.rationale import Span
+
+    texts = ("a", ("b", "ü"), "c")
+    for marks in ((), (((Span(0, 1),),), (), ((Span(2, 3), Span(4, 5)),))):
+        plain = [[[(s.start, s.end, s.segment) for s in one] for one in of_text] for of_text in marks]
+        told = json.dumps([list(texts), plain], ensure_ascii=False)
+        plan = SimpleNamespace(texts=texts, rationales=marks)
+        assert _digest_of_texts(plan) == hashlib.sha256(told.encode()).hexdigest()  # type: ignore[arg-type]
