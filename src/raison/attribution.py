@@ -183,7 +183,7 @@ def check(model: LanguageModel, method: Method) -> None:
         able = [name for name in CATALOGUE.names if CATALOGUE.get(name).needs <= model.capabilities]
         raise UnsupportedError(
             f"{name_of(method)} does not work on {model.name}",
-            [f"the model lacks the capability '{capability}'" for capability in missing],
+            [model.lacks(capability) for capability in missing],
             f"These methods work: {', '.join(able)}.",
         )
     method.check(model)

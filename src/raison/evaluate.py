@@ -1,7 +1,8 @@
 """The only caller of metrics: all that they ask for in one go, then one number per text, then means."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from types import MappingProxyType
 
 from raison.attribution import BATCH, Batch, Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
@@ -110,7 +111,8 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.CLASSES: Capability.CLASSES in model.capabilities,
         Need.METHOD: True,
     }
-    reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there))
+    why = {} if given[Need.EMBEDDINGS] else {Need.EMBEDDINGS: model.lacks(Capability.EMBEDDINGS)}
+    reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:
         removal = asdict(metric).get("removal")
         in_place = [name for name in model.removals if name != "delete"]
@@ -132,9 +134,15 @@ LACKS = {
 }
 
 
-def missing_needs(metrics: Sequence[AnyMetric], given: frozenset[Need]) -> list[str]:
-    """One reason per metric and need that is not given."""
-    return [f"{label_of(metric)} needs {LACKS[need]}" for metric in metrics for need in sorted(metric.needs - given)]
+def missing_needs(
+    metrics: Sequence[AnyMetric], given: frozenset[Need], why: Mapping[Need, str] = MappingProxyType({})
+) -> list[str]:
+    """One reason per metric and need that is not given; `why` says more of some."""
+    return [
+        f"{label_of(metric)} needs {LACKS[need]}" + (f": {why[need]}" if need in why else "")
+        for metric in metrics
+        for need in sorted(metric.needs - given)
+    ]
 
 
 def measure(

@@ -54,7 +54,7 @@ def doctor(
 def _against(model: "LanguageModel", method: "Method", able: "frozenset[Capability]") -> list[str]:
     """Why a method does not work on a model."""
     if missing := sorted(method.needs - able):
-        return [f"the model lacks {', '.join(missing)}"]
+        return [model.lacks(capability) for capability in missing]
     try:
         method.check(model)
     except RaisonError as error:

@@ -1,10 +1,11 @@
 """The only door to a model. One adapter per way of predicting lives in raison.models."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -83,6 +84,8 @@ class LanguageModel(ABC):
     classes: tuple[str, ...]
     multi_label: bool
     capabilities: frozenset[Capability]
+    withheld: Mapping[Capability, str] = MappingProxyType({})
+    """Capabilities that models like this have and this one has not, each with the reason."""
     removals: tuple[str, ...]
     """The kinds of removal that the tokenizer allows, the default first."""
     max_tokens: int | None
@@ -95,6 +98,11 @@ class LanguageModel(ABC):
     def outputs(self) -> Outputs:
         """Classes, labels or one number."""
         return outputs_of(self.classes, self.multi_label)
+
+    def lacks(self, capability: Capability) -> str:
+        """One line that says that the model lacks a capability, with the reason where there is a special one."""
+        why = self.withheld.get(capability)
+        return f"the model lacks the capability '{capability}'" + (f" ({why})" if why else "")
 
     @abstractmethod
     def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool = False) -> Encoding:

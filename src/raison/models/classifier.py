@@ -17,13 +17,13 @@ from raison.core.attention import AttentionSite
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path, Result, Shift
+from raison.core.model import LanguageModel, Path, Result, Shift
 from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models import batching
 from raison.models.causal import CausalReader
-from raison.models.decomposition import ModelAnatomy, can_take_apart
+from raison.models.decomposition import ModelAnatomy
 from raison.models.diagnose import nonfinite_logits
 from raison.models.embeddings import causal_embeddings, given_embeddings
 from raison.models.encoder import TextEncoder
@@ -31,7 +31,7 @@ from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
 from raison.models.heads import ClassHead, Head, Outputs, SpanHead
 from raison.models.hidden import Layers, hidden_states, layer_outputs
-from raison.models.inner import capabilities_of, decoder_head, inner_model
+from raison.models.inner import capabilities_of, decoder_head, inner_model, known_pooling, withheld_from
 from raison.models.last_row import LastRow
 from raison.models.limits import max_tokens
 from raison.models.pooling import find_pooling, prediction_rows
@@ -102,9 +102,9 @@ class Classifier(LanguageModel):
         workings = Workings.of(model) if workings is None and self.readout is not None else workings
         own_budget = batching.TokenBudget(batching.default_budget(self.device))
         self.budget = own_budget if workings is None else workings.budget
-        self.capabilities = capabilities_of(self.core, self.readout, self.head)
-        if can_take_apart(self.core):
-            self.capabilities |= {Capability.DECOMPOSITION}
+        self.withheld = withheld_from(self.core, self.readout, self.head)
+        self.capabilities = capabilities_of(self.core, self.readout, self.head) - frozenset(self.withheld)
+        self._pooling = self._pooling or (known_pooling(self.core) if self.withheld else None)
         self._anatomy: Anatomy | None = None
         self._packed = None if workings is None else workings.packed
         self._last_row = LastRow(self.core)

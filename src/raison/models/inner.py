@@ -8,7 +8,10 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.core.model import Capability
 from raison.core.outputs import outputs_of
+from raison.models.decomposition import can_take_apart
+from raison.models.families import Pooling, family_of
 from raison.models.heads import Head
+from raison.models.quantised import without_gradient
 from raison.models.readout import Readout
 from raison.models.tap import attention_modules
 
@@ -40,11 +43,31 @@ def decoder_head(model: PreTrainedModel) -> nn.Module | None:
     return head if model.base_model is not model else None
 
 
+def known_pooling(model: PreTrainedModel) -> Pooling | None:
+    """Which states transformers' own classifier of a known family reads; None for any other."""
+    own = type(model).__module__.startswith("transformers.")
+    return family_of(model).pools if own else None
+
+
+def withheld_from(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[Capability, str]:
+    """What the architecture allows and this model does not, each with the reason."""
+    flat = without_gradient(model)
+    if flat is None:
+        return {}
+    lost = [Capability.EMBEDDINGS, Capability.ATTENTION_PATHS, Capability.RULES, Capability.DECOMPOSITION]
+    # Which states a head reads is found from gradients, unless it is known.
+    if readout is None and not head.in_place and known_pooling(model) is None:
+        lost.append(Capability.ATTENTION)
+    return dict.fromkeys(lost, flat)
+
+
 def capabilities_of(model: PreTrainedModel, readout: Readout | None, head: Head) -> frozenset[Capability]:
     """What the architecture allows; `raison doctor` checks that it holds."""
     found = {Capability.EMBEDDINGS} if readout is None else {Capability.EMBEDDINGS, Capability.STEP_LOGITS}
     if outputs_of(head.classes, head.multi_label) != "number":
         found.add(Capability.CLASSES)
+    if can_take_apart(model):
+        found.add(Capability.DECOMPOSITION)
     with contextlib.suppress(UnsupportedError):
         attention_modules(model)
         found.add(Capability.RULES)

@@ -37,7 +37,7 @@ class NestedReader(LanguageModel):
         self.name = classifier.name
         self.classes = classifier.classes
         self.multi_label = classifier.multi_label
-        self.capabilities = classifier.capabilities
+        self.capabilities, self.withheld = classifier.capabilities, classifier.withheld
         self.removals = classifier.removals
         self.unknown_id = classifier.unknown_id
         self.max_tokens = classifier.max_tokens

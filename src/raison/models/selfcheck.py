@@ -73,6 +73,9 @@ def _finding(
 
 
 def _tolerance(model: Classifier) -> float:
+    if model.withheld:
+        # Inputs are rounded to eight bits as they come, with those of other texts.
+        return 0.2
     half = next(model.core.parameters()).dtype in (torch.float16, torch.bfloat16)
     return 5e-2 if half else 1e-4
 

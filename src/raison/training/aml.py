@@ -122,9 +122,8 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     check_settings(settings)
     check_classes(model, "an explainer of AML, which is trained to keep the prediction,")
     if Capability.EMBEDDINGS not in model.capabilities:
-        raise UnsupportedError(
-            f"cannot train an explainer for {model.name}", ["it takes no embeddings: texts cannot be masked in part"]
-        )
+        why = model.withheld.get(Capability.EMBEDDINGS, "it takes no embeddings: texts cannot be masked in part")
+        raise UnsupportedError(f"cannot train an explainer for {model.name}", [why])
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
     backbone = settings.backbone or (LIGHT if Capability.STEP_LOGITS in model.capabilities else explainers.OWN)
     # A backbone that cannot be used is told before the texts are read.

@@ -39,7 +39,7 @@ def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[st
             continue
         missing = sorted((method.needs | {Capability.EMBEDDINGS}) - model.capabilities)
         if missing:
-            found[label_of(method)] = f"{model.name} lacks the capability '{missing[0]}'"
+            found[label_of(method)] = model.lacks(missing[0])
     return found
 
 

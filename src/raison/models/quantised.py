@@ -1,0 +1,60 @@
+"""Linear layers whose gradient is not that of what they compute: most that are quantised to integers."""
+
+import torch
+from torch import Tensor, nn
+
+_WRONG = 0.1
+"""Relative: rounding to four or eight bits leaves a linear layer linear to within a few percent."""
+
+
+def without_gradient(model: nn.Module) -> str | None:
+    """Why gradients of the model would be wrong: a kind of linear layer has none. None where all have one.
+
+    torch's own linear layer over plain weights is taken at its word. Of every other kind (dynamic int8 layers, weights
+    stored as integers) one layer is tried: its gradient at one input has to give the change to another. Costs
+    two rows through one layer per kind, and no pass of the model.
+    """
+    tried: dict[tuple[type, type], bool] = {}
+    for module in model.modules():
+        weight = module._parameters.get("weight")
+        if not _is_linear(module) or (type(module) is nn.Linear and type(weight) is nn.Parameter):
+            continue
+        # What wraps a layer (adapters) is as differentiable as that layer.
+        if any(_is_linear(child) for child in module.children()):
+            continue
+        kind = type(module), type(weight)
+        if kind not in tried:
+            tried[kind] = _follows(module, weight)
+        if not tried[kind]:
+            bits = "int8 " if "int8" in repr(module) else ""
+            return f"quantised: its {bits}linear layers have no gradient"
+    return None
+
+
+def _is_linear(module: nn.Module) -> bool:
+    """Any library's linear layer says how wide its input is."""
+    return isinstance(getattr(module, "in_features", None), int)
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def _follows(module: nn.Module, weight: Tensor | None) -> bool:
+    """Whether the gradient at one input, towards another, is the change between the two."""
+    dtype = weight.dtype if weight is not None and weight.is_floating_point() else torch.float32
+    device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), "cpu")
+    places = torch.arange(1, getattr(module, "in_features") + 1, dtype=torch.float64)  # noqa: B009
+    rows = torch.stack([places.cos(), (1.7 * places).sin()]).to(device, dtype).requires_grad_()
+    try:
+        # Past the hooks: this is no pass of the model.
+        outputs = module.forward(rows)
+    except (RuntimeError, TypeError, ValueError):
+        # It wants to be called in another way, and is left to the checks of `raison doctor`.
+        return True
+    change = (outputs[1] - outputs[0]).detach().double()
+    try:
+        (gradient,) = torch.autograd.grad((outputs[0].double() * change).sum(), rows)
+    except RuntimeError:
+        return False
+    wanted = change.square().sum()
+    towards = (gradient[0] * (rows[1] - rows[0])).sum().double()
+    return bool((towards - wanted).abs() <= _WRONG * wanted)

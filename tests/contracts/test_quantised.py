@@ -1,0 +1,136 @@
+"""Models whose linear layers are quantised: every method gives what it gives without, or is refused with the reason."""
+
+import importlib.util
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+import raison
+from raison.core.errors import RaisonError, UnsupportedError
+from raison.methods import CATALOGUE
+from raison.models.classifier import Classifier
+from raison.models.selfcheck import selfcheck
+from tests.tiny import TINY
+
+TEXT = "the actors are brilliant but the plot is thin"
+CLOSE = 0.3
+"""Of the scores' norm: what eight bits leave of models this small. Gradients that get lost leave 1."""
+REASON = "quantised: its int8 linear layers have no gradient"
+
+
+def rounded(values: Tensor) -> tuple[Tensor, Tensor]:
+    scale = values.abs().amax(-1, keepdim=True) / 127
+    return (values / scale.clamp_min(1e-12)).round(), scale
+
+
+class Stored(nn.Module):
+    """A linear layer with its weight in eight bits, as libraries beside torch have it."""
+
+    def __init__(self, layer: nn.Linear, rounds_inputs: bool) -> None:
+        super().__init__()
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        weight, scale = rounded(layer.weight.detach())
+        self.register_buffer("weight", weight.to(torch.int8))
+        self.register_buffer("scale", scale)
+        self.bias, self.rounds_inputs = layer.bias, rounds_inputs
+
+    def extra_repr(self) -> str:
+        return "dtype=int8"
+
+    def forward(self, rows: Tensor) -> Tensor:
+        if self.rounds_inputs:
+            steps, scale = rounded(rows)
+            # Rounding has no slope: only the scale's is left.
+            rows = steps * scale
+        return nn.functional.linear(rows, self.weight.to(rows) * self.scale, self.bias)
+
+
+def stored(model: PreTrainedModel, rounds_inputs: bool) -> PreTrainedModel:
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) is nn.Linear:
+                setattr(module, name, Stored(child, rounds_inputs))
+    return model
+
+
+def dynamic(model: PreTrainedModel) -> PreTrainedModel:
+    """torch's own, which it announces to remove."""
+    if importlib.util.find_spec("torch.ao.quantization") is None:
+        pytest.skip("this torch has no dynamic quantisation any more")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", (DeprecationWarning, UserWarning, FutureWarning))
+        from torch.ao.quantization import quantize_dynamic
+
+        return quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+
+
+KINDS: dict[str, Callable[[PreTrainedModel], PreTrainedModel]] = {
+    "dynamic": dynamic,
+    "rounded": lambda model: stored(model, rounds_inputs=True),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def quantised(request: pytest.FixtureRequest) -> Classifier:
+    model, tokenizer = TINY["bert"]()
+    return raison.load(KINDS[request.param](model), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Classifier:
+    return raison.load(*TINY["bert"]())
+
+
+def scores(model: Classifier, name: str) -> np.ndarray | RaisonError:
+    try:
+        return np.array(raison.explain(model, TEXT, method=name, progress=False).scores)
+    except RaisonError as error:
+        return error
+
+
+@pytest.mark.parametrize("name", CATALOGUE.names)
+def test_every_method_gives_what_it_gives_without_or_is_refused(
+    name: str, quantised: Classifier, plain: Classifier
+) -> None:
+    found, expected = scores(quantised, name), scores(plain, name)
+    if isinstance(expected, RaisonError):
+        assert isinstance(found, RaisonError)
+    elif isinstance(found, RaisonError):
+        assert isinstance(found, UnsupportedError)
+        assert REASON in str(found)
+        assert not CATALOGUE.get(name).needs <= quantised.capabilities or name == "ensemble"
+    else:
+        if name == "solvex":
+            # Ranks, counted from where the prediction changes: rounding may move that place, not the order.
+            found, expected = found - found.mean(), expected - expected.mean()
+        assert np.linalg.norm(found - expected) < CLOSE * np.linalg.norm(expected)
+
+
+def test_what_needs_no_gradient_is_left(quantised: Classifier) -> None:
+    works = {"kernel_shap", "lime", "occlusion", "partition_shap", "shapley_sampling", "attention_rollout"}
+    assert all(isinstance(scores(quantised, name), np.ndarray) for name in works)
+    assert all(finding.passed for finding in selfcheck(quantised)), [
+        f"{finding.check}: {finding.detail}" for finding in selfcheck(quantised) if not finding.passed
+    ]
+
+
+def test_compare_and_evaluate_say_so_before_anything_runs(quantised: Classifier) -> None:
+    with pytest.raises(UnsupportedError, match=REASON):
+        raison.compare(quantised, [TEXT], methods=["saliency"], metrics=["comprehensiveness"], progress=False)
+    explanation = raison.explain(quantised, TEXT, method="occlusion", progress=False)
+    with pytest.raises(UnsupportedError, match=REASON):
+        raison.evaluate(quantised, [explanation], metrics=["max_sensitivity"], progress=False)
+
+
+def test_weights_that_are_unpacked_on_the_way_keep_their_gradient(plain: Classifier) -> None:
+    model, tokenizer = TINY["bert"]()
+    found = raison.load(stored(model, rounds_inputs=False), tokenizer)
+    assert found.capabilities == plain.capabilities
+    assert not found.withheld
+    expected = scores(plain, "saliency")
+    assert np.linalg.norm(scores(found, "saliency") - expected) < CLOSE * np.linalg.norm(expected)
