@@ -95,6 +95,7 @@ def test_a_cut_file_of_weights(folder: Path, length: int) -> None:
 
 
 def test_pickled_weights_are_refused_with_the_line_that_converts_them(folder: Path) -> None:
+    folder = folder.rename(folder.with_name("it's $(a) model"))
     before = load_file(folder / WEIGHTS)
     torch.save(before, folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()

@@ -96,7 +96,11 @@ def record(row: dict[str, Any], place: Place, seed: int) -> TrainingRecord:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report")
+    return fill(tmp_path_factory.mktemp("report"))
+
+
+def fill(place: Path) -> Path:
+    """What a study of trainings writes, of two processes."""
     whole = header()
     (place / "trainings.json").write_text(json.dumps(whole))
     (place / "study.toml").write_text(FILE)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -204,5 +205,5 @@ def _conversion(source: Path) -> str:
         'python -c "import sys, transformers as t; a, b = sys.argv[1:]; '
         "c = t.AutoConfig.from_pretrained(a).architectures[0]; "
         "getattr(t, c).from_pretrained(a).save_pretrained(b); "
-        f"t.AutoTokenizer.from_pretrained(a).save_pretrained(b)\" '{source}' '{source}-safetensors'"
+        f't.AutoTokenizer.from_pretrained(a).save_pretrained(b)" {quote(str(source))} {quote(f"{source}-safetensors")}'
     )

@@ -8,10 +8,10 @@ from raison.report import phrases, plots
 from raison.report.audit_page import STYLES, file_of, of_method, page
 from raison.report.audit_words import LIGHTS, QUESTIONS, answer, title
 from raison.report.html import compact
-from raison.report.markup import asset, document, escape
+from raison.report.markup import NOTHING, Markup, asset, document, html, joined, lines
 from raison.report.shown import Shown, shown_texts
 from raison.report.study import MARKDOWN, PAGE
-from raison.report.tables import escape_markdown
+from raison.report.tables import code_markdown, escape_markdown
 from raison.runs.audit import FAITHFULNESS, Audit, MethodAudit, read_audit
 from raison.runs.run import read_run
 from raison.runs.trust import Substituted
@@ -41,16 +41,25 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
 
 def markdown(audit: Audit) -> str:
     """The verdicts as Markdown."""
-    advice = f"**Recommended: `{audit.recommended}`**" if audit.recommended else "**No method can be recommended.**"
+    advice = (
+        f"**Recommended: {code_markdown(audit.recommended)}**"
+        if audit.recommended
+        else "**No method can be recommended.**"
+    )
     head = ["method", "verdict", *QUESTIONS.values(), "passes per text"]
     lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " --- |" * len(QUESTIONS) + " ---: |"]
     for one in audit.methods:
-        cells = [f"`{one.method}`", LIGHTS[one.light], *map(answer, one.evidence), f"{one.passes:,.0f}"]
+        cells = [
+            code_markdown(one.method).replace("|", "\\|"),
+            LIGHTS[one.light],
+            *map(answer, one.evidence),
+            f"{one.passes:,.0f}",
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     parts = [f"# {escape_markdown(title(audit))}", f"{advice} {escape_markdown(audit.reason)}", "\n".join(lines)]
     for one in audit.methods:
         answers = "\n".join(f"- {QUESTIONS[found.question]} {escape_markdown(found.says)}" for found in one.evidence)
-        parts += [f"## `{one.method}`: {LIGHTS[one.light]}", answers]
+        parts += [f"## {code_markdown(one.method)}: {LIGHTS[one.light]}", answers]
     if audit.left_out:
         parts += ["## Left out", "\n".join(f"- {escape_markdown(f'{what}: {why}')}" for what, why in audit.left_out)]
     return "\n\n".join(parts) + "\n"
@@ -70,29 +79,31 @@ def _method_page(
     audit: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]], attacked: Substituted | None
 ) -> str:
     shown = [found for rows in texts.values() for found in rows if found.record.row == one.method][:EXAMPLES]
-    examples = "\n".join(
-        compact(found.explanation, f"Text {found.record.text + 1}", f"text-{found.record.text + 1}") for found in shown
-    )
     heading = f"{one.method} on {audit.header['model']}"
-    others = " · ".join(
-        f'<a href="{file_of(other.method)}">{escape(other.method)}</a>' for other in audit.methods if other is not one
-    )
-    body = (
-        f"<h1>{escape(heading)}</h1>\n"
-        f'<nav class="steps" aria-label="Pages"><a href="{PAGE}">the whole audit</a></nav>\n'
-        f"{of_method(audit, one)}\n"
-        + (f'<article class="raison"><h2>How it explains</h2>\n<p>{_said(shown)}</p></article>\n' if shown else "")
-        + f"{examples}\n{_attacked(attacked)}"
-        f'<article class="raison"><h2>Other methods</h2><p>{others}</p></article>\n'
-        '<div id="tip" role="tooltip" hidden></div>'
+    body = html(
+        '<h1>{}</h1>\n<nav class="steps" aria-label="Pages"><a href="{}">the whole audit</a></nav>\n{}\n{}{}\n{}'
+        '<article class="raison"><h2>Other methods</h2><p>{}</p></article>\n'
+        '<div id="tip" role="tooltip" hidden></div>',
+        heading,
+        PAGE,
+        of_method(audit, one),
+        _examples_head(shown),
+        lines(
+            compact(found.explanation, f"Text {found.record.text + 1}", f"text-{found.record.text + 1}")
+            for found in shown
+        ),
+        _attacked(attacked),
+        joined(
+            (html('<a href="{}">{}</a>', file_of(o.method), o.method) for o in audit.methods if o is not one), " · "
+        ),
     )
     return document(heading, body, STYLES, asset("page.js"))
 
 
-def _attacked(found: Substituted | None) -> str:
+def _attacked(found: Substituted | None) -> Markup:
     """The text whose explanation exchanged words changed most, before and after."""
     if found is None:
-        return ""
+        return NOTHING
     words = phrases.count(found.record.steps, "word")
     was, now = (e.probabilities[e.classes.index(e.target)] for e in (found.before, found.after))
     said = (
@@ -100,11 +111,18 @@ def _attacked(found: Substituted | None) -> str:
         f"({was:.3f} before, {now:.3f} after), and of the {phrases.count(found.record.k, 'top rank')} "
         f"{found.record.rank_change:.0%} go to other units."
     )
-    head = '<article class="raison" id="attacked"><h2>What exchanged words do to it</h2>'
-    return (
-        f"{head}\n<p>{escape(said)}</p></article>\n"
-        f"{compact(found.before, 'Before', 'attacked-before')}\n{compact(found.after, 'After', 'attacked-after')}\n"
+    return html(
+        '<article class="raison" id="attacked"><h2>What exchanged words do to it</h2>\n<p>{}</p></article>\n{}\n{}\n',
+        said,
+        compact(found.before, "Before", "attacked-before"),
+        compact(found.after, "After", "attacked-after"),
     )
+
+
+def _examples_head(shown: Sequence[Shown]) -> Markup:
+    if not shown:
+        return NOTHING
+    return html('<article class="raison"><h2>How it explains</h2>\n<p>{}</p></article>\n', _said(shown))
 
 
 def _said(shown: Sequence[Shown]) -> str:

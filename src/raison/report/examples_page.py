@@ -7,7 +7,7 @@ from raison.report import phrases
 from raison.report.examples import Example, Mark, beside, markdown, marks, reading
 from raison.report.html import box
 from raison.report.html_tables import breakable
-from raison.report.markup import document, escape
+from raison.report.markup import NOTHING, Markup, document, html, joined, lines
 from raison.report.study_section import Section
 from raison.report.tables import escape_markdown
 from raison.report.texts import file_of
@@ -22,10 +22,12 @@ _NARROW = ("data set", "model")
 def examples_page(study: StudyRuns, sections: Sequence[Section], top: int) -> str:
     """The standalone page of the runs that have examples, of which there is at least one."""
     title = f"Examples: {study.title}"
-    tables = "\n".join(_table(section, top) for section in sections if section.examples)
-    body = (
-        f'<h1>{escape(title)}</h1>\n<nav class="steps" aria-label="Report"><a href="index.html">report</a></nav>\n'
-        f"{tables}\n<footer>{escape(_origin(study, sections))}</footer>"
+    body = html(
+        '<h1>{}</h1>\n<nav class="steps" aria-label="Report"><a href="index.html">report</a></nav>\n{}\n'
+        "<footer>{}</footer>",
+        title,
+        lines(_table(section, top) for section in sections if section.examples),
+        _origin(study, sections),
     )
     return document(title, body, STYLES)
 
@@ -53,60 +55,82 @@ def _caption(section: Section, top: int) -> str:
     return f"{phrases.count(len(section.examples), 'text')}, explained {e.unit} by {e.unit}. {reading(e, top)}{seeds}"
 
 
-def _table(section: Section, top: int) -> str:
-    columns = "".join(f'<th scope="col"{_narrow(name)}>{name}</th>' for name in _HEAD)
-    groups = "".join(_text(section, examples, top) for examples in section.examples)
-    return (
-        f'<article class="raison" id="run-{escape(section.name)}">\n<h2>{escape(section.title)}</h2>\n'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(section.title)}">'
-        f'<table class="examples">\n<caption>{escape(_caption(section, top))}</caption>\n'
-        f"<thead><tr>{columns}</tr></thead>\n{groups}</table></div></article>"
+def _table(section: Section, top: int) -> Markup:
+    return html(
+        '<article class="raison" id="run-{}">\n<h2>{}</h2>\n'
+        '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table class="examples">\n'
+        "<caption>{}</caption>\n<thead><tr>{}</tr></thead>\n{}</table></div></article>",
+        section.name,
+        section.title,
+        section.title,
+        _caption(section, top),
+        joined(html('<th scope="col"{}>{}</th>', _narrow(name), name) for name in _HEAD),
+        joined(_text(section, examples, top) for examples in section.examples),
     )
 
 
-def _text(section: Section, examples: Sequence[Example], top: int) -> str:
+def _text(section: Section, examples: Sequence[Example], top: int) -> Markup:
     """The rows of one text; what they share stands once beside them."""
     e, many = examples[0].explanation, len(examples)
-    told = phrases.verdict(e)
-    lead = f"{escape(told.lead)} " if e.outputs == "number" else ""
-    aside = beside(e)
-    link = f"{quote(section.texts or '').rpartition('/')[0]}/{file_of(examples[0].text)}"
-    prediction = (
-        f'<th scope="rowgroup" rowspan="{many}">{lead}<b>{escape(told.said)}</b> {escape(told.rest)}'
-        f"{f'<small>{escape(aside)}</small>' if aside else ''}"
-        f'<small><a href="{link}">text {examples[0].text + 1}</a></small></th>'
+    shared = html(
+        '<td{} rowspan="{}">{}</td>{}<td{} rowspan="{}">{}</td>',
+        _narrow("data set"),
+        many,
+        _path(section.run.header["data"]),
+        _prediction(section, examples),
+        _narrow("model"),
+        many,
+        _path(e.model),
     )
-    shared = (
-        f'<td{_narrow("data set")} rowspan="{many}">{_path(section.run.header["data"])}</td>{prediction}'
-        f'<td{_narrow("model")} rowspan="{many}">{_path(e.model)}</td>'
+    rows = (
+        html("<tr>{}{}</tr>\n", NOTHING if number else shared, _row(one, top)) for number, one in enumerate(examples)
     )
-    rows = "".join(f"<tr>{'' if number else shared}{_row(one, top)}</tr>\n" for number, one in enumerate(examples))
-    return f"<tbody>\n{rows}</tbody>\n"
+    return html("<tbody>\n{}</tbody>\n", joined(rows))
 
 
-def _row(one: Example, top: int) -> str:
-    chooser = f"<small>selected by {breakable(one.selected_by)}</small>" if one.selected_by else ""
-    texts = "".join(_marked(one, text) for text in marks(one.explanation, top))
-    return f'<th scope="row">{breakable(one.method)}{chooser}</th><td class="marked">{texts}</td>'
+def _prediction(section: Section, examples: Sequence[Example]) -> Markup:
+    """What was predicted for the text, what was explained where that is something else, and the text's own page."""
+    e, number = examples[0].explanation, examples[0].text
+    told, aside = phrases.verdict(e), beside(e)
+    return html(
+        '<th scope="rowgroup" rowspan="{}">{}<b>{}</b> {}{}<small><a href="{}/{}">text {}</a></small></th>',
+        len(examples),
+        f"{told.lead} " if e.outputs == "number" else "",
+        told.said,
+        told.rest,
+        html("<small>{}</small>", aside) if aside else NOTHING,
+        quote(section.texts or "").rpartition("/")[0],
+        file_of(number),
+        number + 1,
+    )
 
 
-def _marked(one: Example, text: Sequence[Mark]) -> str:
-    spans = "".join(_span(one, mark) if mark.part is None else box(mark.part, _span(one, mark)) for mark in text)
-    return f'<div dir="auto" lang="" translate="no">{spans}</div>'
+def _row(one: Example, top: int) -> Markup:
+    return html(
+        '<th scope="row">{}{}</th><td class="marked">{}</td>',
+        breakable(one.method),
+        html("<small>selected by {}</small>", breakable(one.selected_by)) if one.selected_by else NOTHING,
+        joined(_marked(one, text) for text in marks(one.explanation, top)),
+    )
+
+
+def _marked(one: Example, text: Sequence[Mark]) -> Markup:
+    spans = joined(_span(one, mark) if mark.part is None else box(mark.part, _span(one, mark)) for mark in text)
+    return html('<div dir="auto" lang="" translate="no">{}</div>', spans)
 
 
 def _span(one: Example, mark: Mark) -> str:
     if not mark.rank:
-        return escape(mark.text)
-    shown = f"<u>{escape(mark.text)}</u>" if mark.rank == 1 else escape(mark.text)
-    tip = f"rank {mark.rank} of {len(one.explanation.scores)}"
+        return mark.text
     # Few screen readers say that something is bold; a group's name is read.
-    return f'<b role="group" title="{tip}" aria-label="{escape(mark.text)}: {tip}">{shown}</b>'
+    tip = f"rank {mark.rank} of {len(one.explanation.scores)}"
+    shown = html("<u>{}</u>", mark.text) if mark.rank == 1 else mark.text
+    return html('<b role="group" title="{}" aria-label="{}: {}">{}</b>', tip, mark.text, tip, shown)
 
 
-def _path(name: str) -> str:
-    return escape(name).replace("/", "/<wbr>")
+def _path(name: str) -> Markup:
+    return html("{}", name).replace("/", html("/<wbr>"))
 
 
-def _narrow(column: str) -> str:
-    return ' class="wide"' if column in _NARROW else ""
+def _narrow(column: str) -> Markup:
+    return html(' class="wide"') if column in _NARROW else NOTHING

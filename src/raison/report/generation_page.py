@@ -1,6 +1,5 @@
 """Explanations of an output as HTML: the prompt in colours for each output token, and a matrix of all of them."""
 
-import json
 from collections.abc import Sequence
 
 from raison.core.explanation import Explanation
@@ -8,8 +7,9 @@ from raison.core.generation import GenerationExplanation
 from raison.core.unknown import NOTE, caution_of_text
 from raison.report import phrases
 from raison.report.colours import level, scale_of
+from raison.report.html import folded_facts
 from raison.report.layout import Piece, largest, piece_score, pieces
-from raison.report.markup import asset, document, escape
+from raison.report.markup import NOTHING, Markup, asset, data, document, html, joined, lines
 
 STEPS = 20
 """Shades between zero and an end of the scale; the script picks among them."""
@@ -19,11 +19,11 @@ def page(explanations: GenerationExplanation | Sequence[GenerationExplanation]) 
     """A standalone page of one or more explained outputs, without any link to the network."""
     shown = [explanations] if isinstance(explanations, GenerationExplanation) else list(explanations)
     title = f"Why “{phrases.shorten(shown[0].output, 50)}”" if len(shown) == 1 else f"{len(shown)} explained outputs"
-    articles = "\n".join(_article(e, True) for e in shown)
-    versions = sorted({e.version for e in shown if e.version})
-    body = (
-        f"<h1>{escape(title)}</h1>\n{articles}\n<footer>{escape(' '.join(['raison', *versions]))}</footer>\n"
-        '<div id="tip" role="tooltip" hidden></div>'
+    body = html(
+        '<h1>{}</h1>\n{}\n<footer>{}</footer>\n<div id="tip" role="tooltip" hidden></div>',
+        title,
+        lines(_article(e, True) for e in shown),
+        " ".join(["raison", *sorted({e.version for e in shown if e.version})]),
     )
     styles = ("explanation.css", "generation.css", "page.css")
     return document(title, body, styles, asset("page.js") + asset("generation.js"))
@@ -31,25 +31,26 @@ def page(explanations: GenerationExplanation | Sequence[GenerationExplanation]) 
 
 def fragment(e: GenerationExplanation) -> str:
     """One explained output for a notebook: the whole output's colours and the matrix, no script."""
-    styles = asset("explanation.css") + asset("generation.css") + asset("fragment.css")
-    return f"<style>\n{styles}</style>\n{_article(e, False)}"
+    styles = joined(map(asset, ("explanation.css", "generation.css", "fragment.css")))
+    return str(html("<style>\n{}</style>\n{}", styles, _article(e, False)))
 
 
-def _article(e: GenerationExplanation, live: bool) -> str:
+def _article(e: GenerationExplanation, live: bool) -> Markup:
     whole, caution = e.whole(), caution_of_text(e.notes)
+    output = phrases.shorten(e.output, 200)
     parts = [
-        f'<p class="verdict">Written: <b><bdi translate="no">{escape(phrases.shorten(e.output, 200))}</bdi></b></p>',
-        f'<p class="goal">Explained: {escape(f"{goal(e)}, {e.unit} by {e.unit}, with {e.method}")}</p>',
-        _choices(e) if live else "",
-        f'<p class="label shown">{escape(_heading(e, None))}</p>',
+        html('<p class="verdict">Written: <b><bdi translate="no">{}</bdi></b></p>', output),
+        html('<p class="goal">Explained: {}</p>', f"{goal(e)}, {e.unit} by {e.unit}, with {e.method}"),
+        _choices(e) if live else NOTHING,
+        html('<p class="label shown">{}</p>', _heading(e, None)),
         _text(whole),
         _legend(e, largest(whole)),
-        "" if caution is None else f'<p class="warning">Warning: {escape(caution)}.</p>',
+        NOTHING if caution is None else html('<p class="warning">Warning: {}.</p>', caution),
         _matrix(e),
         _provenance(e),
-        _data(e, whole) if live else "",
+        _data(e, whole) if live else NOTHING,
     ]
-    return '<article class="raison generation">\n' + "\n".join(part for part in parts if part) + "\n</article>"
+    return html('<article class="raison generation">\n{}\n</article>', lines(parts))
 
 
 def goal(e: GenerationExplanation) -> str:
@@ -69,38 +70,49 @@ def _heading(e: GenerationExplanation, number: int | None) -> str:
     return f"Colours for {visible(token.text)}{against} ({phrases.percent(token.probability)})"
 
 
-def _choices(e: GenerationExplanation) -> str:
+def _choices(e: GenerationExplanation) -> Markup:
     """The output as buttons: hover, focus or tap one to see its colours."""
-    buttons = "".join(
-        f'<button type="button" class="out" data-token="{number}" title="{escape(_heading(e, number))}" '
-        f'aria-pressed="false"><bdi translate="no">{escape(visible(token.text))}</bdi></button>'
+    buttons = joined(
+        html(
+            '<button type="button" class="out" data-token="{}" title="{}" aria-pressed="false">'
+            '<bdi translate="no">{}</bdi></button>',
+            number,
+            _heading(e, number),
+            visible(token.text),
+        )
         for number, token in enumerate(e.tokens)
     )
-    whole = '<button type="button" class="out all" data-token="all" aria-pressed="true">whole output</button>'
-    return f'<div class="output" role="group" aria-label="Output tokens">{whole}{buttons}</div>'
+    whole = html('<button type="button" class="out all" data-token="all" aria-pressed="true">whole output</button>')
+    return html('<div class="output" role="group" aria-label="Output tokens">{}{}</div>', whole, buttons)
 
 
-def _text(whole: Explanation) -> str:
-    spans = "".join(_span(whole, piece) if piece.units else escape(piece.text) for piece in pieces(whole)[0])
-    return f'<div class="text {escape(whole.unit)}" dir="auto" lang="" translate="no">{spans}</div>'
+def _text(whole: Explanation) -> Markup:
+    spans = joined(_span(whole, piece) if piece.units else piece.text for piece in pieces(whole)[0])
+    return html('<div class="text {}" dir="auto" lang="" translate="no">{}</div>', whole.unit, spans)
 
 
-def _span(whole: Explanation, piece: Piece) -> str:
+def _span(whole: Explanation, piece: Piece) -> Markup:
     score, scale = piece_score(whole, piece), largest(whole)
-    unread = " unread" * (not phrases.unknown_units(whole).isdisjoint(piece.units))
-    return (
-        f'<span class="unit{unread}" style="{scale_of(whole.signed).css(level(score, scale))}" tabindex="0" '
-        f'role="group" title="{_score(whole, score, scale)}">{escape(piece.text)}</span>'
+    return html(
+        '<span class="unit{}" style="{}" tabindex="0" role="group" title="{}">{}</span>',
+        " unread" * (not phrases.unknown_units(whole).isdisjoint(piece.units)),
+        scale_of(whole.signed).css(level(score, scale)),
+        _score(whole, score, scale),
+        piece.text,
     )
 
 
-def _legend(e: GenerationExplanation, scale: float) -> str:
+def _legend(e: GenerationExplanation, scale: float) -> Markup:
     below, above = ends(e)
     low, high = _range(e, scale)
-    return (
-        f'<div class="legend"><span class="soft">{below}</span><span class="low">{low}</span>'
-        f'<span class="strip" style="background:{scale_of(e.signed).gradient()}"></span>'
-        f'<span class="high">{high}</span><span class="soft">{above}</span></div>'
+    return html(
+        '<div class="legend"><span class="soft">{}</span><span class="low">{}</span><span class="strip" '
+        'style="background:{}"></span><span class="high">{}</span><span class="soft">{}</span></div>',
+        below,
+        low,
+        scale_of(e.signed).gradient(),
+        high,
+        above,
     )
 
 
@@ -116,41 +128,52 @@ def _range(e: GenerationExplanation, scale: float) -> tuple[str, str]:
     return _score(e, -scale if e.signed else 0.0, scale), _score(e, scale, scale)
 
 
-def _matrix(e: GenerationExplanation) -> str:
+def _matrix(e: GenerationExplanation) -> Markup:
     """Output tokens in rows, units in columns, all on one scale."""
     scale = max((abs(score) for row in e.scores for score in row), default=0.0)
-    heads = "".join(
-        f'<th scope="col"><bdi translate="no">{escape(phrases.shorten(unit.text, 24) or visible(unit.text))}</bdi></th>'
-        for unit in e.units
-    )
-    rows = "".join(_row(e, number, scale) for number in range(len(e.tokens)))
     (low, high), (first, last) = _range(e, scale), ("blue", "red") if e.signed else ("no colour", "purple")
-    caption = f"Each output token in a row, from {low} ({first}) to {high} ({last})"
-    return (
+    return html(
         '<div class="scroll" tabindex="0" role="region" aria-label="Matrix of scores">'
-        f'<table class="matrix"><caption>{caption}</caption>\n'
-        f"<thead><tr><td></td>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>"
+        '<table class="matrix"><caption>{}</caption>\n'
+        "<thead><tr><td></td>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>",
+        f"Each output token in a row, from {low} ({first}) to {high} ({last})",
+        joined(
+            html(
+                '<th scope="col"><bdi translate="no">{}</bdi></th>',
+                phrases.shorten(unit.text, 24) or visible(unit.text),
+            )
+            for unit in e.units
+        ),
+        joined(_row(e, number, scale) for number in range(len(e.tokens))),
     )
 
 
-def _row(e: GenerationExplanation, number: int, scale: float) -> str:
+def _row(e: GenerationExplanation, number: int, scale: float) -> Markup:
     token, colours = e.tokens[number], scale_of(e.signed)
-    cells = "".join(
-        f'<td class="cell" style="{colours.css(level(score, scale))}" '
-        f'title="{escape(visible(unit.text))}: {_score(e, score, scale)}"><span>{_score(e, score, scale)}</span></td>'
+    cells = joined(
+        html(
+            '<td class="cell" style="{}" title="{}: {}"><span>{}</span></td>',
+            colours.css(level(score, scale)),
+            visible(unit.text),
+            _score(e, score, scale),
+            _score(e, score, scale),
+        )
         for unit, score in zip(e.units, e.scores[number], strict=False)
     )
-    cells += "<td></td>" * (len(e.units) - len(e.scores[number]))
-    name = f'<bdi translate="no">{escape(visible(token.text))}</bdi>'
+    cells += html("<td></td>") * (len(e.units) - len(e.scores[number]))
+    name = html('<bdi translate="no">{}</bdi>', visible(token.text))
     if token.against is not None:
-        name += f' <span class="soft">not <bdi translate="no">{escape(visible(token.against))}</bdi></span>'
-    return (
-        f'<tr data-token="{number}"><th scope="row">{name} '
-        f'<span class="soft">{phrases.percent(token.probability)}</span></th>{cells}</tr>\n'
+        name += html(' <span class="soft">not <bdi translate="no">{}</bdi></span>', visible(token.against))
+    return html(
+        '<tr data-token="{}"><th scope="row">{} <span class="soft">{}</span></th>{}</tr>\n',
+        number,
+        name,
+        phrases.percent(token.probability),
+        cells,
     )
 
 
-def _provenance(e: GenerationExplanation) -> str:
+def _provenance(e: GenerationExplanation) -> Markup:
     config = ", ".join(f"{name}={value}" for name, value in e.config.items())
     backward = f", {phrases.count(e.gradients, 'gradient')}" if e.gradients else ""
     facts = {
@@ -163,11 +186,10 @@ def _provenance(e: GenerationExplanation) -> str:
         **{f"Note: {name}": value for name, value in e.notes.items() if name != NOTE},
         "Version": f"raison {e.version}" if e.version else None,
     }
-    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>\n" for k, v in facts.items() if v is not None)
-    return f"<details><summary>How this was computed</summary>\n<dl>\n{items}</dl></details>"
+    return folded_facts(facts)
 
 
-def _data(e: GenerationExplanation, whole: Explanation) -> str:
+def _data(e: GenerationExplanation, whole: Explanation) -> Markup:
     """What the script needs: a palette, and for the whole output and each token the shade and value of each piece."""
     colours = scale_of(e.signed)
     palette = [colours.css(step) for step in colours.steps(STEPS)]
@@ -175,11 +197,7 @@ def _data(e: GenerationExplanation, whole: Explanation) -> str:
     for number in range(len(e.tokens)):
         padded = e.scores[number] + (0.0,) * (len(e.units) - len(e.scores[number]))
         states[str(number)] = _state(e, whole, number, padded)
-    data = json.dumps({"palette": palette, "states": states}, ensure_ascii=False).replace("<", "\\u003c")
-    return f'<script type="application/json">{data.translate(_LONE)}</script>'
-
-
-_LONE = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+    return data({"palette": palette, "states": states})
 
 
 def _state(

@@ -4,85 +4,96 @@ import json
 from collections.abc import Sequence
 
 from raison.core.results import Comparison
-from raison.report.markup import asset, document, escape
+from raison.report.markup import NOTHING, Markup, asset, document, html, joined
 from raison.report.tables import Cell, Results, caption, columns, rows_of, warnings
-
-_MARKS = {1: "<strong>{}</strong>", 2: "<u>{}</u>"}
 
 
 def results_page(results: Results) -> str:
     """A standalone page of a table, without any link to the network."""
     title = f"Comparison on {results.data}" if isinstance(results, Comparison) else "Scores"
-    body = f"<h1>{escape(title)}</h1>\n{_article(results)}"
-    return document(title, body, ("explanation.css", "page.css"))
+    return document(title, html("<h1>{}</h1>\n{}", title, _article(results)), ("explanation.css", "page.css"))
 
 
 def results_fragment(results: Results) -> str:
     """A table for a notebook: styles reach only into it, light or dark as the notebook is."""
-    return f"<style>\n{asset('explanation.css')}{asset('fragment.css')}</style>\n{_article(results)}"
+    return str(html("<style>\n{}{}</style>\n{}", asset("explanation.css"), asset("fragment.css"), _article(results)))
 
 
-def _article(results: Results) -> str:
-    return f'<article class="raison">\n{scores_table(results)}\n{settings_list(results)}</article>'
+def _article(results: Results) -> Markup:
+    return html('<article class="raison">\n{}\n{}</article>', scores_table(results), settings_list(results))
 
 
-def scores_table(results: Results) -> str:
+def scores_table(results: Results) -> Markup:
     """Methods x metrics in a box that scrolls by itself, with the caption below."""
     shown = columns(results)
-    head = [f"{escape(column.name)} {_arrow(column.arrow)}".strip() for column in shown]
+    head = [html("{} {}", column.name, _arrow(column.arrow)).strip() for column in shown]
     body = [
         [breakable(row.method), *(_cell(column.cells[number]) for column in shown)]
         for number, row in enumerate(rows_of(results))
     ]
-    notes = "Best in bold, second underlined."
+    notes = html("Best in bold, second underlined.")
     if any(cell.seeds for column in shown for cell in column.cells):
-        notes += " The last line of a cell is the range of the single seeds' values."
-    told = "".join(f'\n<p class="warning">{escape(line)}</p>' for line in warnings(results))
-    return f'{grid("Scores", ["method", *head], body)}\n<p class="caption">{escape(caption(results))} {notes}</p>{told}'
-
-
-def grid(label: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table from HTML cells, the first of each row its heading, in a box that scrolls by itself."""
-    top = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "".join(f'<tr><th scope="row">{first}</th>{"".join(map(_td, cells))}</tr>\n' for first, *cells in rows)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table class="results">\n'
-        f"<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
+        notes += html(" The last line of a cell is the range of the single seeds' values.")
+    return html(
+        '{}\n<p class="caption">{} {}</p>{}',
+        grid("Scores", ["method", *head], body),
+        caption(results),
+        notes,
+        joined(html('\n<p class="warning">{}</p>', line) for line in warnings(results)),
     )
 
 
-def breakable(label: str) -> str:
+def grid(label: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    """A table from text or Markup, the first of each row its heading, in a box that scrolls by itself."""
+    return html(
+        '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table class="results">\n'
+        "<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>",
+        label,
+        joined(html('<th scope="col">{}</th>', name) for name in head),
+        joined(html('<tr><th scope="row">{}</th>{}</tr>\n', first, joined(map(_td, cells))) for first, *cells in rows),
+    )
+
+
+def breakable(label: str) -> Markup:
     """A label that a narrow screen may break where a reader would."""
-    return escape(label).replace("_", "_<wbr>").replace("(", "(<wbr>")
+    return html("{}", label).replace("_", html("_<wbr>")).replace("(", html("(<wbr>"))
 
 
 def minus(number: str) -> str:
-    """A number's text for HTML with true minus signs."""
-    return escape(number).replace("-", "\N{MINUS SIGN}")
+    """A number's text with true minus signs."""
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
-def _td(cell: str) -> str:
+def marked(mean: str, rank: int) -> str:
+    """A mean, the best of its column (rank 1) in bold, the second underlined."""
+    if rank == 1:
+        return html("<strong>{}</strong>", mean)
+    return html("<u>{}</u>", mean) if rank == 2 else mean
+
+
+def _td(cell: str) -> Markup:
     """A cell; one that sets its own attributes comes as a whole element."""
-    return cell if cell.startswith("<td") else f"<td>{cell}</td>"
+    return cell if isinstance(cell, Markup) and cell.startswith(html("<td")) else html("<td>{}</td>", cell)
 
 
-def _cell(cell: Cell) -> str:
-    mean = _MARKS.get(cell.rank, "{}").format(minus(cell.marked))
-    below = "".join(f"<small>{minus(line)}</small>" for line in (cell.interval, cell.seeds) if line)
-    return f"<td>{mean}{below}</td>"
+def _cell(cell: Cell) -> Markup:
+    below = joined(html("<small>{}</small>", minus(line)) for line in (cell.interval, cell.seeds) if line)
+    return html("<td>{}{}</td>", marked(minus(cell.marked), cell.rank), below)
 
 
-def _arrow(arrow: str) -> str:
+def _arrow(arrow: str) -> Markup:
     meaning = {"↑": "higher is better", "↓": "lower is better"}.get(arrow)
-    return f'<span role="img" aria-label="{meaning}" title="{meaning}">{arrow}</span>' if meaning else ""
+    if meaning is None:
+        return NOTHING
+    return html('<span role="img" aria-label="{}" title="{}">{}</span>', meaning, meaning, arrow)
 
 
-def settings_list(results: Results) -> str:
+def settings_list(results: Results) -> Markup:
     """The settings behind a comparison, folded; nothing for bare scores."""
     if not isinstance(results, Comparison) or not results.settings:
-        return ""
-    items = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(json.dumps(value, ensure_ascii=False, default=str))}</dd>\n"
+        return NOTHING
+    items = joined(
+        html("<dt>{}</dt><dd>{}</dd>\n", name, json.dumps(value, ensure_ascii=False, default=str))
         for name, value in results.settings.items()
     )
-    return f"<details><summary>Settings</summary>\n<dl>\n{items}</dl></details>\n"
+    return html("<details><summary>Settings</summary>\n<dl>\n{}</dl></details>\n", items)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from raison.core.results import Summary
 from raison.report.colours import SERIES
 from raison.report.labels import spread
+from raison.report.markup import Markup
 from raison.report.phrases import shorten
 from raison.report.plots import FONT, GREY, INK, LABEL, WIDTH, as_svg, look_of, new_figure, spot_of
 from raison.runs.models_figure import Axis, Place, told
@@ -48,13 +49,13 @@ class Figure:
     limits: tuple[float, float] | None = None
 
 
-def model_figure(asked: Figure) -> str:
+def model_figure(asked: Figure) -> Markup:
     """Lines over parameters where those of all models are known, bars else."""
     known = all(model.parameters for model in asked.models)
     return _lines(asked) if asked.axis == "parameters" and known else _bars(asked)
 
 
-def _lines(asked: Figure) -> str:
+def _lines(asked: Figure) -> Markup:
     """Means over sizes on a logarithmic axis, with 95 % intervals as bands."""
     named = [one for one in asked.series if not one.style]
     order = sorted(range(len(asked.models)), key=lambda place: asked.models[place].parameters or 0)
@@ -136,7 +137,7 @@ def name_ends(axes: "Axes", ends: Sequence[tuple[str, str, tuple[float, float]]]
         )
 
 
-def _bars(asked: Figure) -> str:
+def _bars(asked: Figure) -> Markup:
     """A group of bars for each model, a bar for each method, with 95 % intervals on them."""
     drawn = [one for one in asked.series if not one.style]
     beside = [one for one in asked.series if one.style]

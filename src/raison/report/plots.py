@@ -19,7 +19,7 @@ from raison.core.errors import DataError
 from raison.core.results import Summary
 from raison.report.colours import SERIES
 from raison.report.labels import Box, place, spread
-from raison.report.markup import escape
+from raison.report.markup import NOTHING, Markup, drawing, html
 from raison.report.phrases import shorten
 from raison.runs.statistics import Point
 
@@ -71,7 +71,7 @@ def require() -> None:
         raise DataError("plots need matplotlib: pip install 'raison[report]', or leave them out with --no-plots.")
 
 
-def pareto_plot(name: str, metric: str, higher: bool, points: Sequence[Point]) -> str:
+def pareto_plot(name: str, metric: str, higher: bool, points: Sequence[Point]) -> Markup:
     """A metric against passes per text, the front of unbeaten methods drawn through. `name` is unique on the page."""
     shown = [point for point in points if math.isfinite(point.cost) and math.isfinite(point.scores.summary.mean)]
     title = f"{metric} {'↑' if higher else '↓'}"
@@ -90,7 +90,7 @@ def pareto_plot(name: str, metric: str, higher: bool, points: Sequence[Point]) -
         return as_svg(figure, name, f"{title} against passes per text")
 
 
-def models_plot(name: str, metric: str, higher: bool, models: Sequence[str], lines: Sequence[Line]) -> str:
+def models_plot(name: str, metric: str, higher: bool, models: Sequence[str], lines: Sequence[Line]) -> Markup:
     """A metric over models in the study's order, one line a method, its 95 % interval as a band."""
     title = f"{metric} {'↑' if higher else '↓'}"
     with new_figure(20 + 5.9 * max(len(shorten(line.method, LABEL)) for line in lines)) as (figure, axes):
@@ -104,7 +104,7 @@ def models_plot(name: str, metric: str, higher: bool, models: Sequence[str], lin
         return as_svg(figure, name, f"{title} over models")
 
 
-def spread_plot(name: str, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+def spread_plot(name: str, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> Markup:
     """Each row's distribution: the median as a dot, from the first to the third quartile, 5th to 95th percentile."""
     longest = max(len(shorten(label, LABEL)) for label, _ in rows)
     with new_figure(_RIGHT, left=16 + 5.9 * longest) as (figure, axes):
@@ -248,7 +248,7 @@ def new_figure(right: float, left: float = _LEFT, width: float = WIDTH) -> "Iter
         yield figure, figure.add_axes(box)
 
 
-def as_svg(figure: "Figure", name: str, label: str) -> str:
+def as_svg(figure: "Figure", name: str, label: str) -> Markup:
     """The figure as an element of a page: no header, no foreign font, its ids its own."""
     import matplotlib
 
@@ -272,5 +272,6 @@ def as_svg(figure: "Figure", name: str, label: str) -> str:
     for pattern, new in replaced:
         body = re.sub(pattern, new, body, flags=re.S)
     width = round(72 * figure.get_figwidth())
-    wide = ' class="wide"' if width > WIDTH else ""
-    return f'<svg{wide} viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(label)}">{body.rstrip()}'
+    wide = html(' class="wide"') if width > WIDTH else NOTHING
+    opening = html('<svg{} viewBox="0 0 {} {}" role="img" aria-label="{}">', wide, width, HEIGHT, label)
+    return opening + drawing(body.rstrip())

@@ -11,7 +11,7 @@ from raison.report.examples_page import examples_markdown, examples_page
 from raison.report.shown import shown_texts
 from raison.report.study_page import page
 from raison.report.study_section import Section, note, warnings
-from raison.report.tables import escape_markdown, latex, markdown
+from raison.report.tables import comments, escape_markdown, latex, markdown
 from raison.report.texts import write_texts
 from raison.runs.agreement import read_agreement
 from raison.runs.run import Run
@@ -76,6 +76,5 @@ def _markdown(study: StudyRuns, sections: Sequence[Section]) -> str:
 
 def _latex(study: StudyRuns, sections: Sequence[Section]) -> str:
     lines = [study.title, *warnings(study, sections), "The tables need the package booktabs."]
-    comments = "".join(f"% {' '.join(line.split())}\n" for line in lines)
     tables = [latex(section.table, note(study, section)) for section in sections if section.table is not None]
-    return comments + "\n" + "\n".join(tables)
+    return comments(lines) + "\n" + "\n".join(tables)

@@ -6,15 +6,16 @@ from urllib.parse import quote
 from raison.core.results import Comparison, Summary
 from raison.report import study_tables
 from raison.report.html_tables import scores_table, settings_list
-from raison.report.markup import document, escape
+from raison.report.markup import NOTHING, Markup, document, html, joined, lines
 from raison.report.model_plots import Figure, Series, model_figure
 from raison.report.plots import Line, models_plot, pareto_plot, spread_plot
+from raison.report.study_parts import about, figures, study_file, warnings_box
 from raison.report.study_section import Section, limit_of, note, places_of, warnings
 from raison.runs.agreement import PairAgreement
 from raison.runs.claims import verdicts
 from raison.runs.models_figure import axis_of
 from raison.runs.statistics import directed, pareto
-from raison.runs.study import FILE, StudyRuns
+from raison.runs.study import StudyRuns
 
 STYLES = ("explanation.css", "page.css", "study.css")
 
@@ -22,110 +23,94 @@ STYLES = ("explanation.css", "page.css", "study.css")
 def page(study: StudyRuns, sections: Sequence[Section], draw: bool) -> str:
     """The standalone page; it links to nothing but the files beside it. `draw` puts plots in."""
     parts = [
-        f"<h1>{escape(study.title)}</h1>",
+        html("<h1>{}</h1>", study.title),
         _about(study, sections),
-        _warnings(warnings(study, sections)),
+        warnings_box(warnings(study, sections)),
         _contents(study, sections, draw),
         study_tables.claims(verdicts(study)),
         *(_run(study, section, number, draw) for number, section in enumerate(sections)),
-        _across(study, sections) if draw else "",
-        _file(study),
+        _across(study, sections) if draw else NOTHING,
+        study_file(study.text, study.digest) if study.text else NOTHING,
     ]
-    return document(study.title, "\n".join(part for part in parts if part), STYLES)
+    return document(study.title, lines(parts), STYLES)
 
 
-def _about(study: StudyRuns, sections: Sequence[Section]) -> str:
-    file = study.file
-    about = "\n".join(f"<p>{escape(' '.join(part.split()))}</p>" for part in str(file.get("about", "")).split("\n\n"))
+def _about(study: StudyRuns, sections: Sequence[Section]) -> Markup:
     limit = limit_of(study)
     versions = {"raison": ", ".join(sorted({section.run.header["raison"] for section in sections})), **study.versions}
     facts = {
-        "Source": file.get("source"),
-        "Reference": file.get("reference"),
-        "Size": file.get("size"),
         "Limit": None if limit is None else f"{limit} texts of each data set",
         "Digest": study.digest,
         "Versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
     }
-    items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts.items() if value)
-    files = '<dt>Tables</dt><dd><a href="tables.md">Markdown</a>, <a href="tables.tex">LaTeX</a></dd>\n'
-    if any(section.examples for section in sections):
-        files += '<dt>Examples</dt><dd><a href="examples.html">Texts with marks</a>, <a href="examples.md">Markdown</a>'
-        files += "</dd>\n"
-    return f'<article class="raison">\n{about}\n<dl>\n{items}{files}</dl></article>'
-
-
-def _warnings(sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
-    items = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in sentences)
-    return (
-        f'<article class="raison">\n<h2>Before you read the numbers</h2>\n<ul class="warnings">\n{items}</ul></article>'
+    examples = html(
+        '<dt>Examples</dt><dd><a href="examples.html">Texts with marks</a>, <a href="examples.md">Markdown</a></dd>\n'
     )
+    return about(study.file, facts, examples if any(section.examples for section in sections) else NOTHING)
 
 
-def _contents(study: StudyRuns, sections: Sequence[Section], draw: bool) -> str:
+def _contents(study: StudyRuns, sections: Sequence[Section], draw: bool) -> Markup:
     if len(sections) < 2:
-        return ""
+        return NOTHING
     entries = [("claims", "Claims")] * bool(study.claims)
     entries += [(f"run-{section.name}", section.title) for section in sections]
     entries += [("models", "Across models")] * bool(draw and _groups(sections))
-    items = "".join(f'<li><a href="#{quote(anchor)}">{escape(title)}</a></li>\n' for anchor, title in entries)
-    return f'<nav aria-label="Contents"><ol>\n{items}</ol></nav>'
+    items = joined(html('<li><a href="#{}">{}</a></li>\n', quote(anchor), title) for anchor, title in entries)
+    return html('<nav aria-label="Contents"><ol>\n{}</ol></nav>', items)
 
 
-def _run(study: StudyRuns, section: Section, number: int, draw: bool) -> str:
+def _run(study: StudyRuns, section: Section, number: int, draw: bool) -> Markup:
     table = section.table
-    parts = [f"<h2>{escape(section.title)}</h2>"]
+    parts = [html("<h2>{}</h2>", section.title)]
     if section.texts:
-        parts.append(f'<p><a href="{quote(section.texts)}">The texts, each with all explanations</a></p>')
+        parts.append(html('<p><a href="{}">The texts, each with all explanations</a></p>', quote(section.texts)))
     if table is None:
-        parts.append("<p>No text is finished yet.</p>")
+        parts.append(html("<p>No text is finished yet.</p>"))
     else:
         parts += [
             scores_table(table),
-            f'<p class="caption">{escape(note(study, section))}</p>',
+            html('<p class="caption">{}</p>', note(study, section)),
             settings_list(table),
-            _fronts(table, number) if draw else "",
+            _fronts(table, number) if draw else NOTHING,
             study_tables.differences(table),
             study_tables.selections(table),
             study_tables.agreements(section.agreement),
-            _spreads(section.agreement, number) if draw else "",
+            _spreads(section.agreement, number) if draw else NOTHING,
         ]
-    body = "\n".join(part for part in parts if part)
-    return f'<article class="raison" id="run-{escape(section.name)}">\n{body}</article>'
+    return html('<article class="raison" id="run-{}">\n{}</article>', section.name, lines(parts))
 
 
-def _fronts(table: Comparison, run: int) -> str:
+def _fronts(table: Comparison, run: int) -> Markup:
     """A plot against cost for every metric with a direction."""
-    figures = "\n".join(
-        f"<figure>{pareto_plot(f'r{run}m{number}', metric, higher, pareto(table, metric))}</figure>"
+    drawn = figures(
+        pareto_plot(f"r{run}m{number}", metric, higher, pareto(table, metric))
         for number, (metric, higher) in enumerate(directed(table).items())
     )
-    if not figures:
-        return ""
-    return (
-        f'<h3>Against cost</h3>\n<div class="plots">\n{figures}</div>\n'
+    if not drawn:
+        return NOTHING
+    return html(
+        "<h3>Against cost</h3>\n{}\n"
         '<p class="caption">Mean with its 95 % interval against passes per text. Blue, joined by the line: methods '
         "that no other one beats in both. Hollow: maps chosen by the plot's own metric; those that another metric "
-        "chose are left out. A backward pass counts as two forward passes.</p>"
+        "chose are left out. A backward pass counts as two forward passes.</p>",
+        drawn,
     )
 
 
-def _spreads(pairs: Sequence[PairAgreement], run: int) -> str:
-    """How the cosine of a method with each of the others varies over texts; "" without agreement."""
-    figures = []
+def _spreads(pairs: Sequence[PairAgreement], run: int) -> Markup:
+    """How the cosine of a method with each of the others varies over texts; nothing without agreement."""
+    drawn = []
     known = [pair for pair in pairs if pair.cosines]
     for number, anchor in enumerate(dict.fromkeys(name for pair in known for name in (pair.first, pair.second))):
         rows = [(pair.first, pair.cosines) for pair in known if pair.second == anchor]
         rows += [(pair.second, pair.cosines) for pair in known if pair.first == anchor]
-        figures.append(f"<figure>{spread_plot(f's{run}n{number}', f'cosine with {anchor}', rows)}</figure>")
-    if not figures:
-        return ""
-    body = "\n".join(figures)
-    return (
-        f'<h3>From text to text</h3>\n<div class="plots">\n{body}</div>\n<p class="caption">Cosine of two methods\' '
-        "scores of a text: median (dot), quartiles (thick), 5th and 95th percentile (thin) over texts.</p>"
+        drawn.append(spread_plot(f"s{run}n{number}", f"cosine with {anchor}", rows))
+    if not drawn:
+        return NOTHING
+    return html(
+        '<h3>From text to text</h3>\n{}\n<p class="caption">Cosine of two methods\' '
+        "scores of a text: median (dot), quartiles (thick), 5th and 95th percentile (thin) over texts.</p>",
+        figures(drawn),
     )
 
 
@@ -138,25 +123,26 @@ def _groups(sections: Sequence[Section]) -> dict[str, list[Section]]:
     return {data: runs for data, runs in found.items() if len(runs) > 1}
 
 
-def _across(study: StudyRuns, sections: Sequence[Section]) -> str:
+def _across(study: StudyRuns, sections: Sequence[Section]) -> Markup:
     """A figure over the models, for each data set and metric: as the study asks for, else lines in its order."""
-    order = "models in the order of the study"
+    order = html("models in the order of the study")
     if axis_of(study.file) is not None:
-        order = "lines over the models' numbers of parameters, or a group of bars for each model"
-    parts = []
-    for place, (data, runs) in enumerate(_groups(sections).items()):
-        figures = "\n".join(f"<figure>{svg}</figure>" for svg in _figures(study, runs, place))
-        parts.append(f'<h3>{escape(data)}</h3>\n<div class="plots">\n{figures}</div>')
+        order = html("lines over the models' numbers of parameters, or a group of bars for each model")
+    parts = [
+        html("<h3>{}</h3>\n{}", data, figures(_figures(study, runs, place)))
+        for place, (data, runs) in enumerate(_groups(sections).items())
+    ]
     if not parts:
-        return ""
-    body = "\n".join(parts)
-    return (
-        f'<article class="raison" id="models">\n<h2>Across models</h2>\n{body}\n'
-        f'<p class="caption">Means, with 95 % intervals as bands or bars; {order}.</p></article>'
+        return NOTHING
+    return html(
+        '<article class="raison" id="models">\n<h2>Across models</h2>\n{}\n'
+        '<p class="caption">Means, with 95 % intervals as bands or bars; {}.</p></article>',
+        lines(parts),
+        order,
     )
 
 
-def _figures(study: StudyRuns, runs: Sequence[Section], place: int) -> Iterator[str]:
+def _figures(study: StudyRuns, runs: Sequence[Section], place: int) -> Iterator[Markup]:
     axis = axis_of(study.file)
     if axis is None:
         yield from _lines(runs, place)
@@ -172,7 +158,7 @@ def _figures(study: StudyRuns, runs: Sequence[Section], place: int) -> Iterator[
         yield model_figure(Figure(f"a{place}m{number}", f"{metric} {'↑' if higher else '↓'}", axis, models, series))
 
 
-def _lines(runs: Sequence[Section], place: int) -> Iterator[str]:
+def _lines(runs: Sequence[Section], place: int) -> Iterator[Markup]:
     tables = [section.table for section in runs if section.table is not None]
     models = [section.name.partition("--")[0] for section in runs]
     methods = dict.fromkeys(row.method for table in tables for row in table.rows if row.selected_by is None)
@@ -184,12 +170,3 @@ def _lines(runs: Sequence[Section], place: int) -> Iterator[str]:
 def _summary(table: Comparison, method: str, metric: str) -> Summary | None:
     found = [scores for row in table.rows if row.method == method for scores in row.metrics if scores.metric == metric]
     return found[0].summary if found and found[0].summary.count else None
-
-
-def _file(study: StudyRuns) -> str:
-    if not study.text:
-        return ""
-    return (
-        f'<article class="raison">\n<details><summary>{FILE}, digest {escape(study.digest)}</summary>\n'
-        f'<pre tabindex="0">{escape(study.text)}</pre></details></article>'
-    )

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -147,14 +148,14 @@ def csv_text(results: Results) -> str:
 
 
 def _body(
-    results: Results, shown: Sequence[Column], escape: Callable[[str], str], mark: tuple[str, str, str]
+    results: Results, shown: Sequence[Column], escaped: Callable[[str], str], mark: tuple[str, str, str]
 ) -> list[list[str]]:
     """Lines of cells; `mark` holds how a cell reads without rank, as the best, as the second."""
     lines = []
     for number, row in enumerate(rows_of(results)):
         cells = [column.cells[number] for column in shown]
         lines.append(
-            [escape(row.method), *(f"{mark[cell.rank].format(cell.marked)} {cell.interval}".strip() for cell in cells)]
+            [escaped(row.method), *(f"{mark[cell.rank].format(cell.marked)} {cell.interval}".strip() for cell in cells)]
         )
     return lines
 
@@ -208,17 +209,38 @@ def _defined(value: object) -> object:
     return "" if isinstance(value, float) and not math.isfinite(value) else value
 
 
+_UNPRINTABLE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd")
+
+
+def one_line(text: str) -> str:
+    """Text with one space for all white space; control characters and halves of characters are replaced."""
+    return " ".join(text.split()).translate(_UNPRINTABLE)
+
+
+def comments(lines: Sequence[str]) -> str:
+    """Lines that LaTeX leaves out."""
+    return "".join(f"% {one_line(line)}\n" for line in lines)
+
+
 def escape_markdown(text: str) -> str:
     """One line of text as Markdown that shows it."""
-    flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    flat = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     plain = "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
     # A link would need both brackets side by side.
     return plain.replace("](", "]\\(")
 
 
+def code_markdown(name: str) -> str:
+    """A name in the font of code. More quotes stand around it than it has side by side."""
+    flat = one_line(name)
+    quotes = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
+    edge = " " if "`" in flat else ""
+    return f"{quotes}{edge}{flat}{edge}{quotes}"
+
+
 def escape_latex(text: str) -> str:
     """One line of text as LaTeX that prints it."""
-    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+    return "".join(_LATEX.get(character, character) for character in one_line(text))
 
 
 def _latex_number(text: str) -> str:

@@ -12,7 +12,7 @@ from raison.numerics.bootstrap import pool_of
 from raison.report import phrases
 from raison.report.html import compact, excerpt, headline
 from raison.report.html_tables import breakable, grid, minus
-from raison.report.markup import asset, document, escape
+from raison.report.markup import Markup, asset, document, html, joined, lines
 from raison.report.shown import Shown
 from raison.runs.run import Record, Run
 from raison.runs.summary import MetricInfo, Value
@@ -41,24 +41,31 @@ def value_of(info: MetricInfo, value: Value) -> float:
 def _page(
     title: str, shown: Sequence[Shown], metrics: Sequence[MetricInfo], around: tuple[int | None, int | None]
 ) -> str:
-    first = shown[0].explanation
-    articles = "\n".join(
+    articles = lines(
         compact(one.explanation, one.record.row, f"row-{number}", _scores_line(one.record, metrics))
         for number, one in enumerate(shown, 1)
     )
-    top = f'<article class="raison">\n{headline(first)}\n{_table(shown, metrics)}</article>'
-    body = (
-        f"<h1>{escape(title)}</h1>\n{_links(around)}\n{top}\n{articles}\n{_links(around)}\n"
-        '<div id="tip" role="tooltip" hidden></div>'
+    body = html(
+        '<h1>{}</h1>\n{}\n<article class="raison">\n{}\n{}</article>\n{}\n{}\n'
+        '<div id="tip" role="tooltip" hidden></div>',
+        title,
+        _links(around),
+        headline(shown[0].explanation),
+        _table(shown, metrics),
+        articles,
+        _links(around),
     )
     return document(title, body, STYLES, asset("page.js"))
 
 
-def _table(shown: Sequence[Shown], metrics: Sequence[MetricInfo]) -> str:
+def _table(shown: Sequence[Shown], metrics: Sequence[MetricInfo]) -> Markup:
     arrows = {True: " ↑", False: " ↓", None: ""}
-    head = ["method", *(escape(metric.label) + arrows[metric.higher_is_better] for metric in metrics)]
+    head = ["method", *(metric.label + arrows[metric.higher_is_better] for metric in metrics)]
     rows = [
-        [f'<a href="#row-{number}">{breakable(one.record.row)}</a>', *map(_number, _values(one.record, metrics))]
+        [
+            html('<a href="#row-{}">{}</a>', number, breakable(one.record.row)),
+            *map(_number, _values(one.record, metrics)),
+        ]
         for number, one in enumerate(shown, 1)
     ]
     return grid("Scores on this text", [*head, "evaluations", "gradients"], [
@@ -67,9 +74,9 @@ def _table(shown: Sequence[Shown], metrics: Sequence[MetricInfo]) -> str:
     ])  # fmt: skip
 
 
-def _scores_line(record: Record, metrics: Sequence[MetricInfo]) -> str:
+def _scores_line(record: Record, metrics: Sequence[MetricInfo]) -> Markup:
     values = zip(metrics, _values(record, metrics), strict=True)
-    return " · ".join(f"{escape(metric.label)} {_number(value)}" for metric, value in values)
+    return joined((html("{} {}", metric.label, _number(value)) for metric, value in values), " · ")
 
 
 def _values(record: Record, metrics: Sequence[MetricInfo]) -> Iterator[float]:
@@ -80,27 +87,34 @@ def _number(value: float) -> str:
     return minus(phrases.number(value, 3 if math.isfinite(value) and abs(value) < 100 else 1))
 
 
-def _links(around: tuple[int | None, int | None]) -> str:
+def _links(around: tuple[int | None, int | None]) -> Markup:
     before, after = around
-    previous = f'<a rel="prev" href="{file_of(before)}">← previous</a>' if before is not None else "<span></span>"
-    following = f'<a rel="next" href="{file_of(after)}">next →</a>' if after is not None else "<span></span>"
-    middle = '<a href="index.html">all texts</a> <a href="../../index.html">report</a>'
-    return f'<nav class="steps" aria-label="Texts">{previous}<span>{middle}</span>{following}</nav>'
+    nothing = html("<span></span>")
+    return html(
+        '<nav class="steps" aria-label="Texts">{}<span><a href="index.html">all texts</a> '
+        '<a href="../../index.html">report</a></span>{}</nav>',
+        nothing if before is None else html('<a rel="prev" href="{}">← previous</a>', file_of(before)),
+        nothing if after is None else html('<a rel="next" href="{}">next →</a>', file_of(after)),
+    )
 
 
 def _list(title: str, texts: Mapping[int, Sequence[Shown]]) -> str:
-    rows = "".join(_item(number, shown[0].explanation) for number, shown in texts.items())
     name, share = _HEADS[next(iter(texts.values()))[0].explanation.outputs]
-    table = (
-        f'<table class="results texts">\n<thead><tr><th scope="col">text</th><th scope="col">{name}</th>'
-        f'<th scope="col">{share}</th><th scope="col">explained</th><th scope="col">units</th>'
-        f'<th scope="col">begins</th></tr></thead>\n<tbody>\n{rows}</tbody></table>'
+    table = html(
+        '<table class="results texts">\n<thead><tr><th scope="col">text</th><th scope="col">{}</th>'
+        '<th scope="col">{}</th><th scope="col">explained</th><th scope="col">units</th>'
+        '<th scope="col">begins</th></tr></thead>\n<tbody>\n{}</tbody></table>',
+        name,
+        share,
+        joined(_item(number, shown[0].explanation) for number, shown in texts.items()),
     )
-    body = (
-        f"<h1>{escape(title)}: {phrases.count(len(texts), 'text')}</h1>\n"
-        '<nav class="steps" aria-label="Report"><a href="../../index.html">report</a></nav>\n'
+    body = html(
+        '<h1>{}: {}</h1>\n<nav class="steps" aria-label="Report"><a href="../../index.html">report</a></nav>\n'
         '<article class="raison">\n<label class="filter">Show texts with <input type="search" id="filter"></label>\n'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Texts">{table}</div></article>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Texts">{}</div></article>',
+        title,
+        phrases.count(len(texts), "text"),
+        table,
     )
     return document(title, body, STYLES, asset("texts.js"))
 
@@ -119,13 +133,19 @@ def _said(e: Explanation) -> tuple[str, str, float]:
     return told.said, told.rest, max(e.probabilities) if e.answer is None else e.probabilities[0]
 
 
-def _item(number: int, e: Explanation) -> str:
+def _item(number: int, e: Explanation) -> Markup:
     name, share, sure = _said(e)
-    target = phrases.target(e) if e.against is None else f"{phrases.target(e)} over {e.against}"
-    return (
-        f'<tr><th scope="row"><a href="{file_of(number)}">{number + 1}</a></th><td>{escape(name)}</td>'
-        f'<td data-value="{sure}">{escape(share)}</td><td>{escape(target)}</td>'
-        f'<td>{len(e.units):,}</td><td class="begin"><bdi>{escape(excerpt(e, 100))}</bdi></td></tr>\n'
+    return html(
+        '<tr><th scope="row"><a href="{}">{}</a></th><td>{}</td><td data-value="{}">{}</td><td>{}</td><td>{:,}</td>'
+        '<td class="begin"><bdi>{}</bdi></td></tr>\n',
+        file_of(number),
+        number + 1,
+        name,
+        sure,
+        share,
+        phrases.target(e) if e.against is None else f"{phrases.target(e)} over {e.against}",
+        len(e.units),
+        excerpt(e, 100),
     )
 
 

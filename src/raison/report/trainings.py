@@ -5,7 +5,7 @@ from pathlib import Path
 from raison.data.records import write_whole
 from raison.report import plots
 from raison.report.study import LATEX, MARKDOWN, PAGE
-from raison.report.tables import Cell, escape_latex, escape_markdown
+from raison.report.tables import Cell, comments, escape_latex, escape_markdown
 from raison.report.trainings_page import page, sections, warnings
 from raison.report.trainings_tables import Grid
 from raison.runs.judging import Verdict
@@ -87,8 +87,7 @@ def _marked(cell: Cell, marks: tuple[str, str, str]) -> str:
 
 def _latex(study: Trainings) -> str:
     lines = [study.title, *warnings(study), f"digest {study.header['digest']}", "The tables need the package booktabs."]
-    comments = "".join(f"% {' '.join(line.split())}\n" for line in lines)
-    return comments + "\n" + "\n".join(latex_table(grid) for _, grids in sections(study) for grid in grids)
+    return comments(lines) + "\n" + "\n".join(latex_table(grid) for _, grids in sections(study) for grid in grids)
 
 
 def latex_table(grid: Grid) -> str:

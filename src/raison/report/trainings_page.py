@@ -6,8 +6,9 @@ from itertools import groupby
 
 from raison.report import study_tables
 from raison.report.colours import SIGNED
-from raison.report.html_tables import breakable, grid, minus
-from raison.report.markup import document, escape
+from raison.report.html_tables import breakable, grid, marked, minus
+from raison.report.markup import NOTHING, Markup, document, html, joined, lines
+from raison.report.study_parts import about, figures, study_file, warnings_box
 from raison.report.tables import Cell
 from raison.report.trainings_plots import loss_plots, seconds_plots
 from raison.report.trainings_tables import (
@@ -18,12 +19,10 @@ from raison.report.trainings_tables import (
     metric_grids,
     rate_grids,
 )
-from raison.runs.study import FILE
 from raison.runs.trainings import Trainings
 from raison.runs.trainings_claims import training_verdicts
 
 STYLES = ("explanation.css", "page.css", "study.css")
-_MARKS = {1: "<strong>{}</strong>", 2: "<u>{}</u>"}
 
 
 def sections(study: Trainings) -> list[tuple[str, list[Grid]]]:
@@ -43,18 +42,18 @@ def page(study: Trainings, draw: bool) -> str:
     """The standalone page; it links to nothing but the files beside it. `draw` puts plots in."""
     shown = sections(study)
     parts = [
-        f"<h1>{escape(study.title)}</h1>",
+        html("<h1>{}</h1>", study.title),
         _about(study),
         warnings_box(warnings(study)),
         contents([title for title, _ in shown]),
         *(section(title, grids) for title, grids in shown),
         # One for each task and claim: many, and read after what they are about.
         study_tables.claims(training_verdicts(study)),
-        plots_section("Losses", loss_plots(study), _LOSSES) if draw else "",
-        plots_section("Time and texts", seconds_plots(study), _SECONDS) if draw else "",
-        _file(study),
+        plots_section("Losses", loss_plots(study), _LOSSES) if draw else NOTHING,
+        plots_section("Time and texts", seconds_plots(study), _SECONDS) if draw else NOTHING,
+        study_file(study.text, study.header["digest"]),
     ]
-    return document(study.title, "\n".join(part for part in parts if part), STYLES)
+    return document(study.title, lines(parts), STYLES)
 
 
 _LOSSES = "Mean loss of each epoch of training, mean over seeds; the band is from the lowest to the highest seed."
@@ -79,21 +78,15 @@ def warnings(study: Trainings) -> list[str]:
     return found
 
 
-def _about(study: Trainings) -> str:
-    file, header = study.file, study.header
-    about = "\n".join(f"<p>{escape(' '.join(part.split()))}</p>" for part in str(file.get("about", "")).split("\n\n"))
+def _about(study: Trainings) -> Markup:
+    header = study.header
     facts = {
-        "Source": file.get("source"),
-        "Reference": file.get("reference"),
-        "Size": file.get("size"),
         "Tasks": "; ".join(_task(task) for task in header["tasks"]),
         "Seeds": ", ".join(map(str, header["seeds"])),
         "Digest": header["digest"],
         "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
     }
-    items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts.items() if value)
-    files = '<dt>Tables</dt><dd><a href="tables.md">Markdown</a>, <a href="tables.tex">LaTeX</a></dd>\n'
-    return f'<article class="raison">\n{about}\n<dl>\n{items}{files}</dl></article>'
+    return about(study.file, facts)
 
 
 def _task(task: dict[str, object]) -> str:
@@ -102,32 +95,29 @@ def _task(task: dict[str, object]) -> str:
     return f"{task['name']} ({task['base']}; {', '.join(parts)})"
 
 
-def warnings_box(sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
-    items = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in sentences)
-    return (
-        f'<article class="raison">\n<h2>Before you read the numbers</h2>\n<ul class="warnings">\n{items}</ul></article>'
+def contents(titles: Sequence[str]) -> Markup:
+    items = joined(html('<li><a href="#{}">{}</a></li>\n', anchor(title), title) for title in titles)
+    return html('<nav aria-label="Contents"><ol>\n{}</ol></nav>', items)
+
+
+def section(title: str, grids: Sequence[Grid], above: Markup | None = None) -> Markup:
+    """Tables under a heading; `above` (figures) stands between the two, even where it is empty."""
+    # Tables that share a caption stand beside each other, where the page is wide enough, above it.
+    body: list[Markup] = []
+    for caption, shared in groupby(grids, key=lambda one: one.caption):
+        tables = lines(html("<div><h4>{}</h4>\n{}</div>", one.title, _table(one)) for one in shared)
+        gap = html(' style="margin-top:1.4rem"') if body else NOTHING
+        body.append(html('<div class="beside"{}>\n{}</div>\n<p class="caption">{}</p>', gap, tables, caption))
+    return html(
+        '<article class="raison" id="{}">\n<h2>{}</h2>\n{}{}</article>',
+        anchor(title),
+        title,
+        NOTHING if above is None else html("{}\n", above),
+        lines(body),
     )
 
 
-def contents(titles: Sequence[str]) -> str:
-    items = "".join(f'<li><a href="#{anchor(title)}">{escape(title)}</a></li>\n' for title in titles)
-    return f'<nav aria-label="Contents"><ol>\n{items}</ol></nav>'
-
-
-def section(title: str, grids: Sequence[Grid]) -> str:
-    # Tables that share a caption stand beside each other, where the page is wide enough, above it.
-    body = []
-    for caption, shared in groupby(grids, key=lambda one: one.caption):
-        tables = "\n".join(f"<div><h4>{escape(one.title)}</h4>\n{_table(one)}</div>" for one in shared)
-        gap = ' style="margin-top:1.4rem"' if body else ""
-        body.append(f'<div class="beside"{gap}>\n{tables}</div>\n<p class="caption">{escape(caption)}</p>')
-    inner = "\n".join(body)
-    return f'<article class="raison" id="{anchor(title)}">\n<h2>{escape(title)}</h2>\n{inner}</article>'
-
-
-def _table(one: Grid) -> str:
+def _table(one: Grid) -> Markup:
     shades = one.shades or tuple((math.nan,) * len(cells) for _, cells in one.rows)
     body = [
         [breakable(name), *(_cell(cell, level) for cell, level in zip(cells, levels, strict=True))]
@@ -136,32 +126,28 @@ def _table(one: Grid) -> str:
     return grid(one.title, [breakable(name) for name in one.head], body)
 
 
-def _cell(cell: Cell, level: float) -> str:
-    mean = _MARKS.get(cell.rank, "{}").format(minus(cell.mean))
-    lines = [minus(line) for line in (cell.interval, cell.seeds) if line]
+def _cell(cell: Cell, level: float) -> Markup:
+    mean = marked(minus(cell.mean), cell.rank)
+    below = [minus(line) for line in (cell.interval, cell.seeds) if line]
     if math.isnan(level):
-        return f"<td>{mean}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
+        return html("<td>{}{}</td>", mean, joined(html("<small>{}</small>", line) for line in below))
     # The soft colour of small print would not be read on a shade.
-    below = "".join(f'<small style="color:inherit">{line}</small>' for line in lines)
-    return f'<td class="shade" style="{SIGNED.css(level)}">{mean}{below}</td>'
+    small = joined(html('<small style="color:inherit">{}</small>', line) for line in below)
+    return html('<td class="shade" style="{}">{}{}</td>', SIGNED.css(level), mean, small)
 
 
-def plots_section(title: str, drawn: Iterable[str], caption: str) -> str:
-    figures = "\n".join(f"<figure>{svg}</figure>" for svg in drawn)
-    if not figures:
-        return ""
-    return (
-        f'<article class="raison" id="{anchor(title)}">\n<h2>{escape(title)}</h2>\n<div class="plots">\n{figures}'
-        f'</div>\n<p class="caption">{escape(caption)}</p></article>'
+def plots_section(title: str, drawn: Iterable[Markup], caption: str) -> Markup:
+    found = figures(drawn)
+    if not found:
+        return NOTHING
+    return html(
+        '<article class="raison" id="{}">\n<h2>{}</h2>\n{}\n<p class="caption">{}</p></article>',
+        anchor(title),
+        title,
+        found,
+        caption,
     )
 
 
 def anchor(title: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in title.lower())
-
-
-def _file(study: Trainings) -> str:
-    return (
-        f'<article class="raison">\n<details><summary>{FILE}, digest {escape(study.header["digest"])}</summary>\n'
-        f'<pre tabindex="0">{escape(study.text)}</pre></details></article>'
-    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from raison.report.colours import SERIES
 from raison.report.labels import spread
+from raison.report.markup import Markup
 from raison.report.phrases import shorten
 from raison.report.plots import FONT, LABEL, as_svg, look_of, new_figure, spot_of
 from raison.runs.trainings import TrainingRecord, Trainings
@@ -39,7 +40,7 @@ class About:
     log: bool = False
 
 
-def loss_plots(study: Trainings) -> Iterator[str]:
+def loss_plots(study: Trainings) -> Iterator[Markup]:
     """For each task and loss: its mean in every epoch, a line for each training that has it."""
     for number, place in enumerate(places(study)):
         records = {row["name"]: _of(study, row["name"], place) for row in rows(study, "training")}
@@ -53,7 +54,7 @@ def loss_plots(study: Trainings) -> Iterator[str]:
             yield from _plots(f"l{number}n{count}", about, [curve for curve in curves if curve.points])
 
 
-def seconds_plots(study: Trainings) -> Iterator[str]:
+def seconds_plots(study: Trainings) -> Iterator[Markup]:
     """For each task: seconds of trainings that differ in the number of texts; none where all learn from as many."""
     for number, place in enumerate(places(study)):
         curves = []
@@ -96,12 +97,12 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _plots(name: str, about: About, curves: Sequence[Curve]) -> Iterator[str]:
+def _plots(name: str, about: About, curves: Sequence[Curve]) -> Iterator[Markup]:
     for start in range(0, len(curves), MOST):
         yield _plot(f"{name}p{start}", about, curves[start : start + MOST])
 
 
-def _plot(name: str, about: About, curves: Sequence[Curve]) -> str:
+def _plot(name: str, about: About, curves: Sequence[Curve]) -> Markup:
     from matplotlib.ticker import MaxNLocator
 
     with new_figure(20 + 5.9 * max(len(shorten(curve.name, LABEL)) for curve in curves)) as (figure, axes):

@@ -5,7 +5,7 @@ from pathlib import Path
 from raison.data.records import write_whole
 from raison.report import plots
 from raison.report.study import LATEX, MARKDOWN, PAGE
-from raison.report.tables import escape_markdown
+from raison.report.tables import comments, escape_markdown
 from raison.report.trainings import claim_line, latex_table, markdown_table, plain_table
 from raison.report.trust_page import LEFT_OUT, MODELS, page, sections, warnings
 from raison.report.trust_tables import left_out
@@ -54,5 +54,4 @@ def _markdown(study: TrustRuns) -> str:
 
 def _latex(study: TrustRuns) -> str:
     lines = [study.title, *warnings(study), f"digest {study.header['digest']}", "The tables need the package booktabs."]
-    comments = "".join(f"% {' '.join(line.split())}\n" for line in lines)
-    return comments + "\n" + "\n".join(latex_table(grid) for _, grids in sections(study) for grid in grids)
+    return comments(lines) + "\n" + "\n".join(latex_table(grid) for _, grids in sections(study) for grid in grids)

@@ -1,16 +1,16 @@
 """The page of a study of trust."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from raison.report import phrases, study_tables
 from raison.report.html_tables import breakable, grid
-from raison.report.markup import document, escape
-from raison.report.trainings_page import STYLES, anchor, contents, section, warnings_box
+from raison.report.markup import NOTHING, Markup, document, html, lines
+from raison.report.study_parts import about, figures, study_file, warnings_box
+from raison.report.trainings_page import STYLES, anchor, contents, section
 from raison.report.trainings_tables import Grid
 from raison.report.trust_plots import attack_plots, randomisation_plots, substitution_plots
 from raison.report.trust_tables import area_grids, attack_grids, left_out, model_grid
-from raison.runs.study import FILE
 from raison.runs.trust import Order
 from raison.runs.trust_claims import trust_verdicts
 from raison.runs.trust_study import TrustRuns
@@ -46,16 +46,16 @@ def page(study: TrustRuns, draw: bool) -> str:
     drawn = {RANDOMISATION: _curves(study), ATTACKS: _attacked(study)} if draw else {}
     reasons = _left_out(study)
     parts = [
-        f"<h1>{escape(study.title)}</h1>",
+        html("<h1>{}</h1>", study.title),
         _about(study),
         warnings_box(warnings(study)),
         contents([*(title for title, _ in shown), *([LEFT_OUT] if reasons else [])]),
         study_tables.claims(trust_verdicts(study)),
-        *(_with_figures(title, grids, drawn.get(title, "")) for title, grids in shown),
+        *(section(title, grids, drawn.get(title, NOTHING)) for title, grids in shown),
         reasons,
-        _file(study),
+        study_file(study.text, study.header["digest"]),
     ]
-    return document(study.title, "\n".join(part for part in parts if part), STYLES)
+    return document(study.title, lines(parts), STYLES)
 
 
 def warnings(study: TrustRuns) -> list[str]:
@@ -77,20 +77,14 @@ def warnings(study: TrustRuns) -> list[str]:
     return found
 
 
-def _about(study: TrustRuns) -> str:
-    file, header = study.file, study.header
-    about = "\n".join(f"<p>{escape(' '.join(part.split()))}</p>" for part in str(file.get("about", "")).split("\n\n"))
+def _about(study: TrustRuns) -> Markup:
+    header = study.header
     facts = {
-        "Source": file.get("source"),
-        "Reference": file.get("reference"),
-        "Size": file.get("size"),
         "Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in study.runs.values())),
         "Digest": header["digest"],
         "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
     }
-    items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts.items() if value)
-    files = '<dt>Tables</dt><dd><a href="tables.md">Markdown</a>, <a href="tables.tex">LaTeX</a></dd>\n'
-    return f'<article class="raison">\n{about}\n<dl>\n{items}{files}</dl></article>'
+    return about(study.file, facts)
 
 
 def _texts(run: Mapping[str, Any]) -> str:
@@ -99,40 +93,26 @@ def _texts(run: Mapping[str, Any]) -> str:
     return f"{run['source']}: {', '.join(counts)}"
 
 
-def _with_figures(title: str, grids: Sequence[Grid], figures: str) -> str:
-    """A section with its figures before its tables."""
-    head = f"<h2>{escape(title)}</h2>"
-    return section(title, grids).replace(head, f"{head}\n{figures}", 1)
-
-
-def _curves(study: TrustRuns) -> str:
+def _curves(study: TrustRuns) -> Markup:
     parts = []
     for order, caption in _CURVES.items():
-        panels = "\n".join(f"<figure>{svg}</figure>" for svg in randomisation_plots(study, order))
+        panels = figures(randomisation_plots(study, order))
         if panels:
-            parts.append(f'<div class="plots">\n{panels}</div>\n<p class="caption">{escape(caption)}</p>')
-    return "\n".join(parts)
+            parts.append(html('{}\n<p class="caption">{}</p>', panels, caption))
+    return lines(parts)
 
 
-def _attacked(study: TrustRuns) -> str:
+def _attacked(study: TrustRuns) -> Markup:
     parts = []
     for data, drawn in (*attack_plots(study), *substitution_plots(study)):
-        head = f"<h3>{escape(data)}</h3>\n" if len(study.data) > 1 else ""
-        figures = "\n".join(f"<figure>{svg}</figure>" for svg in drawn)
-        parts.append(f'{head}<div class="plots">\n{figures}</div>')
-    return "\n".join([*parts, f'<p class="caption">{escape(_ATTACKED)}</p>']) if parts else ""
+        head = html("<h3>{}</h3>\n", data) if len(study.data) > 1 else NOTHING
+        parts.append(html("{}{}", head, figures(drawn)))
+    return lines([*parts, html('<p class="caption">{}</p>', _ATTACKED)]) if parts else NOTHING
 
 
-def _left_out(study: TrustRuns) -> str:
-    rows = [[breakable(what), f'<td class="says">{escape(why)}</td>'] for what, why in left_out(study)]
+def _left_out(study: TrustRuns) -> Markup:
+    rows = [[breakable(what), html('<td class="says">{}</td>', why)] for what, why in left_out(study)]
     if not rows:
-        return ""
+        return NOTHING
     table = grid(LEFT_OUT, ["what", "why"], rows)
-    return f'<article class="raison" id="{anchor(LEFT_OUT)}">\n<h2>{LEFT_OUT}</h2>\n{table}</article>'
-
-
-def _file(study: TrustRuns) -> str:
-    return (
-        f'<article class="raison">\n<details><summary>{FILE}, digest {escape(study.header["digest"])}</summary>\n'
-        f'<pre tabindex="0">{escape(study.text)}</pre></details></article>'
-    )
+    return html('<article class="raison" id="{}">\n<h2>{}</h2>\n{}</article>', anchor(LEFT_OUT), LEFT_OUT, table)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from raison.core.results import Summary
+from raison.report.markup import Markup
 from raison.report.model_plots import Figure, Series, model_figure, name_ends
 from raison.report.phrases import shorten
 from raison.report.plots import FONT, GREY, LABEL, as_svg, look_of, new_figure, spot_of
@@ -38,7 +39,7 @@ def numbers(study: TrustRuns) -> dict[str, int]:
     return {method: number for number, method in enumerate(study.header["methods"])}
 
 
-def randomisation_plots(study: TrustRuns, order: Order) -> Iterator[str]:
+def randomisation_plots(study: TrustRuns, order: Order) -> Iterator[Markup]:
     """A panel for each run: Spearman's correlation with the explanation of the model as it was, by blocks."""
     looks = numbers(study)
     for number, run in enumerate(study.runs.values()):
@@ -58,7 +59,7 @@ def title_of(study: TrustRuns, run: TrustRun) -> str:
     return f"{model} on {run.header['data']}" if len(study.data) > 1 else model
 
 
-def attack_plots(study: TrustRuns) -> Iterator[tuple[str, list[str]]]:
+def attack_plots(study: TrustRuns) -> Iterator[tuple[str, list[Markup]]]:
     """For each data set: its name, and a figure (of bars: one for each objective) for each of `DRAWN`."""
     axis = axis_of(study.file) or "model"
     for place, (data, runs) in enumerate(study.data.items()):
@@ -71,7 +72,7 @@ def attack_plots(study: TrustRuns) -> Iterator[tuple[str, list[str]]]:
         yield data, drawn
 
 
-def substitution_plots(study: TrustRuns) -> Iterator[tuple[str, list[str]]]:
+def substitution_plots(study: TrustRuns) -> Iterator[tuple[str, list[Markup]]]:
     """The same for substituted words: rank change only, of all methods."""
     axis = axis_of(study.file) or "model"
     variant = Variant("substitution", "constrained")
@@ -92,7 +93,7 @@ def substitution_plots(study: TrustRuns) -> Iterator[tuple[str, list[str]]]:
 
 def _over_models(
     name: str, what: tuple[TrustRuns, Sequence[TrustRun]], measure: Effect, over: tuple[Axis, tuple[Place, ...]]
-) -> Iterator[str]:
+) -> Iterator[Markup]:
     axis, models = over
     runs = what[1]
     drawn = [one for one in STYLES if any(Variant("embedding", one) in run.variants for run in runs)]
@@ -137,7 +138,7 @@ def _summary(run: TrustRun, method: str, variant: Variant, measure: Effect) -> S
     return found if found.count else None
 
 
-def _panel(name: str, title: str, blocks: int, curves: Sequence[_Curve]) -> str:
+def _panel(name: str, title: str, blocks: int, curves: Sequence[_Curve]) -> Markup:
     with new_figure(26 + 5.9 * max(len(shorten(one.method, LABEL)) for one in curves)) as (figure, axes):
         axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
         axes.set_ylabel("Spearman")
