@@ -25,6 +25,7 @@ from raison.core.unknown import NOTE
 from raison.methods import CATALOGUE
 from raison.models import spans
 from raison.models.precision import rank_agreement
+from raison.models.steadiness import unsteady
 
 BATCH = 32
 """Texts explained together: enough to fill batches, few enough that an interruption loses little."""
@@ -82,6 +83,8 @@ class Batch:
     """What whole methods said, by label and seed, for those that are made of others. Only for this target."""
     answers: tuple[ExplainedAnswer, ...] = ()
     """What is explained where the model answers questions, one per text."""
+    unsteady: str | None = None
+    """What is to be said of a model whose answers differ between equal calls."""
 
 
 def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
@@ -109,14 +112,14 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
         encoding, spec = spans.settled(encoding, spec)
         answers = spans.explained(model, encoding, predicted)
     removal = settings.removal if settings.removal is not None else model.removals[0]
-    evaluations = Evaluations()
+    evaluations, doubt = Evaluations(), unsteady(model, encoding)
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     logits = model.masked_logits(encoding, whole, removal)
     for text, row in enumerate(logits):
         evaluations.logits[evaluations.key(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
     target = resolve_target(spec, settings.of, full, model.classes, model.multi_label)
-    return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers)
+    return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt)
 
 
 def check_model(model: object) -> None:
@@ -309,7 +312,9 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             gradients=ledger.gradients[i],
             seconds=maps.seconds / len(encoding),
             truncated=encoding.truncated[i],
-            notes=ledger.notes[i] | ({NOTE: unknown[i].to_note()} if unknown[i].units else {}),
+            notes=ledger.notes[i]
+            | ({NOTE: unknown[i].to_note()} if unknown[i].units else {})
+            | ({"unsteady": batch.unsteady} if batch.unsteady else {}),
             version=__version__,
             answer=answer,
             signed=method.signed,

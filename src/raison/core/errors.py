@@ -56,3 +56,7 @@ class DataError(RaisonError):
 
 class LoadError(RaisonError):
     """A model or its weights could not be found or read."""
+
+
+class UnsteadyWarning(UserWarning):
+    """The model's answers differ between equal calls."""

@@ -1,8 +1,9 @@
 """How class logits come out of what a model that reads the whole text returns: by its classes, or by an answer span."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,11 +17,19 @@ from raison.models.batching import TokenBatch
 
 Parts = Float[Tensor, "rows parts choices"]
 
-Outputs = ModelOutput | tuple[Tensor, ...]
-"""What a model returns from one pass; its logits come first."""
+Outputs = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
+"""What a model returns from one pass: the logits by their name or first, or nothing but these."""
 
 LONGEST_ANSWER = 30
 """Tokens of the longest answer that is predicted, as usual for SQuAD."""
+
+
+def class_logits(outputs: Outputs) -> Tensor:
+    """The logits of what a forward pass returned."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    found: Tensor = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +69,7 @@ class ClassHead(Head):
         return cls(names, config.problem_type == "multi_label_classification")
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
-        logits: Tensor = outputs[0]
-        return logits[:, None]
+        return class_logits(outputs)[:, None]
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
         return parts[:, 0]

@@ -2,16 +2,18 @@
 
 import contextlib
 
-from torch import nn
-from transformers import PreTrainedModel
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import UnsupportedError
 from raison.core.model import Capability
 from raison.core.outputs import outputs_of
 from raison.models.decomposition import can_take_apart
 from raison.models.families import Pooling, family_of
-from raison.models.heads import Head
+from raison.models.heads import Head, class_logits
 from raison.models.quantised import without_gradient
+from raison.models.quiet import evaluating
 from raison.models.readout import Readout
 from raison.models.tap import attention_modules
 
@@ -35,6 +37,28 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
             "LoRA and other adapters of weights work.",
         )
     return model.get_base_model()
+
+
+def is_a(model: PreTrainedModel, *endings: str) -> bool:
+    """Whether the model's class, or one that it is made from, has a name that ends so."""
+    return any(kind.__name__.endswith(endings) for kind in type(model).__mro__)
+
+
+@torch.inference_mode()
+def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a class from outside of transformers gives one logit per label for a text: one pass of one word.
+
+    transformers' own say by their names what they are.
+    """
+    if type(model).__module__.startswith("transformers."):
+        return False
+    ids = tokenizer("a", return_tensors="pt")["input_ids"].to(model.device)
+    with evaluating(model):
+        try:
+            found = class_logits(model(input_ids=ids))
+        except (RuntimeError, TypeError, ValueError, LookupError):
+            return False
+    return isinstance(found, Tensor) and found.shape == (1, model.config.num_labels)
 
 
 def decoder_head(model: PreTrainedModel) -> nn.Module | None:

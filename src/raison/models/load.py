@@ -19,9 +19,10 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.models import zoo
-from raison.models.classifier import Classifier, inner_model
+from raison.models.classifier import Classifier
 from raison.models.completion import completed
 from raison.models.generator import Generator
+from raison.models.inner import classifies, inner_model, is_a
 from raison.models.pretrained import (
     adapter_base,
     adapter_tensors,
@@ -31,6 +32,7 @@ from raison.models.pretrained import (
     read_checkpoint,
     read_config,
     read_tokenizer,
+    read_whole,
     read_with_new_head,
 )
 from raison.models.spans import answering, is_answering
@@ -107,7 +109,7 @@ def load(
     if ready_made:
         loaded, own, use = _ready_made(name, use)
     elif os.path.isfile(os.path.join(name, "adapter_config.json")):
-        loaded, own = _foreign_adapter(Path(name), placing)
+        loaded, own = _foreign_adapter(Path(name), placing, use)
     else:
         loaded, own = _pretrained(name, placing, use), read_tokenizer(name)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
@@ -145,13 +147,15 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
         return completed(model, tokenizer, name, use.prompt, (use.explained, use.calibrate))
     if use.explained != "input" or use.calibrate:
         raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
-    if kind.endswith("ForSequenceClassification"):
+    if is_a(core, "ForSequenceClassification"):
         _check_padding(core, name)
         return Classifier(model, tokenizer, name)
     if is_answering(core):
         return answering(model, tokenizer, name)
     if _is_causal(core):
         return Generator(model, tokenizer, name)
+    if classifies(core, tokenizer):
+        return Classifier(model, tokenizer, name)
     raise LoadError(_no_head(name, f"it is a {kind}"))
 
 
@@ -167,8 +171,11 @@ def _check_padding(core: PreTrainedModel, name: str) -> None:
 
 def _is_causal(core: PreTrainedModel) -> bool:
     """A decoder with an output matrix over the vocabulary, and not a classifier that was made from one."""
-    named = type(core).__name__.endswith(("ForCausalLM", "LMHeadModel"))
-    return named and not core.config.is_encoder_decoder and core.get_output_embeddings() is not None
+    return (
+        is_a(core, "ForCausalLM", "LMHeadModel")
+        and not core.config.is_encoder_decoder
+        and core.get_output_embeddings() is not None
+    )
 
 
 def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool, use: _Use) -> LanguageModel | Generator:
@@ -225,19 +232,27 @@ def _kind(config: PreTrainedConfig, use: _Use) -> type:
     )
 
 
-def _foreign_adapter(folder: Path, placing: dict[str, object]) -> tuple[PreTrainedModel, Tokenizer]:
+def _foreign_adapter(folder: Path, placing: dict[str, object], use: _Use) -> tuple[PreTrainedModel, Tokenizer]:
     """A PEFT adapter that was not trained here: its head tells the number of classes, its config the base."""
     base = adapter_base(folder)
     saved = adapter_tensors(folder)
     answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
     heads = [tensor for key, tensor in saved.items() if key.endswith((ANSWER_WEIGHTS, *HEAD_WEIGHTS))]
-    kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
-    if not base or not heads:
-        raise LoadError(_no_head(str(folder), "the adapter names no base model or saves no head"))
+    if not base:
+        raise LoadError(_no_head(str(folder), "the adapter names no base model"))
     try:
-        model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
+        if heads:
+            kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
+            model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
+        elif _kind(_config(base), use) is AutoModelForCausalLM:
+            # A language model's head is its base's.
+            model = read_whole(AutoModelForCausalLM, base, **placing)
+        else:
+            model = None
     except LoadError as error:
         raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
+    if model is None:
+        raise LoadError(_no_head(str(folder), "the adapter saves none, and its base is no causal language model"))
     own = (folder / "tokenizer_config.json").is_file()
     return merged(model, folder), read_tokenizer(folder if own else base)
 

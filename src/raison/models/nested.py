@@ -34,6 +34,7 @@ class NestedReader(LanguageModel):
     def __init__(self, classifier: Classifier, readout: Readout) -> None:
         self._inner = classifier
         self._readout = readout
+        self.core, self.device = classifier.core, classifier.device
         self.name = classifier.name
         self.classes = classifier.classes
         self.multi_label = classifier.multi_label

@@ -18,6 +18,12 @@ def find_pooling(model: PreTrainedModel, encoding: Encoding, logits: Callable[[E
 
     Costs one forward and one backward pass. Raises UnsupportedError where it is none of first, last or mean.
     """
+    if model.base_model is model:
+        raise UnsupportedError(
+            f"cannot tell which tokens {type(model).__name__} predicts from",
+            ["it names no base model (base_model_prefix), whose last hidden states its head reads"],
+            "Use a method that does not read attention rows, such as integrated_gradients.",
+        )
     length = encoding.lengths[0]
     used = _used_rows(model, encoding, logits).tolist()
     if used == [0]:

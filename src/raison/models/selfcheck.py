@@ -11,7 +11,9 @@ from raison.core.model import Capability
 from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.classifier import Classifier
+from raison.models.heads import class_logits
 from raison.models.readout import WordReadout
+from raison.models.steadiness import change
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
 QUESTION = "What is a quiet pleasure?"
@@ -33,6 +35,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
     checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
         ("the adapter's prediction equals the plain model's", None, _plain),
+        ("equal calls give equal answers", None, _repeated),
         ("padding changes nothing", None, _padding),
         ("everything kept equals plain", None, _kept),
         ("embeddings in place of ids change nothing", Capability.EMBEDDINGS, _embeds),
@@ -103,7 +106,7 @@ def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
             (start, end) = encoding.spans[0].tolist()
             plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()
             return _difference(model, own[:, :1], plain)
-        plain = outputs.logits.cpu()
+        plain = class_logits(outputs).cpu()
     return _difference(model, own[:, -plain.shape[1] :], plain)
 
 
@@ -118,6 +121,11 @@ def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torc
         scores.append(shares[range(len(label)), list(label)].sum())
     found = torch.stack(scores)[None]
     return found if readout.prior is None else found - readout.prior
+
+
+def _repeated(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    largest = change(model, encoding)
+    return largest == 0, f"a logit differs by {largest:.1e}: dropout or sampling inside its pass" if largest else "yes"
 
 
 def _padding(model: Classifier, encoding: Encoding) -> tuple[bool, str]:

@@ -17,7 +17,7 @@ from raison.core.unit import Granularity, Text
 from raison.models.classifier import Answering, Classifier
 from raison.models.encoder import TextEncoder
 from raison.models.heads import SpanHead
-from raison.models.inner import inner_model
+from raison.models.inner import inner_model, is_a
 from raison.models.limits import max_tokens
 from raison.models.own_tokenizer import own_tokenizer
 from raison.models.removal import replacement_ids
@@ -27,7 +27,7 @@ CLASSES = ("answer", "other answers")
 
 def is_answering(core: PreTrainedModel) -> bool:
     """Whether a model answers questions with a part of a text."""
-    return type(core).__name__.endswith(("ForQuestionAnswering", "ForQuestionAnsweringSimple"))
+    return is_a(core, "ForQuestionAnswering", "ForQuestionAnsweringSimple")
 
 
 def answering(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> Classifier:

@@ -221,7 +221,7 @@ def _bar_row(e: Explanation, unit: int, scale: float) -> Markup:
     )
 
 
-_TOLD = ("completeness_gap", "caution", "selected_by", "candidates", NOTE)
+_TOLD = ("completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE)
 """Notes that the page says in its own words."""
 
 

@@ -181,7 +181,7 @@ def choice(e: Explanation) -> str | None:
 
 def cautions(e: Explanation) -> list[str]:
     """What the reader has to know before believing the scores, one sentence each, without its full stop."""
-    told = (truncation(e), caution_of_text(e.notes), e.notes.get("caution"))
+    told = (truncation(e), caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
     return [sentence for sentence in told if isinstance(sentence, str)]
 
 
