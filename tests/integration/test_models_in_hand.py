@@ -17,6 +17,7 @@ from raison.methods import CATALOGUE
 from raison.models.classifier import Classifier
 from raison.models.generator import Generator
 from raison.models.selfcheck import selfcheck
+from tests.prompted import DAY
 from tests.tiny import TINY, build_language_model
 
 TEXT = "the actors are brilliant but the plot is thin"
@@ -126,14 +127,14 @@ def test_a_lora_folder_of_a_language_model_writes(adapter: tuple[Path, Any, Any]
     found, expected = (
         raison.explain(one, TEXT, output=" good film", method="occlusion", progress=False) for one in (loaded, in_hand)
     )
-    for one, other in zip(found.rows, expected.rows, strict=True):
-        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-3, atol=1e-6)
+    for one, other in zip(found.scores, expected.scores, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # asked for by peft
 def test_a_lora_folder_of_a_language_model_takes_a_prompt(adapter: tuple[Path, Any, Any]) -> None:
     folder, tuned, tokenizer = adapter
-    loaded, in_hand = raison.load(folder, prompt="sentiment"), raison.load(tuned, tokenizer, prompt="sentiment")
+    loaded, in_hand = raison.load(folder, prompt=DAY), raison.load(tuned, tokenizer, prompt=DAY)
     assert isinstance(loaded, Classifier)
     found, expected = (raison.explain(one, TEXT, method="occlusion", progress=False) for one in (loaded, in_hand))
     assert found.probabilities == pytest.approx(expected.probabilities, rel=1e-4)
