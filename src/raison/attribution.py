@@ -24,6 +24,7 @@ from raison.core.unit import Granularity, Text, check_unit
 from raison.core.unknown import NOTE
 from raison.methods import CATALOGUE
 from raison.models import spans
+from raison.models.batching import naming_the_longest
 from raison.models.precision import rank_agreement
 from raison.models.steadiness import unsteady
 
@@ -114,7 +115,8 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
     removal = settings.removal if settings.removal is not None else model.removals[0]
     evaluations, doubt = Evaluations(), unsteady(model, encoding)
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
-    logits = model.masked_logits(encoding, whole, removal)
+    with naming_the_longest(encoding):
+        logits = model.masked_logits(encoding, whole, removal)
     for text, row in enumerate(logits):
         evaluations.logits[evaluations.key(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
@@ -227,7 +229,7 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
     check(batch.model, method)
     problem, started = _problem(batch), time.perf_counter()
     # A caller's inference mode would leave no graph to go back along.
-    with torch.inference_mode(False):
+    with naming_the_longest(batch.encoding), torch.inference_mode(False):
         # A device has finished when its numbers have arrived.
         scores = function(problem, problem.generators(name_of(method))).detach().cpu()
     findings = rank_agreement(problem)

@@ -191,6 +191,27 @@ def test_out_of_memory_halves_the_budget_and_goes_on(model: Classifier) -> None:
     assert model.budget.tokens < before
 
 
+@pytest.mark.parametrize("rows", [0, 1], ids=["prediction", "perturbed texts"])
+def test_a_text_that_does_not_fit_is_named_with_its_length(model: Classifier, rows: int) -> None:
+    calls: list[int] = []
+    inner = model.core.forward
+
+    def limited(*args: object, **kwargs: object) -> object:
+        calls.append(1)
+        if len(calls) > rows:
+            raise torch.OutOfMemoryError("too much")
+        return inner(*args, **kwargs)
+
+    model.core.forward = limited
+    long = f"{TEXT} \x1b " * 6
+    with pytest.raises(errors.OutOfMemoryError, match="not even one text fits into the device's memory") as caught:
+        raison.explain(model, long, "occlusion")
+    length = model.encode([long]).lengths[0]
+    assert str(caught.value).endswith(f"({length} tokens).")
+    assert f"The longest is '{TEXT[:10]}" in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The command line in this process: exit code, standard output, standard error."""
     from raison.cli import main

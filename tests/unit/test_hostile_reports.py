@@ -18,11 +18,8 @@ from tests.unit import test_training_report, test_trust_report
 from tests.unit.test_hostile_pages import structure
 
 HOSTILE = (
-    "<script>alert(1)</script>",
-    "'\"><svg/onload=alert(1)>",
-    "a|b `c` *d* _e_ [x](javascript:y) <u>",
-    r"\input{x} $^_%&#~ } \end{table}",
-    "\ud800\x00\x1b[31m",
+    "<script>alert(1)</script>'\"><svg/onload=alert(1)>\ud800\x00\x1b[31m",
+    r"a|b `c` *d* _e_ [x](javascript:y) <u> \input{x} $^_%&#~ } \end{table}",
 )
 AUDIT = Path(__file__).parents[2] / "studies" / "audit_sst2" / "audit"
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -61,11 +61,35 @@ class Fields:
             self.refuse(name, f"a finite number{least_words}" + (f" to {most:g}" if most < math.inf else ""))
         return float(value)  # type: ignore[arg-type]
 
-    def whole(self, name: str, least: int | None = 0) -> None:
-        """A whole number, from `least` on."""
+    def whole(self, name: str, least: int | None = 0, most: int = 2**63 - 1) -> None:
+        """A whole number, from `least` to `most`: what 64 bits hold."""
+        self._whole(name, self.data.get(name), least, most)
+
+    def wholes(self, name: str, least: int | None = 0) -> tuple[int, ...]:
+        """A list of whole numbers, from `least` on."""
+        values = self.items(name)
+        for value in values:
+            self._whole(name, value, least, 2**63 - 1)
+        return values
+
+    def _whole(self, name: str, value: object, least: int | None, most: int) -> None:
+        if not _whole(value) or not (-most if least is None else least) <= value <= most:  # type: ignore[operator]
+            upper = "" if most == 2**63 - 1 else f" to {most:,}"
+            lower = "" if least is None else f" from {least}{upper or ' on'}"
+            raise DataError(f"not {self.what}: {name} is {value!r:.40}, and has to be a whole number{lower}.")
+
+    def choice(self, name: str, allowed: Sequence[str]) -> None:
+        """One of these words."""
         value = self.data.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or (least is not None and value < least):
-            self.refuse(name, "a whole number" if least is None else f"a whole number from {least} on")
+        if not isinstance(value, str) or value not in allowed:
+            self.refuse(name, f"one of {', '.join(allowed)}")
+
+    def objects(self, name: str) -> Iterator["Fields"]:
+        """A list of objects, each to be asked in its turn."""
+        for place, item in enumerate(self.items(name)):
+            if not isinstance(item, dict):
+                raise DataError(f"not {self.what}: {name}[{place}] is {item!r:.40}, and has to be an object.")
+            yield Fields(item, f"{self.what}: {name}[{place}]")
 
     def flag(self, name: str) -> None:
         """True or false."""

@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,8 +28,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a store, without its checksum, which was right; `offset` is where it begins in the file."""
+    """A line of a store, without its checksum, which was right.
 
+    `number` counts the file's lines from 1, `offset` is where it begins in the file.
+    """
+
+    number: int
     offset: int
     content: bytes
 
@@ -78,12 +83,20 @@ class RecordStore:
                 offset = 0
                 for number, line in enumerate(file, start=1):
                     if line.strip():
-                        yield Line(offset, self._checked(line.rstrip(b"\r\n"), number))
+                        yield Line(number, offset, self._checked(line.rstrip(b"\r\n"), number))
                     offset += len(line)
         except FileNotFoundError:
             return
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"cannot read {self.path}: {error}.") from error
+
+    @contextmanager
+    def telling(self, line: Line) -> Iterator[None]:
+        """DataError that is raised inside, of what the line holds, says which line it is, and of what file."""
+        try:
+            yield
+        except DataError as error:
+            raise DataError(f"{self.path}, line {line.number}: {error}") from None
 
     def at(self, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
         """The records that begin there. Raises DataError."""

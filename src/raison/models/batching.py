@@ -3,6 +3,7 @@
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from raison.core.encoding import Encoding
 from raison.core.errors import OutOfMemoryError
+from raison.core.printable import printable
+from raison.core.unit import segments
 from raison.models.removal import Remover, masked_rows
 from raison.progress import steps_of
 
@@ -19,6 +22,9 @@ Result = TypeVar("Result")
 
 ROWS_IN_MEMORY = 1 << 22
 """Tokens of masked texts that are laid out at a time, before they are cut into batches."""
+
+SHOWN = 40
+"""Characters of a text by which an error names it."""
 
 
 @dataclass(slots=True)
@@ -124,6 +130,19 @@ def masked_logits(
         for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
             results[text].append(part)
     return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
+
+
+@contextmanager
+def naming_the_longest(encoding: Encoding) -> Iterator[None]:
+    """Where not even one text fits inside, the error names the longest one: groups begin with it."""
+    try:
+        yield
+    except OutOfMemoryError as error:
+        lengths = encoding.lengths
+        longest = max(range(len(encoding)), key=lengths.__getitem__)
+        text = " / ".join(segments(encoding.texts[longest]))
+        begins = printable(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
+        raise OutOfMemoryError(f"{error} The longest is '{begins}' ({lengths[longest]:,} tokens).") from None
 
 
 def shrinking(

@@ -14,8 +14,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.errors import InputError, LoadError, UnsupportedError
+from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
+from raison.core.reading import Fields
 from raison.core.unit import Text
 from raison.jobs import disk
 from raison.models import weights, zoo
@@ -88,12 +89,46 @@ def usual_folder(model: str, kind: str) -> Path:
     return shipped if (shipped / FILE).exists() else own
 
 
+def check_said(card: Fields) -> None:
+    """What every explainer's card says of the model that it was trained for. Raises DataError."""
+    card.string("model")
+    card.strings("classes")
+    card.string("vocabulary")
+    for place, row in enumerate(card.items("said")):
+        Fields({"said": row}, f"{card.what}: text {place}").numbers("said", None, 0.0, 1.0)
+    card.mapping("provenance")
+
+
+def _check(card: Fields) -> None:
+    check_said(card)
+    for name in ("backbone", "masking", "size", "merge", "unit"):
+        card.string(name)
+    card.optional_string("filler")
+    if card.data.get("rank") is not None:
+        card.whole("rank", least=1)
+    card.mapping("goals")
+    for name, goal in card.data["goals"].items():
+        if not isinstance(goal, dict):
+            raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}, and has to be an object.")
+        own = Fields(goal, f"{card.what}: the goal {name!r:.40}")
+        own.string("file")
+        if not goal["file"] or set(goal["file"]) & set("/\\:\0"):
+            own.refuse("file", "a file's name in the explainer's folder")
+        own.mapping("weights")
+        for weight in goal["weights"]:
+            Fields(goal["weights"], f"{own.what}: weights").number(weight)
+        own.number("learning_rate", 0.0)
+        own.number("validation")
+        own.whole("step")
+
+
 def read_card(folder: Path, model: str) -> Card:
     """Raises LoadError where there is no explainer, naming the way to get one for `model`, or a broken one."""
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         if content.pop("schema") > SCHEMA:
             raise LoadError(f"{folder / FILE} was written by a newer version of raison: upgrade raison.")
+        _check(Fields({"provenance": {}} | content, "an explainer's card"))
         content["goals"] = {name: Goal(**goal) for name, goal in content["goals"].items()}
         if not content["goals"]:
             raise ValueError("it was trained for no metric")
@@ -105,8 +140,8 @@ def read_card(folder: Path, model: str) -> Card:
             f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
             "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LoadError(f"cannot read {folder / FILE}: {error}. Train the explainer again.") from error
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {folder / FILE}: {str(error).rstrip('.')}. Train the explainer again.") from error
 
 
 def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:

@@ -14,8 +14,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from raison.core.encoding import Encoding
-from raison.core.errors import LoadError, UnsupportedError
+from raison.core.errors import DataError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
+from raison.core.reading import Fields
 from raison.jobs import disk
 from raison.models import explainers
 from raison.models.attention_explainer import (
@@ -65,6 +66,23 @@ def write(folder: Path, card: AttentionCard, explainer: InterpretableAttention |
     disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
+def _check(card: Fields) -> None:
+    explainers.check_said(card)
+    card.strings("criteria")
+    card.mapping("history")
+    card.mapping("design")
+    card.mapping("shape")
+    design = Fields(card.data["design"], f"{card.what}: design")
+    for name in ("form", "norm", "over"):
+        design.string(name)
+    design.strings("selection")
+    if design.data.get("initial") is not None:
+        design.numbers("initial", 2)
+    shape = Fields(card.data["shape"], f"{card.what}: shape")
+    for name in ("layers", "heads", "features"):
+        shape.whole(name, least=1, most=1_000_000)
+
+
 def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
     """Raises LoadError where there is no explainer, naming the way to get one, or a broken one."""
     path = folder / FILE
@@ -72,6 +90,7 @@ def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.pop("schema") > SCHEMA:
             raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
+        _check(Fields({"history": {}, "provenance": {}} | content, "an explainer's card"))
         design = content["design"]
         initial = design["initial"]
         content["design"] = Design(
@@ -88,8 +107,8 @@ def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
             f"ivra --model {model} --form {form} --data SET:SPLIT --criteria comp --out FOLDER) and explain FOLDER, or "
             f"name the explainer's folder ({form}(checkpoint='FOLDER/{form}'))."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LoadError(f"cannot read {path}: {error}. Train the explainer again.") from error
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the explainer again.") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,5 @@
 """The ready-made models: `demo/...` names, each a base model and a small adapter that ships with the package."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from raison.core.errors import LoadError, UnknownNameError
+from raison.core.errors import DataError, LoadError, UnknownNameError
+from raison.core.reading import Fields, parse
 from raison.models import weights
 from raison.models.pretrained import ADAPTER as ADAPTER
 from raison.models.pretrained import check_adapter, merged, read_config, read_tokenizer, read_whole, read_with_new_head
@@ -97,6 +97,8 @@ def is_adapter(folder: Path) -> bool:
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The same for a folder that `raison train classifier` wrote. Raises LoadError where it has no card or no base."""
     card = read_card(folder)
+    if not card.get("labels"):
+        raise LoadError(f"cannot read {folder / CARD}: it has no labels. Is {folder} an adapter of raison train?")
     base = Path(card["base"])
     return assemble(base if base.is_dir() else weights.fetch(card["base"]), folder, tuple(card["labels"]))
 
@@ -104,10 +106,19 @@ def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 def read_card(folder: Path) -> dict[str, Any]:
     """What training wrote down beside an adapter. Raises LoadError if it is missing or broken."""
     try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise LoadError(f"cannot read {folder / CARD}: {error}. Is {folder} an adapter of raison train?") from error
-    return dict(card)
+        card = parse((folder / CARD).read_text(encoding="utf-8"), "the card of an adapter")
+        fields = Fields(card, "the card of an adapter")
+        fields.string("base")
+        if "labels" in card:
+            fields.strings("labels")
+        if "accuracy" in card:
+            fields.mapping("accuracy")
+            for split in card["accuracy"]:
+                Fields(card["accuracy"], f"{fields.what}: accuracy").number(split, 0.0, 1.0)
+    except (DataError, OSError, ValueError) as error:
+        told = str(error).rstrip(".")
+        raise LoadError(f"cannot read {folder / CARD}: {told}. Is {folder} an adapter of raison train?") from error
+    return card
 
 
 def assemble(

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
+from raison.core.reading import Fields
 from raison.data.records import RecordStore
+from raison.runs.checked import check_key
 from raison.runs.run import Record, Run
 
 
@@ -24,10 +26,18 @@ def shown_texts(run: Run) -> dict[int, list[Shown]]:
         return {}
     rows = {row["label"]: (place, row["seeds"][0]) for place, row in enumerate(run.header["rows"])}
     found: dict[int, dict[int, Shown]] = {}
-    for line in RecordStore(run.folder / "explanations.jsonl").read().records:
-        place, seed = rows.get(line["row"], (0, None))
-        record = run.records.get((line["row"], line["seed"], line["text"]))
-        if line["seed"] == seed and record is not None:
-            shown = Shown(record, Explanation.from_dict(line["explanation"]))
-            found.setdefault(line["text"], {})[place] = shown
+    store = RecordStore(run.folder / "explanations.jsonl")
+    for line in store.lines():
+        told = line.parsed()
+        if told is None:
+            continue
+        with store.telling(line):
+            own = Fields(told, "an explanation's line")
+            check_key(own, run.header["texts"])
+            own.mapping("explanation")
+            place, seed = rows.get(told["row"], (0, None))
+            record = run.records.get((told["row"], told["seed"], told["text"]))
+            if told["seed"] == seed and record is not None:
+                shown = Shown(record, Explanation.from_dict(told["explanation"]))
+                found.setdefault(told["text"], {})[place] = shown
     return {text: [found[text][place] for place in sorted(found[text])] for text in sorted(found)}

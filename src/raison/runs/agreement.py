@@ -72,7 +72,7 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
             )
             for pair in pairs_in(folder)
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(folder / FILE, error) from None
 
 

@@ -21,8 +21,9 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.results import Comparison, Scores, Summary
 from raison.numerics.paired import against, difference
+from raison.runs.checked import check_audit, check_schema
 from raison.runs.judging import FEWEST, Side, finding_of
-from raison.runs.run import read_run
+from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
 from raison.runs.trust import Order
@@ -138,6 +139,8 @@ def read_audit(folder: Path) -> Audit:
         header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {folder / HEADER}: {error}.") from None
+    check_schema(header, folder / HEADER, SCHEMA)
+    check_audit(header, folder / HEADER)
     table = comparison(read_run(folder / FAITHFULNESS))
     changes = comparison(read_run(folder / CHANGES)) if (folder / CHANGES).is_dir() else None
     trust = read_trust_run(folder, header["trust"])

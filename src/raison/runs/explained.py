@@ -8,7 +8,9 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
+from raison.core.reading import Fields
 from raison.data.records import Line, RecordStore
+from raison.runs.checked import TEXTS, check_key
 
 _KEYS = b', "explanation": {'
 """What follows the keys in a line: the explanation itself need not be parsed to know whose it is."""
@@ -22,7 +24,8 @@ class Explained:
         self._texts = texts
         self._places: dict[tuple[str, int], np.ndarray] = {}
         for line in store.lines():
-            found = _keys(line)
+            with store.telling(line):
+                found = _keys(line)
             if found is not None and found[2] < texts:
                 row, seed, text = found
                 places = self._places.setdefault((row, seed), np.full(texts, -1, dtype=np.int64))
@@ -66,7 +69,7 @@ class StoredExplanations(Sequence[Explanation]):
         try:
             for record in self._store.at(places.tolist()):
                 yield Explanation.from_dict(record["explanation"])
-        except (OSError, ValueError, KeyError) as error:
+        except (DataError, OSError, ValueError, KeyError) as error:
             raise DataError(f"cannot read {self._store.path}: {error}.") from error
 
 
@@ -80,7 +83,7 @@ def _keys(line: Line) -> tuple[str, int, int] | None:
             record = json.loads(head + b"}")
         except ValueError:
             return None
-    try:
-        return None if record is None else (record["row"], record["seed"], record["text"])
-    except KeyError:
+    if record is None:
         return None
+    check_key(Fields(record, "an explanation's line"), TEXTS)
+    return record["row"], record["seed"], record["text"]

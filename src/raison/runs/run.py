@@ -23,6 +23,8 @@ from raison.core.explanation import Explanation
 from raison.data.records import RecordStore
 from raison.jobs import identity
 from raison.jobs.folder import COMPARISON, refuse_others, write_marker
+from raison.runs import checked
+from raison.runs.checked import check_schema
 from raison.runs.columns import Columns
 from raison.runs.explained import Explained
 from raison.runs.record import Key as Key
@@ -148,15 +150,23 @@ def check_same(folder: Path, header: dict[str, Any]) -> None:
 def read_run(folder: Path) -> Run:
     """What a folder holds. Raises DataError if it is no run's or was written by a newer version."""
     run = Run(read_header(folder / HEADER), folder)
-    for line in RecordStore(folder / "records.jsonl").lines():
+    store, parts = RecordStore(folder / "records.jsonl"), checked.parts_of(run.header)
+    for line in store.lines():
         record = line.parsed()
         if record is None:
             run.dropped += 1
-        else:
-            run.records.add(Record.from_dict(record))
-    groups = RecordStore(folder / "groups.jsonl").read()
-    run.dropped += groups.dropped
-    for found in groups.records:
+            continue
+        with store.telling(line):
+            checked.check_record(record, run.header, parts)
+        run.records.add(Record.from_dict(record))
+    store = RecordStore(folder / "groups.jsonl")
+    for line in store.lines():
+        found = line.parsed()
+        if found is None:
+            run.dropped += 1
+            continue
+        with store.telling(line):
+            checked.check_group(found)
         values = [tuple(scalar(value) for value in group) for group in found["values"]]
         run.groups[found["row"], found["seed"], found["metric"]] = values
     return run
@@ -176,6 +186,6 @@ def read_header(path: Path) -> dict[str, Any]:
         raise DataError(f"{path.parent} is no run: it has no {path.name}.") from None
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {error}.") from None
-    if not isinstance(header, dict) or header.get("schema", 0) > SCHEMA:
-        raise DataError(f"{path} was written by a newer version of raison: this one reads schemas up to {SCHEMA}.")
-    return header
+    check_schema(header, path, SCHEMA)
+    checked.check_run(header, path)
+    return dict(header)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
+from raison.runs.checked import check_schema, check_study
 from raison.runs.run import HEADER, SCHEMA, Run, read_run, settings_hash
 
 STUDY = "study.json"
@@ -69,7 +70,7 @@ def read_study(folder: Path) -> StudyRuns:
         ) from None
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    if header.get("schema", 0) > SCHEMA:
-        raise DataError(f"{folder} was written by a newer version of raison: this one reads schemas up to {SCHEMA}.")
+    check_schema(header, folder / STUDY, SCHEMA)
+    check_study(header, folder / STUDY)
     runs = {name: read_run(folder / name) for name in header["runs"] if (folder / name / HEADER).exists()}
     return StudyRuns(folder, header["name"], text, header["digest"], header["versions"], runs)

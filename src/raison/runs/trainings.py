@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from raison.core.errors import DataError
 from raison.data.records import RecordStore
+from raison.runs.checked import check_schema, check_training, check_trainings
 from raison.runs.study import FILE
 from raison.runs.summary import Value
 
@@ -174,8 +175,8 @@ def read_trainings(folder: Path) -> Trainings:
         ) from None
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    if not isinstance(header, dict) or header.get("schema", 0) > SCHEMA:
-        raise DataError(f"{folder} was written by a newer version of raison: this one reads schemas up to {SCHEMA}.")
+    check_schema(header, folder / HEADER, SCHEMA)
+    check_trainings(header, folder / HEADER)
     records, dropped = read_records(folder)
     return Trainings(folder, header, text, records, dropped)
 
@@ -189,8 +190,9 @@ def read_records(folder: Path) -> tuple[dict[Key, TrainingRecord], int]:
         dropped += stored.dropped
         for line in stored.records:
             try:
+                check_training(line)
                 record = TrainingRecord.from_dict(line)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (DataError, KeyError, TypeError, ValueError, AttributeError):
                 dropped += 1
                 continue
             records[record.key] = record

@@ -19,7 +19,9 @@ from typing import Any, Protocol, TypeVar
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
+from raison.core.reading import Fields
 from raison.data.records import RecordStore
+from raison.runs.checked import check_schema, check_trust
 from raison.runs.study import FILE
 from raison.runs.trust import Attack, Attacked, Objective, Order, Similarity, Substituted
 
@@ -170,8 +172,8 @@ def read_trust(folder: Path) -> TrustRuns:
         raise DataError(f"{folder} holds no study of trust ({HEADER}): give the folder of raison study run.") from None
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    if not isinstance(header, dict) or header.get("schema", 0) > SCHEMA:
-        raise DataError(f"{folder} was written by a newer version of raison: this one reads schemas up to {SCHEMA}.")
+    check_schema(header, folder / HEADER, SCHEMA)
+    check_trust(header, folder / HEADER)
     return TrustRuns(folder, header, text, {entry["name"]: read_run(folder, entry) for entry in header["runs"]})
 
 
@@ -220,7 +222,7 @@ def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any,
     for line in stored.records:
         try:
             record = make(line)
-        except (KeyError, TypeError, ValueError):
+        except (DataError, KeyError, TypeError, ValueError):
             dropped += 1
             continue
         found[record.key] = record
@@ -236,5 +238,15 @@ def _attacked(line: dict[str, Any]) -> Attacked:
 
 
 def _values(line: dict[str, Any], cls: type, measures: tuple[str, ...]) -> dict[str, Any]:
+    asked = Fields(line, "a record")
+    for field in fields(cls):
+        if field.name in measures and line[field.name] is None:
+            continue
+        if field.type in (int, bool):
+            (asked.whole if field.type is int else asked.flag)(field.name)
+        elif field.type is float:
+            asked.number(field.name)
+        else:
+            asked.string(field.name)
     known = {field.name: line[field.name] for field in fields(cls)}
     return known | {name: math.nan if line[name] is None else float(line[name]) for name in measures}
