@@ -250,7 +250,10 @@ def goal_of(card: Card, metric: str | None, folder: Path) -> str:
 
 def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
     """Where the model says something else on its probes than was expected of it: one reason, or none."""
-    for probe, before, now in zip(probes_of(model), expected, said_by(model), strict=True):
+    said = said_by(model)
+    if [*map(len, expected)] != [*map(len, said)]:
+        return ["its card has other numbers of probabilities than the model"]
+    for probe, before, now in zip(probes_of(model), expected, said, strict=True):
         gap = max(abs(a - b) for a, b in zip(before, now, strict=True))
         if gap > TOLERANCE:
             return [f"on {probe!r} the two models' probabilities differ by {gap:.2f}"]

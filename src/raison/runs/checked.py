@@ -11,6 +11,8 @@ from raison.numerics.bootstrap import POOLS
 TEXTS = 10_000_000
 """Texts that a run may have: there is room for each before any is read."""
 
+HIGHEST = 1e300
+
 
 def check_schema(header: object, path: Path, newest: int) -> None:
     """DataError for what is no header, or was written by a newer version."""
@@ -107,6 +109,10 @@ def check_trust(header: Mapping[str, Any], path: Path) -> None:
     head = Fields(header, f"the head of a study of trust ({path})")
     _check_named(head)
     head.mapping("models")
+    for key, model in header["models"].items():
+        if not isinstance(model, dict):
+            raise DataError(f"not {head.what}: the model {key!r:.40} is {model!r:.40}, and has to be an object.")
+        Fields(model, f"{head.what}: the model {key!r:.40}").string("name")
     for run in head.objects("runs"):
         check_trust_run(run)
         if not isinstance(header["models"].get(run.data["model"]), dict):
@@ -193,12 +199,13 @@ def _check_named(head: Fields) -> None:
 
 def _check_folder(name: str, of: Fields) -> None:
     """A run's name is that of a folder within the study's."""
-    if not name or name in (".", "..") or set(name) & set("/\\:\0"):
+    if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
         raise DataError(f"not {of.what}: the run {name!r:.40} is no name of a folder.")
 
 
 def _number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    """A number that has room in double precision, or null; no NaN, which JSON has not."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= HIGHEST)
 
 
 def _told(count: int) -> str:
