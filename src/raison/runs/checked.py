@@ -70,7 +70,7 @@ def check_record(data: Mapping[str, Any], header: Mapping[str, Any], parts: Sequ
         if len(numbers) != wanted or not all(_number(part) for part in numbers):
             raise DataError(f"not a record: scores[{place}] is {value!r:.40}, and has to be {_told(wanted)}.")
     for name in ("evaluations", "gradients", "seconds"):
-        line.number(name, 0)
+        line.number(name, 0.0)
     line.string("target")
     line.string("prediction")
     line.whole("units", most=TEXTS)
