@@ -1,5 +1,6 @@
 """The report of a study of trainings: a page, and its tables as Markdown and LaTeX."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from raison.data.records import write_whole
@@ -76,13 +77,23 @@ def markdown_table(grid: Grid) -> str:
     lines = [
         [escape_markdown(name) for name in grid.head],
         ["---", *("---:" for _ in grid.head[1:])],
-        *([escape_markdown(name), *(_marked(cell, _MARKDOWN) for cell in cells)] for name, cells in grid.rows),
+        *(
+            [escape_markdown(name), *(_marked(cell, _MARKDOWN, escape_markdown) for cell in cells)]
+            for name, cells in grid.rows
+        ),
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _marked(cell: Cell, marks: tuple[str, str, str]) -> str:
-    return " ".join(part for part in (marks[cell.rank].format(cell.mean), cell.interval, cell.seeds) if part)
+def _marked(cell: Cell, marks: tuple[str, str, str], escaped: Callable[[str], str]) -> str:
+    """A cell with its mark; what stands for the mean may be a name."""
+    mean = marks[cell.rank].format(escaped(cell.mean))
+    return " ".join(part for part in (mean, cell.interval, cell.seeds) if part)
+
+
+def _latex_cell(text: str) -> str:
+    """Text as LaTeX prints it; a dash that stands for no value stays."""
+    return "–".join(map(escape_latex, text.split("–")))
 
 
 def _latex(study: Trainings) -> str:
@@ -93,7 +104,7 @@ def _latex(study: Trainings) -> str:
 def latex_table(grid: Grid) -> str:
     head = [_arrows(escape_latex(name)) for name in grid.head]
     body = [
-        " & ".join([escape_latex(name), *(_marked(cell, _LATEX).replace("-", "$-$") for cell in cells)])
+        " & ".join([escape_latex(name), *(_marked(cell, _LATEX, _latex_cell).replace("-", "$-$") for cell in cells)])
         for name, cells in grid.rows
     ]
     return "\n".join(
