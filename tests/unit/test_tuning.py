@@ -14,6 +14,7 @@ import optuna
 import pytest
 import torch
 
+from raison import progress
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
 from raison.training.tuning import Report, SearchSettings, Trial, best, search
 
@@ -290,7 +291,11 @@ def test_the_surroundings_stay_as_they_are(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_bar_shows_the_best_values(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_lines_of_a_search_show_the_best_values(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where there is no terminal, a line every so many seconds.
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     trials = search(SearchSettings(trials=3), SPACE, ["height"], once)
     assert f"{best(trials, 'height').scores['height']:.4f}" in capfd.readouterr().err
 
