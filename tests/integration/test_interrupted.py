@@ -54,7 +54,9 @@ def place(tmp_path: Path) -> Path:
 def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
     typed, marker, said = COMMANDS[name]
     words, begun = shlex.split(typed), place / "out" / marker
-    script = "import sys; from raison.cli import main; main()"
+    # A shell that starts the tests in the background has them ignore the signal.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script += "from raison.cli import main; main()"
     environment = {**os.environ, "RAISON_CACHE": str(place / "cache"), "HF_HUB_OFFLINE": "1"}
     process = subprocess.Popen(
         [sys.executable, "-c", script, *words],
