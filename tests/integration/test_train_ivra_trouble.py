@@ -132,9 +132,10 @@ def test_data_that_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_a_base_without_names_of_labels(tmp_path: Path) -> None:
+    numbered = replace(DATA, rows=tuple(replace(row, label=n % 2) for n, row in enumerate(DATA.rows)))
     plain = FineTuneSettings(epochs=1, texts=4, validation=4, progress=False)
     with pytest.raises(InputError, match="are numbers: name them in order with --labels"):
-        fine_tune(saved_encoder(tmp_path / "base"), DATA, tmp_path / "out", plain)
+        fine_tune(saved_encoder(tmp_path / "base"), numbered, tmp_path / "out", plain)
 
 
 def test_a_student_that_knows_the_task(tmp_path: Path) -> None:

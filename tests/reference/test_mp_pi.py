@@ -201,7 +201,7 @@ def test_too_few_passes_say_so():
     scores = MpPi(budget=2).attribute(even, generators(1))[0]
     assert scores.tolist() == pytest.approx([(values[-1] - values[0]) / 10] * 10)
     assert even.ledger.evaluations == [2]
-    assert even.ledger.notes == [{"solution": "minimum norm", "coalitions": 0}]
+    assert even.ledger.notes == [{"solution": "minimum norm", "coalitions": 0, "sampling": "optimal"}]
     one = game_problem(values)
     MpPi(budget=3, sampling="shapley", suffix=False).attribute(one, generators(1, 1))
     assert one.ledger.notes[0]["solution"] == "minimum norm"

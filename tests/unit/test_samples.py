@@ -8,7 +8,8 @@ import pytest
 
 from raison.core.errors import InputError
 from raison.data import Dataset, Row
-from raison.training.samples import digest, split, stratified, stratified_rows
+from raison.data.digest import dataset_digest as digest
+from raison.training.samples import split, stratified, stratified_rows
 
 # Sorted by label, as some data sets are: the first rows are of one class only.
 ROWS = tuple(Row(f"text {n}", 0 if n < 60 else 1 if n < 90 else "rare", n + 1) for n in range(100))

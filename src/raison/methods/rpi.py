@@ -39,8 +39,9 @@ class Rpi(Method):
     tables 2, 5 and 6 really are: their row equals that of L - 2 in its table 7), a number, "3 to 5", "top 3"
     (top-down) or "bottom 3" (bottom-up), or a tuple.
 
-    R n passes forward and backward per layer, of the layers from the lowest of J to the top only (of one row, where one
-    is read in the last layer), counted as whole ones, and 1 whole forward pass per layer.
+    R (n + 1) passes forward and backward per layer (R n with variant="paper"), of the layers from the lowest of J to
+    the top only (of one row, where one is read in the last layer), counted as whole ones, and 1 whole forward pass per
+    layer.
 
     `variant` is what is computed. "signed" is the code's formula in the last layer, unless `layers` names another:
     without a choice it is more faithful than random scores in all 20 cells of five metrics and four tasks
@@ -79,7 +80,7 @@ class Rpi(Method):
         {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
     )
     passes: ClassVar[str] = (
-        "(baselines steps + 1) |layers| forward + baselines steps |layers| backward, upper layers only"
+        "(baselines (steps + 1) + 1) |layers| forward + baselines (steps + 1) |layers| backward, upper layers only"
     )
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ def generation_text(e: GenerationExplanation) -> RenderableType:
     cost.add_column(overflow="fold")
     backward = f", {phrases.count(e.gradients, 'gradient')}" if e.gradients else ""
     cost.add_row("Cost", Text(f"{phrases.count(e.evaluations, 'evaluation')}{backward}, {phrases.seconds(e.seconds)}"))
-    cost.add_row("Removal", Text(f"{e.removal}, for an absent {e.unit}"))
+    cost.add_row("Removal", Text(safe(f"{e.removal}, for an absent {e.unit}")))
     for name, value in e.notes.items():
         if name == NOTE:
             continue

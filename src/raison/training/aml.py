@@ -138,7 +138,7 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
     identity = {
         **identity_of(model),
-        DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
+        DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
         # A search may be made longer.
         SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),
     }
