@@ -1,9 +1,11 @@
 """A model's digests: the same for the same files wherever they are read, other ones for whatever computes otherwise."""
 
+import importlib.util
 import json
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,36 @@ def test_two_rows_of_a_large_table(folder: Path) -> None:
     with torch.no_grad():
         model.core.large.weight[[1000, 2001]] = model.core.large.weight[[2001, 1000]]
     assert differing(before, identity_of(model)) == [WEIGHTS]
+
+
+def dynamic(weight: torch.Tensor, bias: torch.Tensor) -> torch.nn.Module:
+    """torch's own layer of eight bits, whose state holds a tuple of both, and a dtype."""
+    if importlib.util.find_spec("torch.ao.quantization") is None:
+        pytest.skip("this torch has no dynamic quantisation any more")
+    layer = torch.nn.Linear(*reversed(weight.shape))
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", (DeprecationWarning, UserWarning, FutureWarning))
+        from torch.ao.quantization import quantize_dynamic
+
+        return quantize_dynamic(torch.nn.Sequential(layer), {torch.nn.Linear}, dtype=torch.qint8)
+
+
+def test_layers_that_torch_quantised(folder: Path) -> None:
+    model = read(folder)
+    weight, bias = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(6)
+
+    def told(weight: torch.Tensor, bias: torch.Tensor) -> dict[str, str]:
+        model.core.more = dynamic(weight, bias)
+        return identity_of(model)
+
+    before = told(weight, bias)
+    assert told(weight, bias) == before
+    # The same whole numbers with another scale, rows in another order, another bias.
+    for other in ((2 * weight, bias), (weight.flip(0), bias), (weight, bias + 1)):
+        assert differing(before, told(*other)) == [WEIGHTS]
 
 
 def test_another_type_of_the_weights(folder: Path) -> None:

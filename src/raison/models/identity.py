@@ -1,7 +1,7 @@
 """Which model it is: digests of weights, tokenizer and configuration, the same wherever and however it is run."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,10 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
 
     Weights: the name, type and shape of every tensor, the sum of its bits as whole numbers, and a sample of its values
     that meets every row, so that a value that changed and rows that changed places are both noticed. What slips
-    through: values that change places between the samples, changes whose bits cancel, and quantised or offloaded
-    tensors, of which only type and shape count. Weights into which an adapter was merged go by those of the base and of
-    the adapter, for the merged values depend on the processor's rounding; they count themselves once they are changed.
+    through: values that change places between the samples, changes whose bits cancel, and tensors that are offloaded or
+    of a library's own type, of which only type and shape count. Weights into which an adapter was merged go by those of
+    the base and of the adapter, for the merged values depend on the processor's rounding; they count themselves once
+    they are changed.
     Tokenizer: its vocabulary with all its rules, and its special tokens. Another version of `tokenizers` may write
     these otherwise. Configuration: what differs from the family's defaults, the labels, and the prompt with its
     calibration. A model that is no transformers model goes by its class, its labels, and what it says on two sentences,
@@ -75,13 +76,32 @@ def _of_files(files: Iterable[Path]) -> str:
     return digest_of([_of_tensors(load_file(path).items()) for path in files])
 
 
-def _of_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
+def _of_tensors(tensors: Iterable[tuple[str, Any]]) -> str:
     found = hashlib.sha256()
-    for name, value in sorted(tensors, key=lambda one: one[0]):
+    for name, value in sorted(_unpacked(tensors), key=lambda one: one[0]):
         found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         if type(value.detach()) is Tensor and not value.is_meta and value.numel() and not value.is_complex():
             found.update(_sampled(value.detach()))
     return found.hexdigest()[:16]
+
+
+def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a state: layers that torch quantised keep theirs in tuples, beside what says how."""
+    for name, value in entries:
+        if isinstance(value, tuple | list):
+            yield from _unpacked((f"{name}.{number}", part) for number, part in enumerate(value))
+        elif isinstance(value, Tensor) and value.is_quantized:
+            yield f"{name}.whole", value.int_repr()
+            yield from ((f"{name}.{part}", torch.as_tensor(found)) for part, found in _scale(value).items())
+        elif isinstance(value, Tensor):
+            yield name, value
+
+
+def _scale(value: Tensor) -> dict[str, Any]:
+    """What the whole numbers of a quantised tensor stand for."""
+    if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return {"scale": value.q_scale(), "zero": value.q_zero_point()}
+    return {"scale": value.q_per_channel_scales(), "zero": value.q_per_channel_zero_points()}
 
 
 def _sampled(value: Tensor) -> bytes:
