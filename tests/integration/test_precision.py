@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -193,8 +194,22 @@ def test_metrics_keep_the_models_own_precision() -> None:
     assert "precision" not in raison.compare(model, TEXTS, ["random"], metrics, progress=False).settings
 
 
-def test_shifted_embeddings_move_the_twin_too() -> None:
-    model, shift, method = tiny("bert"), Shift(radius=1.0, draw=0), CATALOGUE.create("occlusion")
+def prompted(name: str) -> Classifier:
+    prompt = raison.Prompt(
+        name="film",
+        shot="the plot of the film is told once more : {text} :{label}",
+        labels={"a": " dull", "b": " loved"},
+    )
+    model = raison.load(*build_language_model(name), prompt=prompt)
+    assert isinstance(model, Classifier)
+    return model
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: tiny("bert"), lambda: tiny("gpt2"), lambda: tiny("t5"), lambda: prompted("llama")]
+)
+def test_shifted_embeddings_move_the_twin_too(make: Callable[[], Classifier]) -> None:
+    model, shift, method = make(), Shift(radius=1.0, draw=0), CATALOGUE.create("occlusion")
     batches = [prepare(model, TEXTS[:1], Settings(of="logit", precision=kind)) for kind in ("float32", "bfloat16")]
     plain = np.array(run(batches[1], method)[0].scores)
     single, half = (shifted_scores(batch, method, shift)[0] for batch in batches)

@@ -31,7 +31,14 @@ from raison.models.families import Pooling, family_of
 from raison.models.gradients import path_gradients
 from raison.models.heads import ClassHead, Head, Outputs, SpanHead
 from raison.models.hidden import Layers, hidden_states, layer_outputs
-from raison.models.inner import capabilities_of, decoder_head, inner_model, known_pooling, withheld_from
+from raison.models.inner import (
+    capabilities_of,
+    decoder_head,
+    embedding_tables,
+    inner_model,
+    known_pooling,
+    withheld_from,
+)
 from raison.models.last_row import LastRow
 from raison.models.limits import max_tokens
 from raison.models.pooling import find_pooling, prediction_rows
@@ -121,8 +128,7 @@ class Classifier(LanguageModel):
     @property
     def embedding_table(self) -> nn.Module:
         """The module that turns ids into word embeddings."""
-        reader = self.core.get_encoder() if self.core.config.is_encoder_decoder else self.core
-        return reader.get_input_embeddings()
+        return embedding_tables(self.core)[0]
 
     def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
         """See LanguageModel.encode. A model that answers with a part of the text is asked: one pass per text."""
@@ -286,11 +292,8 @@ class Classifier(LanguageModel):
 
         Embeddings that are given to `logits` are taken as they are: `embed` has moved them already.
         """
-        tables = [self.embedding_table]
-        if self.core.config.is_encoder_decoder:
-            tables.append(self.core.get_decoder().get_input_embeddings())
         stored = contextlib.nullcontext() if self._packed is None else self._packed.uncached()
-        with stored, shifted_tables(tables, shift, self.tokenizer.all_special_ids):
+        with stored, shifted_tables(embedding_tables(self.core), shift, self.tokenizer.all_special_ids):
             yield
 
     def reduced(self) -> LanguageModel:
@@ -308,6 +311,8 @@ class Classifier(LanguageModel):
         found.readout = (
             None if self.readout is None else OwnReadout(self.readout.branches, self.readout, self.core.dtype)
         )
+        if found._packed is not None and self._packed is not None:
+            found._packed.follow(self._packed)
         return found
 
     def quiet(self) -> AbstractContextManager[None]:
@@ -336,9 +341,7 @@ class Classifier(LanguageModel):
         if self.readout is not None:
             states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
             return (self.readout.logits(states),)
-        decoder = self.core.get_decoder() if self.core.config.is_encoder_decoder else None
-        tables = [self.embedding_table, *([] if decoder is None else [decoder.get_input_embeddings()])]
-        with contextlib.nullcontext() if embeds is None else given_embeddings(tables, embeds):
+        with contextlib.nullcontext() if embeds is None else given_embeddings(embedding_tables(self.core), embeds):
             return self.core(**self._inputs(batch))
 
     def _states(

@@ -56,6 +56,16 @@ def hooked(
         _remove(keys)
 
 
+def following(module: nn.Module) -> After:
+    """A hook for a copy of a module: what this thread has open after the module's calls acts on the copy's, too."""
+
+    def follow(_copy: nn.Module, args: Args, output: Any) -> Any:
+        opened = _OPEN.get()
+        return _changed_output("after", opened, module, args, output) if opened else None
+
+    return follow
+
+
 def acting_on(modules: Iterable[nn.Module]) -> bool:
     """Whether this thread has an action open on one of these modules."""
     opened = _OPEN.get()

@@ -39,6 +39,14 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
     return model.get_base_model()
 
 
+def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
+    """The modules that turn ids into word embeddings: the encoder's or the only one, then a decoder's own."""
+    if not model.config.is_encoder_decoder:
+        return [model.get_input_embeddings()]
+    both = [model.get_encoder().get_input_embeddings(), model.get_decoder().get_input_embeddings()]
+    return both[:1] if both[0] is both[1] else both
+
+
 def is_a(model: PreTrainedModel, *endings: str) -> bool:
     """Whether the model's class, or one that it is made from, has a name that ends so."""
     return any(kind.__name__.endswith(endings) for kind in type(model).__mro__)

@@ -96,6 +96,10 @@ class PackedReader:
         """Drop all stored prompts."""
         self._store.clear()
 
+    def follow(self, other: "PackedReader") -> None:
+        """Be `uncached` also where the other reader is: that of the model of which this one's model is a twin."""
+        self._store.follow(other._store)
+
     @contextmanager
     def uncached(self) -> Iterator[None]:
         """Inside, no stored prompt is used and none is stored: embeddings are shifted, or attention is edited."""

@@ -19,6 +19,8 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.core.problem import Evaluations, Problem
 from raison.models.blocks import put, twin
+from raison.models.hooks import following
+from raison.models.inner import embedding_tables
 from raison.models.locks import OwnLock
 from raison.models.prefix import fingerprint
 from raison.models.quiet import evaluating
@@ -99,6 +101,9 @@ def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:
     # Ordinary tensors also where the caller is in inference mode: the twin outlives it.
     with torch.inference_mode(False), torch.no_grad():
         values = {id(p): nn.Parameter(p.detach().to(torch.bfloat16), requires_grad=False) for p in named.values()}
+    for table in embedding_tables(core):
+        # The twin was copied without the hooks that shift embeddings, and threads shift them one by one.
+        twins[id(table)].register_forward_hook(following(table))
     if core.base_model is core:
         put(twins[id(core)], values)
         return tree

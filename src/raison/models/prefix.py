@@ -107,13 +107,14 @@ class PrefixStore:
 
     def __init__(self, base: PreTrainedModel) -> None:
         self._base = base
+        self._doors = {self}
         self._found: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
         self._model: tuple[Hashable, ...] = ()
         self._lock = OwnLock()
 
     def get(self, ids: Int[Tensor, " prefix"]) -> Prefix:
         """The prompt's states, from the store if they are there and the model has not changed since."""
-        if self in _CLOSED.get():
+        if not self._doors.isdisjoint(_CLOSED.get()):
             return compute_prefix(self._base, ids)
         with self._lock:
             now = fingerprint(self._base)
@@ -132,6 +133,10 @@ class PrefixStore:
     def clear(self) -> None:
         with self._lock:
             self._found.clear()
+
+    def follow(self, other: "PrefixStore") -> None:
+        """Be closed also where the other store is: that of the model of which this one's model is a twin."""
+        self._doors.add(other)
 
     @contextmanager
     def closed(self) -> Iterator[None]:

@@ -66,7 +66,9 @@ class _Vectors:
     def of(self, ids: Int[Tensor, "batch tokens"], embeds: Tensor) -> Float[Tensor, "batch tokens hidden"]:
         """The vector of every id, in the embeddings' dtype and on their device."""
         found, inverse = ids.unique(return_inverse=True)
-        known = embeds.new_zeros(1, embeds.shape[-1]) if self._drawn is None else self._drawn
+        # At least in single precision: a twin of 16 bits may ask first.
+        exact = torch.promote_types(embeds.dtype, torch.float32)
+        known = embeds.new_zeros(1, embeds.shape[-1], dtype=exact) if self._drawn is None else self._drawn
         new = [token for token in found.tolist() if token not in self._rows]
         if new:
             drawn = np.stack([self._radius * ball_vector(self._shift.draw, token, embeds.shape[-1]) for token in new])

@@ -1,6 +1,7 @@
 """What is made of a causal model alone, whatever is read of it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -16,7 +17,7 @@ class Workings:
 
     budget: TokenBudget
     packed: PackedReader
-    reduced: "ReducedModel[Any]"
+    reduced: ReducedModel[Any]
 
     @classmethod
     def of(cls, model: nn.Module) -> "Workings":
