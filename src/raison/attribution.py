@@ -113,9 +113,10 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
         encoding, spec = spans.settled(encoding, spec)
         answers = spans.explained(model, encoding, predicted)
     removal = settings.removal if settings.removal is not None else model.removals[0]
-    evaluations, doubt = Evaluations(), unsteady(model, encoding)
+    evaluations = Evaluations()
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     with naming_the_longest(encoding):
+        doubt = unsteady(model, encoding)
         logits = model.masked_logits(encoding, whole, removal)
     for text, row in enumerate(logits):
         evaluations.logits[evaluations.key(text, removal, whole[text][0].numpy().tobytes())] = row[0]

@@ -122,6 +122,11 @@ def _check(card: Fields) -> None:
         own.whole("step")
 
 
+def _goal(said: dict[str, Any]) -> Goal:
+    numbers = {name: float(said[name]) for name in ("learning_rate", "validation")}
+    return Goal(**said | numbers | {"weights": {name: float(weight) for name, weight in said["weights"].items()}})
+
+
 def read_card(folder: Path, model: str) -> Card:
     """Raises LoadError where there is no explainer, naming the way to get one for `model`, or a broken one."""
     try:
@@ -129,11 +134,11 @@ def read_card(folder: Path, model: str) -> Card:
         if content.pop("schema") > SCHEMA:
             raise LoadError(f"{folder / FILE} was written by a newer version of raison: upgrade raison.")
         _check(Fields({"provenance": {}} | content, "an explainer's card"))
-        content["goals"] = {name: Goal(**goal) for name, goal in content["goals"].items()}
+        content["goals"] = {name: _goal(goal) for name, goal in content["goals"].items()}
         if not content["goals"]:
             raise ValueError("it was trained for no metric")
         content["classes"] = tuple(content["classes"])
-        content["said"] = tuple(tuple(row) for row in content["said"])
+        content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
         return Card(**content)
     except FileNotFoundError:
         raise LoadError(

@@ -4,11 +4,12 @@ import warnings
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsteadyWarning
 from raison.core.model import LanguageModel
+from raison.models.batching import TokenBudget, shrinking
 from raison.models.classifier import Classifier
 from raison.models.nested import NestedReader
 from raison.models.quiet import drawing
@@ -38,8 +39,12 @@ def change(model: Classifier | NestedReader, encoding: Encoding) -> float:
     """The largest difference of a logit between two equal calls on the first text; 0 where it is rounding."""
     first = encoding.select([0])
     devices = [model.device.index or 0] if model.device.type == "cuda" else []
+
+    def call(_rows: list[int]) -> Tensor:
+        return model.logits(first).double()
+
     with drawing(devices=devices), torch.no_grad():
-        once, twice = (model.logits(first).double() for _ in range(2))
+        (_, once), (_, twice) = (next(shrinking(TokenBudget(1), call, [0])) for _ in range(2))
     largest = float((once - twice).abs().max())
     rounding = max(_ROUNDING, 8 * torch.finfo(model.core.dtype).eps)
     return largest if largest > rounding * float(once.abs().max()) else 0.0

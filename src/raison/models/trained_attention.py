@@ -92,14 +92,12 @@ def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
             raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
         _check(Fields({"history": {}, "provenance": {}} | content, "an explainer's card"))
         design = content["design"]
-        initial = design["initial"]
-        content["design"] = Design(
-            **design | {"selection": tuple(design["selection"]), "initial": None if initial is None else tuple(initial)}
-        )
+        initial = None if design["initial"] is None else tuple(map(float, design["initial"]))
+        content["design"] = Design(**design | {"selection": tuple(design["selection"]), "initial": initial})
         content["shape"] = HeadShape(**content["shape"])
         for name in ("classes", "criteria"):
             content[name] = tuple(content[name])
-        content["said"] = tuple(tuple(row) for row in content["said"])
+        content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
         return AttentionCard(**content)
     except FileNotFoundError:
         raise LoadError(
