@@ -90,7 +90,8 @@ def check_group(data: Mapping[str, Any]) -> None:
     line.string("metric")
     line.whole("seed", least=None)
     for place, group in enumerate(line.items("values")):
-        if not isinstance(group, list) or not group or not all(_number(part) for part in group):
+        # A group that the metric left out is empty.
+        if not isinstance(group, list) or not all(_number(part) for part in group):
             raise DataError(f"not a record of groups: values[{place}] is {group!r:.40}, and has to be numbers.")
 
 
