@@ -10,16 +10,16 @@ from pathlib import Path
 from raison.core.errors import RaisonError
 from raison.data import Dataset
 from raison.runs.run import HEADER, read_run
-from raison.runs.trainings import is_trainings
-from raison.runs.trust_study import is_trust
-from raison.studies import trust_calls
-from raison.studies.check import run_name
+from raison.studies.kinds.comparison.check import run_name
+from raison.studies.kinds.comparison.spec import StudyData, read
+from raison.studies.kinds.trainings.jobs import load_task
+from raison.studies.kinds.trainings.results import is_trainings
+from raison.studies.kinds.trainings.spec import read as read_trainings
+from raison.studies.kinds.trust.spec import read as read_trust
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.rows import load_rows
-from raison.studies.study import StudyData, read
-from raison.studies.trainings import read as read_trainings
-from raison.studies.trainings_jobs import load_task
-from raison.studies.trust import read as read_trust
+from raison.trust import calls as trust_calls
+from raison.trust.results import is_trust
 
 FOLDER = Path(__file__).parent
 

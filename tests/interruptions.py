@@ -5,8 +5,8 @@ import os
 import types
 from pathlib import Path
 
-from raison.runs.study import read_study
 from raison.runs.table import comparison
+from raison.studies.kinds.comparison.results import read_study
 
 
 def timeless(value: object) -> object:

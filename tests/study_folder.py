@@ -12,8 +12,8 @@ from raison.core.explanation import Explanation
 from raison.core.unit import Unit
 from raison.runs.agreement import agreement
 from raison.runs.run import Record, open_run
-from raison.runs.study import digest_of
 from raison.runs.summary import Costs
+from raison.studies.kinds.comparison.results import digest_of
 
 TEXTS = (
     "The harbour lights were lovely, but the soup arrived cold and an hour late.",

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.unit import Unit
-from raison.runs.trust import Attacked, Similarity, Substituted
-from raison.studies.trust_works import Job, Works
+from raison.trust.records import Attacked, Similarity, Substituted
+from raison.trust.works import Job, Works
 
 EXPLANATION = Explanation(
     text="a calm sea",

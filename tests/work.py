@@ -9,15 +9,15 @@ from pathlib import Path
 import torch
 
 import raison
-from raison.audit import AuditPlan
 from raison.data import Dataset, Row
 from raison.jobs import folder as kinds
 from raison.jobs.folder import Kind
-from raison.studies.run import run as run_study
-from raison.studies.trainings import read as read_trainings_file
-from raison.studies.trainings_run import examine_trainings, execute_trainings
-from raison.studies.trust import read as read_trust_file
-from raison.studies.trust_run import examine_trust, execute_trust
+from raison.studies.kinds.audit.spec import AuditPlan
+from raison.studies.kinds.comparison.work import run as run_study
+from raison.studies.kinds.trainings.spec import read as read_trainings_file
+from raison.studies.kinds.trainings.work import examine_trainings, execute_trainings
+from raison.studies.kinds.trust.spec import read as read_trust_file
+from raison.studies.kinds.trust.work import examine_trust, execute_trust
 from raison.training.aml import train_aml
 from raison.training.aml_settings import AmlSettings
 from raison.training.classifier import ClassifierSettings, Splits, train_classifier

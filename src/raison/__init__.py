@@ -25,11 +25,11 @@ from raison.core.unit import Unit
 
 if TYPE_CHECKING:
     from raison import data, methods, metrics
-    from raison.audit import audit
     from raison.compare import compare
     from raison.evaluate import evaluate
     from raison.explain import explain
     from raison.models.load import load
+    from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
 
 __all__ = [
@@ -56,7 +56,7 @@ _FUNCTIONS = {
     "explain": "raison.explain",
     "evaluate": "raison.evaluate",
     "compare": "raison.compare",
-    "audit": "raison.audit",
+    "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
 }
 _PACKAGES = ("methods", "metrics", "data")

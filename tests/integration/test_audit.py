@@ -8,14 +8,15 @@ import pytest
 from typer.testing import CliRunner
 
 import raison
-from raison.audit import AuditPlan, estimate_audit
 from raison.cli import app
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.models.classifier import Classifier
-from raison.report import audit as report
-from raison.runs.audit import Audit, read_audit
-from raison.runs.trust_study import ATTACKS, SIMILARITIES, substituted
+from raison.studies.kinds.audit import report
+from raison.studies.kinds.audit.cost import estimate_audit
+from raison.studies.kinds.audit.results import Audit, read_audit
+from raison.studies.kinds.audit.spec import AuditPlan
 from raison.trust.attacks import EmbeddingAttack
+from raison.trust.results import ATTACKS, SIMILARITIES, substituted
 from raison.trust.substitution import Substitution
 from tests.tiny import build
 

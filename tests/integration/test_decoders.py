@@ -12,11 +12,11 @@ import raison
 from raison.cli import app
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
 from raison.models.load import as_classifier
-from raison.runs.study import read_study
 from raison.runs.table import comparison
-from raison.studies.jobs import load_rows
-from raison.studies.run import examine, run
-from raison.studies.study import read
+from raison.studies.kinds.comparison.results import read_study
+from raison.studies.kinds.comparison.spec import read
+from raison.studies.kinds.comparison.work import examine, run
+from raison.studies.plans import load_rows
 from tests.tiny import TEXTS, build, build_language_model
 
 PROMPT = """

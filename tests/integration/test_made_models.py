@@ -20,9 +20,9 @@ from raison.data.dataset import Dataset, Row
 from raison.models.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.zoo import fresh_classifier
 from raison.studies import made
-from raison.studies.jobs import load_named_model
-from raison.studies.run import run
-from raison.studies.study import StudyError, StudyModel, read
+from raison.studies.kinds.comparison.spec import StudyError, StudyModel, read
+from raison.studies.kinds.comparison.work import run
+from raison.studies.plans import load_named_model
 from raison.training.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.scratch import ScratchSettings, train_scratch

@@ -21,9 +21,9 @@ from raison.models.blocks import drawn_values, find_blocks
 from raison.models.classifier import Classifier
 from raison.models.randomised import RandomisedModels
 from raison.numerics.agreement import kendall, spearman, top_k_overlap
-from raison.runs.trust import Similarity
 from raison.trust import randomisation
 from raison.trust.randomisation import Randomisation, records, similarities, without_parameters
+from raison.trust.records import Similarity
 from tests.tiny import QUESTIONS, TINY, build_answering
 from tests.unit.test_tap_isolation import snapshot
 

@@ -11,13 +11,13 @@ import torch
 import raison
 from raison.core.errors import DataError, InputError
 from raison.data.dataset import Dataset
-from raison.report.trainings import write
-from raison.runs.trainings import TrainingRecord, read_trainings
-from raison.runs.trainings_claims import training_verdicts
-from raison.studies.study import StudyError
-from raison.studies.trainings import read
-from raison.studies.trainings_recipes import Recipes
-from raison.studies.trainings_run import (
+from raison.studies.kinds.comparison.spec import StudyError
+from raison.studies.kinds.trainings.claims import training_verdicts
+from raison.studies.kinds.trainings.recipes import Recipes
+from raison.studies.kinds.trainings.report import write
+from raison.studies.kinds.trainings.results import TrainingRecord, read_trainings
+from raison.studies.kinds.trainings.spec import read
+from raison.studies.kinds.trainings.work import (
     ExaminedTrainings,
     Shard,
     check_trainings_folder,

@@ -9,18 +9,18 @@ from typer.testing import CliRunner
 
 from raison.cli import app
 from raison.core.errors import DataError
-from raison.report.trust import write
-from raison.runs.trust_claims import trust_verdicts
-from raison.runs.trust_study import SIMILARITIES, Variant, read_trust
-from raison.studies.study import StudyError
-from raison.studies.trust import names_trust, read
-from raison.studies.trust_calls import works as real_works
-from raison.studies.trust_run import (
+from raison.studies.kinds.comparison.spec import StudyError
+from raison.studies.kinds.trust.claims import trust_verdicts
+from raison.studies.kinds.trust.report import write
+from raison.studies.kinds.trust.spec import names_trust, read
+from raison.studies.kinds.trust.work import (
     ExaminedTrust,
     check_trust_folder,
     examine_trust,
     execute_trust,
 )
+from raison.trust.calls import works as real_works
+from raison.trust.results import SIMILARITIES, Variant, read_trust
 from tests.tiny import LABELS, TINY
 from tests.trust_stand_in import Randomised, Stand, Swaps
 

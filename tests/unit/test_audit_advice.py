@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from raison.core.results import Comparison, Scores
-from raison.runs.audit import COMPREHENSIVE, SUFFICIENT, MethodAudit, _recommended, _scores
 from raison.runs.summary import Costs, MetricInfo, method_scores, metric_scores
-from raison.runs.trust_tables import summary
+from raison.studies.kinds.audit.results import COMPREHENSIVE, SUFFICIENT, MethodAudit, _recommended, _scores
+from raison.trust.tables import summary
 
 TEXTS = 40
 

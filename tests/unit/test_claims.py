@@ -12,14 +12,14 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from raison.data.records import RecordStore
+from raison.jobs.store import RecordStore
 from raison.numerics.paired import Difference, against, difference
-from raison.runs.claims import verdicts
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
 from raison.runs.run import Record, open_run
-from raison.runs.study import digest_of, read_study
 from raison.runs.summary import Costs
 from raison.studies.findings import page
+from raison.studies.kinds.comparison.claims import verdicts
+from raison.studies.kinds.comparison.results import digest_of, read_study
 from tests.unit.test_run_agreement import BASE
 
 TEXTS = 40
@@ -187,7 +187,7 @@ def test_findings_page(tmp_path: Path) -> None:
 
 
 def test_verdicts_need_no_torch() -> None:
-    code = "import sys, raison.runs.claims, raison.runs.agreement; print('torch' in sys.modules)"
+    code = "import sys, raison.studies.kinds.comparison.claims, raison.runs.agreement; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
 

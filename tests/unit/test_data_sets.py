@@ -11,8 +11,8 @@ from raison.core.errors import DataError, UnknownNameError
 from raison.core.rationale import Span
 from raison.data import Dataset, Row, Wanted, load, named
 from raison.data.named import shared
-from raison.studies.jobs import learned_from
-from raison.studies.study import StudyModel
+from raison.studies.kinds.comparison.spec import StudyModel
+from raison.studies.plans import learned_from
 
 FIXED = ("ag_news", "emotion", "eraser_movies", "esnli", "imdb", "mr", "sst2")
 ROOT = Path(__file__).parents[2]

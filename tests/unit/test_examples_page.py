@@ -16,11 +16,11 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.unit import Text, Unit
 from raison.report.examples import Example, Mark, markdown, marks
-from raison.report.study import write
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs
-from raison.studies.jobs import load_rows
-from raison.studies.study import StudyError, read
+from raison.studies.kinds.comparison.report import write
+from raison.studies.kinds.comparison.spec import StudyError, read
+from raison.studies.plans import load_rows
 
 TEXTS = (
     "The  kettle sings,\tand nobody *minds*.",

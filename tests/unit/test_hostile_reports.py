@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from raison.data.records import RecordStore
-from raison.report import audit, study, trainings, trust
+from raison.jobs.store import RecordStore
 from raison.report.tables import _LATEX, code_markdown, escape_latex, escape_markdown
+from raison.studies.kinds.audit import report as audit
+from raison.studies.kinds.comparison import report as study
+from raison.studies.kinds.trainings import report as trainings
+from raison.studies.kinds.trust import report as trust
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
 from tests.unit.test_hostile_pages import structure

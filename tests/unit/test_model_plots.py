@@ -8,8 +8,8 @@ import pytest
 
 from raison.core.results import Summary
 from raison.report.model_plots import Figure, Series, model_figure
-from raison.report.study import write
 from raison.runs.models_figure import Axis, Place, axis_of, told
+from raison.studies.kinds.comparison.report import write
 from tests.study_folder import Made, make
 
 SIZES = (Place("big", 40_000_000), Place("small", 1_000_000), Place("middle", 6_500_000))

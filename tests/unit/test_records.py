@@ -8,7 +8,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import RecordStore
-from raison.data.records import write_whole
+from raison.jobs.store import write_whole
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from raison.core.errors import DataError, LoadError, RaisonError
 from raison.models import explainers, trained_attention, zoo
 from raison.report.shown import shown_texts
 from raison.runs import checked
-from raison.runs.study import read_study
 from raison.runs.table import comparison
-from raison.runs.trainings import read_trainings
-from raison.runs.trust_study import read_trust
+from raison.studies.kinds.comparison.results import read_study
+from raison.studies.kinds.trainings.results import read_trainings
+from raison.trust.results import read_trust
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
 from tests.unit.test_reading import WRONG

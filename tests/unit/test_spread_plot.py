@@ -8,8 +8,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from raison.report.plots import spread_plot
-from raison.report.study_page import _spreads
 from raison.runs.agreement import FILE, read_agreement
+from raison.studies.kinds.comparison.page import _spreads
 
 PAIRS = """{"pairs": [
  {"first": "mp_pi", "second": "kernel_shap", "spearman": [1.0, 0.5], "top_k_overlap": [1.0, 1.0], "cosine": [0.9, 0.5]},

@@ -6,7 +6,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import Wanted
-from raison.studies.study import StudyError, StudyModel, read
+from raison.studies.kinds.comparison.spec import StudyError, StudyModel, read
 
 GOOD = """
 schema = 1

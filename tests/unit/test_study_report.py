@@ -11,11 +11,11 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.report import plots
-from raison.report.study import write
 from raison.report.tables import columns, markdown
 from raison.runs.run import read_run
-from raison.runs.study import digest_of
 from raison.runs.table import comparison
+from raison.studies.kinds.comparison.report import write
+from raison.studies.kinds.comparison.results import digest_of
 from tests.study_folder import CHOOSERS, METRICS, MODELS, STUDY, TEXTS, Made, make, make_run
 
 VOID = {"meta", "input", "wbr"}
@@ -227,7 +227,7 @@ def test_plots_leave_the_caller_s_settings_and_figures_alone(tmp_path: Path) -> 
     code = f"""
 import sys, matplotlib
 from pathlib import Path
-from raison.report.study import write
+from raison.studies.kinds.comparison.report import write
 matplotlib.rcParams["font.size"] = 17
 names = [name for name in matplotlib.rcParams if name != "backend"]  # to ask for the backend would choose one
 before = [matplotlib.rcParams[name] for name in names]
@@ -257,7 +257,7 @@ def test_never_imports_torch(module: str) -> None:
 
 def test_writing_a_report_never_imports_torch(report: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from raison.report.study import write;"
+        "import sys; from pathlib import Path; from raison.studies.kinds.comparison.report import write;"
         f"write(Path({str(report.parent)!r}), Path({str(tmp_path)!r}), False);"
         "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     )

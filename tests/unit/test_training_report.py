@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.report.trainings import text_tables, write
-from raison.report.trainings_tables import Grid, accuracy_grid, gain_grids, metric_grids, rate_grids
-from raison.runs.trainings import Explaining, TrainingRecord, Trainings, read_trainings
-from raison.runs.trainings_claims import training_verdicts
-from raison.runs.trainings_gains import mixed, transferred
-from raison.runs.trainings_table import Place, deviation, scores
+from raison.studies.kinds.trainings.claims import training_verdicts
+from raison.studies.kinds.trainings.gains import mixed, transferred
+from raison.studies.kinds.trainings.report import text_tables, write
+from raison.studies.kinds.trainings.results import Explaining, TrainingRecord, Trainings, read_trainings
+from raison.studies.kinds.trainings.sections import Grid, accuracy_grid, gain_grids, metric_grids, rate_grids
+from raison.studies.kinds.trainings.tables import Place, deviation, scores
 
 SEEDS, TASKS, TEXTS = (0, 1, 2), ("imdb", "sst2"), 12
 COMP, SUFF, CONS = "aopc_comprehensiveness", "aopc_sufficiency", "consistency"
@@ -251,7 +251,7 @@ def test_another_folder_or_a_newer_version_is_refused(folder: Path, tmp_path: Pa
 
 def test_report_needs_no_torch(folder: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from raison.report.trainings import write;"
+        "import sys; from pathlib import Path; from raison.studies.kinds.trainings.report import write;"
         f"write(Path({str(folder)!r}), Path({str(tmp_path)!r}), False); print('torch' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 
 from raison.core.errors import InputError
-from raison.studies.study import StudyError
-from raison.studies.trainings import TrainingStudy, names_trainings, read
-from raison.studies.trainings_recipes import Recipes
+from raison.studies.kinds.comparison.spec import StudyError
+from raison.studies.kinds.trainings.recipes import Recipes
+from raison.studies.kinds.trainings.spec import TrainingStudy, names_trainings, read
 
 FILE = """
 schema = 1

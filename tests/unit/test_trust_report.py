@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.report.trust import text_tables, write
-from raison.report.trust_tables import area_grids, attack_grids, left_out
-from raison.runs.trust import Attacked, Similarity
-from raison.runs.trust_claims import trust_verdicts
-from raison.runs.trust_study import (
+from raison.studies.kinds.trust.claims import trust_verdicts
+from raison.studies.kinds.trust.report import text_tables, write
+from raison.studies.kinds.trust.sections import area_grids, attack_grids, left_out
+from raison.trust.records import Attacked, Similarity
+from raison.trust.results import (
     ATTACKS,
     SIMILARITIES,
     TrustRuns,
@@ -25,7 +25,7 @@ from raison.runs.trust_study import (
     read_trust,
     store_of,
 )
-from raison.runs.trust_tables import areas, at_blocks, curve, effects, held
+from raison.trust.tables import areas, at_blocks, curve, effects, held
 
 METHODS = ("saliency", "attention_rollout", "<ignores & all>")
 MODELS = {"small": (2, 1_200_000), "middle": (4, 5_000_000), "large": (12, 22_000_000)}
@@ -293,7 +293,7 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
 def test_the_report_needs_no_torch(tmp_path: Path) -> None:
     fill(tmp_path)
     code = (
-        "import sys; from pathlib import Path; from raison.report.trust import write; "
+        "import sys; from pathlib import Path; from raison.studies.kinds.trust.report import write; "
         f"write(Path({str(tmp_path)!r})); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -38,12 +38,12 @@ def audit(
     from json import dumps
 
     from raison.attribution import Settings
-    from raison.audit import audit as run
-    from raison.audit import estimate_audit
     from raison.cli.output import plots_where_possible
     from raison.cli.rows import Source, readable_texts
     from raison.methods import CATALOGUE
-    from raison.report.audit import plain, write
+    from raison.studies.kinds.audit.cost import estimate_audit
+    from raison.studies.kinds.audit.report import plain, write
+    from raison.studies.kinds.audit.work import audit as run
 
     chosen = options.named_in(methods, CATALOGUE) if methods else None
     loaded = options.load_classifier(model, (prompt, False, False), device, dtype)

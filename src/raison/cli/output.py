@@ -8,7 +8,7 @@ from rich.console import Console
 
 from raison.core.explanation import Explanation
 from raison.core.results import Comparison
-from raison.data.records import write_whole
+from raison.jobs.store import write_whole
 from raison.report.terminal import explanation_text, table
 
 

@@ -20,13 +20,13 @@ def report(
     from json import dumps
 
     from raison.cli.output import plots_where_possible
-    from raison.report.audit import write as write_audit
-    from raison.report.study import LATEX, MARKDOWN, write
-    from raison.report.trainings import write as write_trainings
-    from raison.report.trust import write as write_trust
-    from raison.runs.audit import is_audit
-    from raison.runs.trainings import is_trainings
-    from raison.runs.trust_study import is_trust
+    from raison.studies.kinds.audit.report import write as write_audit
+    from raison.studies.kinds.audit.results import is_audit
+    from raison.studies.kinds.comparison.report import LATEX, MARKDOWN, write
+    from raison.studies.kinds.trainings.report import write as write_trainings
+    from raison.studies.kinds.trainings.results import is_trainings
+    from raison.studies.kinds.trust.report import write as write_trust
+    from raison.trust.results import is_trust
 
     kinds = ((is_trainings, write_trainings), (is_trust, write_trust), (is_audit, write_audit))
     written = next((writing for holds, writing in kinds if holds(folder)), write)

@@ -13,7 +13,7 @@ from raison.cli.interruption import interruptible
 if TYPE_CHECKING:
     from raison.estimate import Estimate
     from raison.runs.judging import Verdict
-    from raison.studies.run import Examined
+    from raison.studies.kinds.comparison.work import Examined
 
 app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
 
@@ -43,8 +43,8 @@ def run(
 ) -> None:
     """Check the whole study, say what it will cost, and run it. A kill loses at most a few texts' work."""
     from raison.core.errors import InputError
-    from raison.studies.trainings import names_trainings
-    from raison.studies.trust import names_trust
+    from raison.studies.kinds.trainings.spec import names_trainings
+    from raison.studies.kinds.trust.spec import names_trust
 
     if reuse and (names_trainings(file) or names_trust(file)):
         raise InputError(f"--reuse is for studies that compare methods, and {file} is of another kind: leave it out.")
@@ -57,8 +57,8 @@ def run(
         study_trust.run(file, study_trust.Asked(out, limit, resume, json))
         return
     from raison.runs.reuse import runs_in
-    from raison.studies.run import check_folder, examine, execute_study, folder_of
-    from raison.studies.study import read
+    from raison.studies.kinds.comparison.spec import read
+    from raison.studies.kinds.comparison.work import check_folder, examine, execute_study, folder_of
 
     sources = runs_in(reuse or ())
     study = read(file)
@@ -74,8 +74,8 @@ def run(
 @interruptible("nothing")
 def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     """Check a study file with its models and data, and say what it will cost; nothing is run or written."""
-    from raison.studies.trainings import names_trainings
-    from raison.studies.trust import names_trust
+    from raison.studies.kinds.trainings.spec import names_trainings
+    from raison.studies.kinds.trust.spec import names_trust
 
     if names_trainings(file):
         study_trainings.check(file, limit, json)
@@ -83,8 +83,8 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     if names_trust(file):
         study_trust.check(file, limit, json)
         return
-    from raison.studies.run import examine
-    from raison.studies.study import read
+    from raison.studies.kinds.comparison.spec import read
+    from raison.studies.kinds.comparison.work import examine
 
     estimates = _estimates(examine(read(file), limit))
     if json:
@@ -127,9 +127,9 @@ def _duration(seconds: float) -> str:
 
 def _report(folder: Path, json: bool) -> None:
     from raison.cli.output import show
-    from raison.runs.claims import verdicts
-    from raison.runs.study import read_study
     from raison.runs.table import comparison
+    from raison.studies.kinds.comparison.claims import verdicts
+    from raison.studies.kinds.comparison.results import read_study
 
     study = read_study(folder)
     for name, found in study.runs.items():

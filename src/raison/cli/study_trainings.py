@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from raison.studies.trainings_run import ExaminedTrainings
+    from raison.studies.kinds.trainings.work import ExaminedTrainings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Asked:
 
 def run(file: Path, asked: Asked) -> None:
     """Check the whole file, say what there is to do, do it, and show what it states."""
-    from raison.studies.trainings import read
-    from raison.studies.trainings_run import (
+    from raison.studies.kinds.trainings.spec import read
+    from raison.studies.kinds.trainings.work import (
         check_trainings_folder,
         examine_trainings,
         execute_trainings,
@@ -46,8 +46,8 @@ def run(file: Path, asked: Asked) -> None:
 
 def check(file: Path, limit: int | None, json: bool) -> None:
     """Check a file with its bases and data, and say what there is to do; nothing is run or written."""
-    from raison.studies.trainings import read
-    from raison.studies.trainings_run import examine_trainings
+    from raison.studies.kinds.trainings.spec import read
+    from raison.studies.kinds.trainings.work import examine_trainings
 
     examined = examine_trainings(read(file), limit)
     if json:
@@ -78,9 +78,9 @@ def _show(examined: "ExaminedTrainings", stderr: bool) -> None:
 
 def _report(folder: Path, json: bool) -> None:
     from raison.cli.study import show_verdicts
-    from raison.report.trainings import text_tables
-    from raison.runs.trainings import read_trainings
-    from raison.runs.trainings_claims import training_verdicts
+    from raison.studies.kinds.trainings.claims import training_verdicts
+    from raison.studies.kinds.trainings.report import text_tables
+    from raison.studies.kinds.trainings.results import read_trainings
 
     study = read_trainings(folder)
     if study.dropped:

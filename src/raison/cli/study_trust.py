@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from raison.studies.trust_run import ExaminedTrust
+    from raison.studies.kinds.trust.work import ExaminedTrust
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Asked:
 
 def run(file: Path, asked: Asked) -> None:
     """Check the whole file, say what there is to do, do it, and show what it states."""
-    from raison.studies.trust import read
-    from raison.studies.trust_calls import works
-    from raison.studies.trust_run import check_trust_folder, examine_trust, execute_trust, trust_folder
+    from raison.studies.kinds.trust.spec import read
+    from raison.studies.kinds.trust.work import check_trust_folder, examine_trust, execute_trust, trust_folder
+    from raison.trust.calls import works
 
     work = works()
     study = read(file, work)
@@ -39,9 +39,9 @@ def run(file: Path, asked: Asked) -> None:
 
 def check(file: Path, limit: int | None, json: bool) -> None:
     """Check a file with its models and data, and say what there is to do; nothing is run or written."""
-    from raison.studies.trust import read
-    from raison.studies.trust_calls import works
-    from raison.studies.trust_run import examine_trust
+    from raison.studies.kinds.trust.spec import read
+    from raison.studies.kinds.trust.work import examine_trust
+    from raison.trust.calls import works
 
     work = works()
     examined = examine_trust(read(file, work), work, limit)
@@ -58,7 +58,7 @@ def _show(examined: "ExaminedTrust", stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from raison.runs.trust_study import TrustRun
+    from raison.trust.results import TrustRun
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run")
@@ -85,9 +85,9 @@ def _show(examined: "ExaminedTrust", stderr: bool) -> None:
 
 def _report(folder: Path, json: bool) -> None:
     from raison.cli.study import show_verdicts
-    from raison.report.trust import text_tables
-    from raison.runs.trust_claims import trust_verdicts
-    from raison.runs.trust_study import read_trust
+    from raison.studies.kinds.trust.claims import trust_verdicts
+    from raison.studies.kinds.trust.report import text_tables
+    from raison.trust.results import read_trust
 
     study = read_trust(folder)
     dropped = sum(run.dropped for run in study.runs.values())

@@ -8,8 +8,8 @@ from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.files import KINDS, load_file
 from raison.data.known_features import known_features
 from raison.data.named import NamedSet, load_named, name_of_folder, named
-from raison.data.records import RecordStore, Stored
 from raison.data.windows import around_answers
+from raison.jobs.store import RecordStore, Stored
 
 __all__ = [
     "BrokenLine",

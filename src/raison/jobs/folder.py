@@ -16,6 +16,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 from raison.core.errors import DataError
 from raison.jobs import disk
 
+FILE = "study.toml"
+"""The copy of a study's file in its folder."""
 LOCK = ".lock"
 PATIENCE = 20.0
 """Seconds that a process with a share of the work waits for others to have begun theirs."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
 from raison.core.reading import Fields
-from raison.data.records import RecordStore
+from raison.jobs.store import RecordStore
 from raison.runs.checked import check_key
 from raison.runs.run import Record, Run
 

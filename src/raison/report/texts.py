@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from raison.core.explanation import Explanation
-from raison.data.records import write_whole
+from raison.jobs.store import write_whole
 from raison.numerics.bootstrap import pool_of
 from raison.report import phrases
 from raison.report.html import compact, excerpt, headline

@@ -10,9 +10,9 @@ from raison.report.model_plots import Figure, Series, model_figure, name_ends
 from raison.report.phrases import shorten
 from raison.report.plots import FONT, GREY, LABEL, as_svg, look_of, new_figure, spot_of
 from raison.runs.models_figure import Axis, Place, axis_of
-from raison.runs.trust import Objective, Order
-from raison.runs.trust_study import TrustRun, TrustRuns, Variant
-from raison.runs.trust_tables import UNCHANGED, Effect, curve, effects, summary
+from raison.trust.records import Objective, Order
+from raison.trust.results import TrustRun, TrustRuns, Variant
+from raison.trust.tables import UNCHANGED, Effect, curve, effects, summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

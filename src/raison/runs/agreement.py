@@ -13,7 +13,7 @@ import numpy as np
 from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation
 from raison.core.results import Summary
-from raison.data.records import write_whole
+from raison.jobs.store import write_whole
 from raison.numerics.agreement import AGREEMENTS
 from raison.numerics.bootstrap import mean_interval
 

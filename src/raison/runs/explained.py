@@ -9,7 +9,7 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.reading import Fields
-from raison.data.records import Line, RecordStore
+from raison.jobs.store import Line, RecordStore
 from raison.runs.checked import TEXTS, check_key
 
 _KEYS = b', "explanation": {'

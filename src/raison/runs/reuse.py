@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.data.records import write_whole
+from raison.jobs.folder import STUDY
 from raison.jobs.identity import CONFIGURATION, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
+from raison.jobs.store import write_whole
 from raison.runs.agreement import Pair, add_pairs, pairs_in
 from raison.runs.run import HEADER, Key, Record, Run, read_header, read_run, settings_hash
-from raison.runs.study import STUDY
 
 FILE = "reused.json"
 _OWN = ("rows", "metrics")
@@ -130,7 +130,7 @@ def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
 
 
 def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
-    study = source.parent / STUDY
+    study = source.parent / STUDY.marker
     if model is None or not study.exists():
         return True
     try:

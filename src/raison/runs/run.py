@@ -20,9 +20,9 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from raison.data.records import RecordStore
 from raison.jobs import identity
 from raison.jobs.folder import COMPARISON, refuse_others, write_marker
+from raison.jobs.store import RecordStore
 from raison.runs import checked
 from raison.runs.checked import check_schema
 from raison.runs.columns import Columns

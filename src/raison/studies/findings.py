@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from raison.runs.claims import verdicts
 from raison.runs.judging import FEWEST, Verdict
-from raison.runs.study import FILE, STUDY, StudyRuns, read_study
 from raison.runs.table import finished_texts
+from raison.studies.kinds.comparison.claims import verdicts
+from raison.studies.kinds.comparison.results import FILE, STUDY, StudyRuns, read_study
 
 HEADER = (
     "study",

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raison.data.records import write_whole
 from raison.jobs.folder import Kind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, check, refuse
-from raison.runs.study import FILE
+from raison.jobs.store import write_whole
+from raison.studies.kinds.comparison.results import FILE
 
 UNCOMPARED = ("versions", IDENTITY)
 

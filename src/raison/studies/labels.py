@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from raison.data import Dataset
-from raison.data.records import write_whole
+from raison.jobs.store import write_whole
 from raison.runs.learned import FILE, Labels, read_labels
 from raison.runs.run import Run
 

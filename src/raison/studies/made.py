@@ -9,7 +9,7 @@
     heads = 4
     train = { source = "sst2", split = "train", limit = 6000, known_features = { words = ["negative", "positive"] } }
 
-The keys are in raison.studies.shape, what the settings mean in raison.training.scratch. Without `held_out`, a table of
+The keys are in raison.studies.schema, what the settings mean in raison.training.scratch. Without `held_out`, a table of
 the same kind as `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
 """
 
@@ -32,9 +32,9 @@ from raison.data.files import sha256_of
 from raison.models import zoo
 from raison.models.classifier import Classifier
 from raison.paths import cache_folder
-from raison.studies.check import settings_of
+from raison.studies.kinds.comparison.check import settings_of
+from raison.studies.kinds.comparison.spec import StudyModel, data_of
 from raison.studies.rows import load_rows
-from raison.studies.study import StudyModel, data_of
 from raison.training.samples import split
 from raison.training.scratch import train_scratch
 

@@ -18,11 +18,11 @@ from raison.core.model import Capability, LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
-from raison.data.records import RecordStore
 from raison.evaluate import AnyMetric, check_metrics, create_metrics
 from raison.jobs import disk
 from raison.jobs.folder import AML, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
+from raison.jobs.store import RecordStore
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models import explainers

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
-from raison.data.records import RecordStore
+from raison.jobs.store import RecordStore
 from raison.progress import progress_bar
 
 Scores = Mapping[str, float]

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.ranking import check_share
-from raison.runs.trust import Objective
+from raison.trust.records import Objective
 
 Optimiser = Literal["descent", "adam", "sign"]
 

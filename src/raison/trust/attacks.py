@@ -19,9 +19,9 @@ from raison.integration.repeated import repeated
 from raison.models.classifier import Classifier
 from raison.numerics.attacks import on_boundary, probability_change, rank_change, top_count, top_sum_change, top_units
 from raison.progress import Advance
-from raison.runs.trust import Attack, Attacked
 from raison.trust.attack_descent import Start, classify, descend, disturb, explain, explained_probability
 from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.records import Attack, Attacked
 
 Key = tuple[str, str, str, int]
 """Of a record: method, attack, objective, text."""

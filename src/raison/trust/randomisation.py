@@ -23,7 +23,7 @@ from raison.models.classifier import Classifier
 from raison.models.randomised import RandomisedModels
 from raison.numerics.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.ranking import check_share
-from raison.runs.trust import Order, Similarity
+from raison.trust.records import Order, Similarity
 
 CHUNK = 16
 """Texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""

@@ -27,10 +27,10 @@ from raison.numerics.attacks import (
 )
 from raison.numerics.ranking import check_share
 from raison.progress import Advance
-from raison.runs.trust import Attacked, Substituted
 from raison.trust.attack_settings import check_count
 from raison.trust.attacks import Key, checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
+from raison.trust.records import Attacked, Substituted
 
 
 @dataclass(frozen=True, slots=True)

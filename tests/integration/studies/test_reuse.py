@@ -13,10 +13,10 @@ from raison.methods.occlusion import Occlusion
 from raison.runs import reuse
 from raison.runs.agreement import read_agreement
 from raison.runs.reuse import runs_in
-from raison.runs.study import read_study
 from raison.runs.table import comparison
-from raison.studies.run import examine, run
-from raison.studies.study import StudyError, read
+from raison.studies.kinds.comparison.results import read_study
+from raison.studies.kinds.comparison.spec import StudyError, read
+from raison.studies.kinds.comparison.work import examine, run
 from tests.integration.studies.two_models import changed
 
 MORE = ('methods = ["occlusion", ', 'methods = ["saliency", "occlusion", ')

@@ -18,14 +18,14 @@ from raison.cli import study as study_commands
 from raison.core.errors import DataError
 from raison.estimate import estimate_plan
 from raison.jobs import disk
-from raison.report.study import write
 from raison.runs.agreement import read_agreement
-from raison.runs.claims import verdicts
-from raison.runs.study import read_study
 from raison.runs.table import comparison
-from raison.studies.jobs import load_rows
-from raison.studies.run import examine, run
-from raison.studies.study import Study, StudyError, read
+from raison.studies.kinds.comparison.claims import verdicts
+from raison.studies.kinds.comparison.report import write
+from raison.studies.kinds.comparison.results import read_study
+from raison.studies.kinds.comparison.spec import Study, StudyError, read
+from raison.studies.kinds.comparison.work import examine, run
+from raison.studies.plans import load_rows
 from tests.integration.studies.two_models import STUDY, TEXTS, changed
 from tests.interruptions import Cut, Interruption, content, tables
 
@@ -79,7 +79,7 @@ def test_interrupted_at_ten_random_moments_then_resumed(
 @pytest.mark.parametrize("awaited", ["bert--words/records.jsonl", "electra--words/run.json"])
 def test_killed_with_signal_9_then_resumed(expected: tuple[object, object], tmp_path: Path, awaited: str) -> None:
     out = tmp_path / "out"
-    script = f"from raison.studies.run import run; run('study.toml', {str(out)!r}, progress=False)"
+    script = f"from raison.studies.kinds.comparison.work import run; run('study.toml', {str(out)!r}, progress=False)"
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 180
     while not (out / awaited).exists() and process.poll() is None:

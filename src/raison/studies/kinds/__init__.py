@@ -1,0 +1,1 @@
+"""The kinds of studies: one folder each, found by its name."""

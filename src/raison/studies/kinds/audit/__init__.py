@@ -1,0 +1,1 @@
+"""Which explanations can be trusted on a model."""

@@ -1,0 +1,191 @@
+"""What an audit will take, before it runs."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from raison.attribution import Batch, Settings, prepare
+from raison.core.method import Cost, Property
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.unit import Text
+from raison.estimate import estimate_plan, probes
+from raison.evaluate import create_metrics
+from raison.evidence import is_harmless
+from raison.methods import CATALOGUE
+from raison.metrics.harmless_change import HarmlessChange
+from raison.models.blocks import find_blocks
+from raison.models.classifier import Classifier
+from raison.models.speed import Speed, measure_speed
+from raison.studies.kinds.audit.results import FAITHFULNESS, HARMLESS
+from raison.studies.kinds.audit.spec import AuditPlan, Job, comparisons, job_of
+from raison.text.edits import edit
+from raison.trust.attacks import attacks, undifferentiable
+from raison.trust.substitution import kept_tries
+
+SHORT, LONG = 1, 2
+"""Steps of the attacks on one text that are timed: what all steps, draws and texts take follows from the difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCost:
+    """Seconds of each part of an audit, by its name."""
+
+    parts: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Of all parts."""
+        return sum(self.parts.values())
+
+    def text(self) -> str:
+        """In words."""
+        listed = ", ".join(f"{name} {_told(seconds)}" for name, seconds in self.parts.items())
+        return f"about {_told(self.seconds)}: {listed}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values."""
+        return {"seconds": self.seconds, "parts": dict(self.parts)}
+
+
+def estimate_audit(
+    model: LanguageModel,
+    texts: Sequence[Text],
+    methods: Sequence[str] | None = None,
+    *,
+    plan: AuditPlan | None = None,
+    settings: Settings | None = None,
+) -> AuditCost:
+    """Count an audit's passes, time some of them and a few steps of its attacks. Runs the model for some seconds.
+
+    Raises what `audit` raises before it begins.
+    """
+    return cost_of(job_of(model, texts, methods, (plan or AuditPlan(), settings or Settings()), (Path(), "", False)))
+
+
+def cost_of(job: Job) -> AuditCost:
+    """The same of an audit that is planned."""
+    model: Classifier = job.model  # type: ignore[assignment]
+    encoding = model.encode(list(job.texts), job.settings.unit, job.settings.truncate)
+    speed = measure_speed(model, encoding.select(probes(encoding)))
+    lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
+    return AuditCost(
+        {
+            "faithfulness": estimate_plan(comparisons(job)[FAITHFULNESS], speed).seconds,
+            "harmless changes": _changing(job, speed),
+            "randomised blocks": _randomising(job, lengths[: job.plan.randomised], speed),
+            "attacks": _attacking(job),
+            "exchanged words": _exchanging(job, lengths, speed),
+        }
+    )
+
+
+def _randomising(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+    """Every method once on the model as it is, and once for each number of blocks.
+
+    Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
+    """
+    model: Classifier = job.model  # type: ignore[assignment]
+    blocks, plan = len(find_blocks(model.core)), job.plan.randomisation
+    states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
+    seconds = 0.0
+    for name in job.methods:
+        made = CATALOGUE.create(name)
+        # As raison.trust.randomisation leaves out, told by the count of passes instead of a run.
+        if Property.TRAINED not in made.properties and _cost(name, 1) != Cost(0, 0):
+            shared = (blocks + 1) / (2 * blocks) if _only_masks(name) else 1.0
+            seconds += sum(_seconds(_cost(name, units), length, speed) for units, length in lengths) * (
+                1 + states * shared
+            )
+    return seconds
+
+
+def _only_masks(method: str) -> bool:
+    """Whether a method asks for predictions alone."""
+    made = CATALOGUE.create(method)
+    return not made.needs and made.cost(8).backwards == 0
+
+
+def _attacking(job: Job) -> float:
+    model: Classifier = job.model  # type: ignore[assignment]
+    made = [CATALOGUE.create(method) for method in job.methods]
+    left_out = undifferentiable(model, made)
+    methods = [method for method in made if label_of(method) not in left_out]
+    attacked = min(job.plan.attacked, len(job.texts))
+    if not methods:
+        return 0.0
+    lengths = model.encode(list(job.texts[:attacked]), job.settings.unit, job.settings.truncate).lengths
+    usual = sorted(range(attacked), key=lengths.__getitem__)[attacked // 2]
+    asked = job.plan.attack
+
+    def timed(steps: int) -> float:
+        plan = replace(asked, steps=steps, draws=1)
+        return _timed(lambda: attacks(model, [job.texts[usual]], methods, job.settings, (plan,)))
+
+    short, long = timed(SHORT), timed(LONG)
+    step = max(0.0, long - short) / (LONG - SHORT)
+    # What is left is an explanation of the text as it is and one of a random change, which takes as long.
+    explained = max(0.0, short - SHORT * step) / 2
+    whole = explained * (1 + asked.draws) + step * asked.steps
+    return whole * sum(lengths) / lengths[usual]
+
+
+def _changing(job: Job, speed: Speed) -> float:
+    """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
+    (metric,) = create_metrics([HARMLESS])
+    assert isinstance(metric, HarmlessChange)
+    batch = prepare(job.model, job.texts[: job.plan.changed], job.settings)
+    asked = [(text, edit(name, given)) for text, given in enumerate(batch.encoding.texts) for name in metric.edits]
+    found = [(text, edited.text) for text, edited in asked if edited is not None]
+    seconds = _explaining(job, batch, range(len(batch.encoding)), speed)
+    if not found:
+        return seconds
+    wordings = prepare(job.model, [wording for _, wording in found], replace(job.settings, truncate=True))
+    rows = [
+        row
+        for row, (text, _) in enumerate(found)
+        if is_harmless((batch, text), (wordings, row), batch.target.row(text, 1), metric.tolerance)
+    ]
+    return seconds + _explaining(job, wordings, rows, speed)
+
+
+def _explaining(job: Job, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
+    """Some texts by every method."""
+    units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
+    return sum(_seconds(_cost(name, units[row]), lengths[row], speed) for row in rows for name in job.methods)
+
+
+def _exchanging(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+    """Each text is explained once, and in every round as often as a try keeps the prediction.
+
+    How many do is counted in a first round, which is the same for all methods.
+    """
+    plan = job.plan.substitution
+    kept = kept_tries(job.model, job.texts[: job.plan.attacked], job.settings, plan)
+    return sum(
+        (1 + plan.swaps * tries) * _seconds(_cost(name, units), length, speed)
+        for name in job.methods
+        for tries, (units, length) in zip(kept, lengths, strict=False)
+    )
+
+
+def _cost(method: str, units: int) -> Cost:
+    costs = [part.cost(units) for part in CATALOGUE.create(method).parts]
+    return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
+
+
+def _seconds(cost: Cost, length: int, speed: Speed) -> float:
+    alone = max(0, cost.forwards - cost.backwards)
+    return length * (alone * speed.forward + cost.backwards * speed.backward)
+
+
+def _timed(work: Callable[[], Iterable[object]]) -> float:
+    started = time.perf_counter()
+    for _ in work():
+        pass
+    return time.perf_counter() - started
+
+
+def _told(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -1,0 +1,328 @@
+"""What an audit found: for each method four questions, each with its evidence, a light, and a recommendation.
+
+    audit.json      what was asked: model, data, methods, what was left out and why, what it was to take
+    faithfulness/   a run: all methods on all texts
+    changes/        a run: the same methods on texts that were changed harmlessly
+    trust/          randomised blocks and attacks, as the run of a study of trust
+
+Lights are rules on intervals, written down here and shown with every verdict; they decide nothing that the numbers
+beside them do not say.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from raison.core.errors import DataError
+from raison.core.results import Comparison, Scores, Summary
+from raison.numerics.paired import against, difference
+from raison.runs.checked import check_audit, check_schema
+from raison.runs.judging import FEWEST, Side, finding_of
+from raison.runs.run import SCHEMA, read_run
+from raison.runs.statistics import cost, subtract
+from raison.runs.table import comparison
+from raison.trust.records import Order
+from raison.trust.results import TrustRun, TrustRuns
+from raison.trust.results import read_run as read_trust_run
+from raison.trust.tables import areas, at_blocks, effects, summary
+
+HEADER = "audit.json"
+FAITHFULNESS, CHANGES, TRUST = "faithfulness", "changes", "trust"
+COMPREHENSIVE, SUFFICIENT, HARMLESS = "aopc_comprehensiveness", "aopc_sufficiency", "harmless_change"
+RANDOM = "random"
+_HOW = {
+    "embedding": "by shifted word embeddings",
+    "noise": "by the best of random shifts of that size",
+    "substitution": "by words exchanged for similar ones",
+}
+_KINDS = {"embedding": "shifted embeddings", "substitution": "exchanged words"}
+ORDER: Order = "cascading"
+
+Light = Literal["green", "amber", "red", "grey"]
+Question = Literal["faithful", "parameters", "changes", "attacks"]
+
+HALF = 0.5
+"""The border of a randomisation curve's area, and of the share of top ranks that an attack may take."""
+STEADY = 0.8
+"""Rank correlation from which an explanation counts as the same after a harmless change."""
+HARD = 0.25
+"""Share of top ranks below which an attack counts as failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The answer to one question about one method.
+
+    `value` is what the light is a rule on; None, with a grey light, where the question does not apply: `says` has why.
+    """
+
+    question: Question
+    light: Light
+    value: Summary | None
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class MethodAudit:
+    """All evidence about one method. `passes` counts forward passes per text, a backward pass being two."""
+
+    method: str
+    light: Light
+    evidence: tuple[Evidence, ...]
+    score: Summary
+    passes: float
+    seconds: float
+
+    def __getitem__(self, question: Question) -> Evidence:
+        """The evidence on one question."""
+        return next(found for found in self.evidence if found.question == question)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Verdicts on all methods, the most trustworthy first; `recommended` is None where none can be trusted."""
+
+    header: Mapping[str, Any]
+    table: Comparison
+    methods: tuple[MethodAudit, ...]
+    recommended: str | None
+    reason: str
+    trust: TrustRun
+    changes: Comparison | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values: the advice, and every verdict with its evidence."""
+        methods = [asdict(one) for one in self.methods]
+        return _plain({"recommended": self.recommended, "reason": self.reason, "methods": methods})
+
+    @property
+    def left_out(self) -> list[tuple[str, str]]:
+        """What was not tested, a method or a method in a part, and why."""
+        found = list(self.header["unable"].items())
+        asked = self.trust.header
+        found += [(f"{method}, randomised", why) for method, why in asked["randomisation"]["left_out"].items()]
+        for kind, reasons in asked["attacks"]["left_out"].items():
+            found += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
+        boundary = len(asked["attacks"]["boundary"])
+        if boundary:
+            found.append((f"{boundary} of the attacked texts", "two classes are as probable as each other"))
+        return found
+
+    @property
+    def runs(self) -> TrustRuns:
+        """Randomisation and attacks as a study of one run, for its figures."""
+        header = {
+            "name": "audit",
+            "methods": self.header["methods"],
+            "models": {self.trust.header["model"]: self.header["about"]},
+        }
+        return TrustRuns(Path(), header, "", {self.trust.name: self.trust})
+
+    def __getitem__(self, method: str) -> MethodAudit:
+        """The verdict on a method by its label."""
+        return next(found for found in self.methods if found.method == method)
+
+
+def is_audit(folder: Path) -> bool:
+    """Whether the folder holds an audit."""
+    return (folder / HEADER).is_file()
+
+
+def read_audit(folder: Path) -> Audit:
+    """Judge what a folder holds. Raises DataError where no text was finished by every method."""
+    try:
+        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {folder / HEADER}: {error}.") from None
+    check_schema(header, folder / HEADER, SCHEMA)
+    check_audit(header, folder / HEADER)
+    table = comparison(read_run(folder / FAITHFULNESS))
+    changes = comparison(read_run(folder / CHANGES)) if (folder / CHANGES).is_dir() else None
+    trust = read_trust_run(folder, header["trust"])
+    judged = [
+        _judged(
+            row,
+            (
+                _faithful(row, _row(table, RANDOM)),
+                _parameters(trust, row.method),
+                _changes(changes, row.method),
+                _attacks(trust, row.method),
+            ),
+        )
+        for row in table.rows
+        if row.method != RANDOM
+    ]
+    recommended, reason = _recommended(judged, table)
+    order = {"green": 0, "amber": 1, "red": 2, "grey": 3}
+    judged.sort(key=lambda one: (one.method != recommended, order[one.light], -one.score.mean))
+    return Audit(header, table, tuple(judged), recommended, reason, trust, changes)
+
+
+def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
+    lights = {found.question: found.light for found in evidence}
+    score = summary(_scores(row))
+    needed, further = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
+    light: Light = "red" if "red" in needed else "green" if needed == {"green"} and "red" not in further else "amber"
+    return MethodAudit(row.method, light, evidence, score, cost(row), row.seconds.mean)
+
+
+def _faithful(row: Scores, random: Scores) -> Evidence:
+    """Better than random scores on both sides: removing the top units, and keeping them alone."""
+    gaps = [subtract(row[COMPREHENSIVE], random[COMPREHENSIVE]), subtract(random[SUFFICIENT], row[SUFFICIENT])]
+    found = [finding_of(gap, "above") for gap in gaps]
+    better = found.count("holds")
+    light: Light = "red" if "fails" in found or not better else "green" if better == 2 else "amber"
+    light = "grey" if "too few" in found else light
+    said = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
+    told = "; ".join(
+        f"{name} {scores.summary.mean:.3f}, random {ground.summary.mean:.3f}, better by {gap.mean:+.3f} "
+        f"[{gap.low:+.3f}, {gap.high:+.3f}]"
+        for name, gap, scores, ground in (
+            ("comprehensiveness", gaps[0], row[COMPREHENSIVE], random[COMPREHENSIVE]),
+            ("sufficiency", gaps[1], row[SUFFICIENT], random[SUFFICIENT]),
+        )
+    )
+    return Evidence(
+        "faithful", light, summary(_gains(row, random)), f"Better than random scores {said}: {told}.{_few(light)}"
+    )
+
+
+def _parameters(trust: TrustRun, method: str) -> Evidence:
+    if method not in trust.randomised:
+        return Evidence("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
+    curves = list(areas(trust, method, ORDER, "spearman").values())
+    value = summary(curves)
+    if not value.count:
+        return Evidence("parameters", "grey", None, "No text has a whole curve yet.")
+    light = _light(curves, ("below", HALF), ("above", HALF))
+    end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
+    says = (
+        f"With all {trust.blocks} blocks randomised the scores still correlate by {end.mean:.2f} "
+        f"[{end.low:.2f}, {end.high:.2f}] with the model's own; area under the curve {value.mean:.2f} "
+        f"[{value.low:.2f}, {value.high:.2f}] (low: depends on the parameters; 1: does not at all).{_few(light)}"
+    )
+    return Evidence("parameters", light, value, says)
+
+
+def _changes(changes: Comparison | None, method: str) -> Evidence:
+    rows = [] if changes is None else [row for row in changes.rows if row.method == method]
+    value = rows[0][HARMLESS].summary if rows else None
+    if value is None or not value.count:
+        return Evidence("changes", "grey", None, "No harmless change could be measured.")
+    light = _light(rows[0][HARMLESS].values, ("above", STEADY), ("below", HALF))
+    says = (
+        f"Rank correlation {value.mean:.2f} [{value.low:.2f}, {value.high:.2f}] between a text and the same text "
+        f"changed so that the prediction stays, over {value.count} texts.{_few(light)}"
+    )
+    return Evidence("changes", light, value, says)
+
+
+def _attacks(trust: TrustRun, method: str) -> Evidence:
+    """What breaks most decides: an attack, or the best of random shifts, which is an attack as well."""
+    found = {
+        variant: effects(trust, method, variant, "rank_change")
+        for variant, methods in trust.variants.items()
+        if method in methods
+    }
+    values = {variant: summary(changes.values()) for variant, changes in found.items()}
+    known = [variant for variant, value in values.items() if value.count]
+    if not known:
+        return Evidence("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
+    worst = max(known, key=lambda variant: values[variant].mean)
+    value = values[worst]
+    light = _light(list(found[worst].values()), ("below", HARD), ("above", HALF))
+    told = [f"{_HOW[variant.attack]} {_share(values[variant])}" for variant in known]
+    moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
+    says = (
+        f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these moves the "
+        f"probability by {moved.mean:.3f}.{_few(light)}"
+    )
+    return Evidence("attacks", light, value, says)
+
+
+def _light(values: Sequence[float], green: tuple[Side, float], red: tuple[Side, float]) -> Light:
+    """By the rule of claims: the mean lies beyond a border or it does not; grey where the values are too few."""
+    parts = np.array(values, dtype=np.float64).reshape(-1, 1)
+    good, bad = (finding_of(against(parts, border), side) for side, border in (green, red))
+    return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"
+
+
+def _few(light: Light) -> str:
+    """What stands behind evidence of too few values."""
+    return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
+
+
+def _share(value: Summary) -> str:
+    return f"{value.mean:.0%} [{value.low:.0%}, {value.high:.0%}]"
+
+
+def _why(trust: TrustRun, part: str, method: str) -> str:
+    """Why a method was left out of a part."""
+    left_out = trust.header[part]["left_out"]
+    reasons = [left_out] if part == "randomisation" else list(left_out.values())
+    known = [found[method] for found in reasons if method in found]
+    return "; ".join(known) or "not measured yet"
+
+
+def _recommended(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
+    """The cheapest of the methods with the best light that are not worse than the most faithful one, see `_below`."""
+    for light in ("green", "amber"):
+        able = [one for one in judged if one.light == light]
+        if able:
+            break
+    else:
+        return None, "No method passes: none is both more faithful than random scores and dependent on the model."
+    best = max(able, key=lambda one: one.score.mean)
+    alike = [one for one in able if one is best or not _below(_row(table, one.method), _row(table, best.method))]
+    chosen = min(alike, key=lambda one: one.passes)
+    seconds = f"{chosen.passes:,.0f} passes a text"
+    caution = "" if light == "green" else " No method passes without reservation: read what stands beside it."
+    if len(alike) == 1:
+        return chosen.method, f"The most faithful of the methods that pass, at {seconds}.{caution}"
+    row = _row(table, chosen.method)
+    like = [one.method for one in alike if one is not chosen and not _below(row, _row(table, one.method))]
+    return chosen.method, (
+        f"As faithful as {', '.join(like)}, within the intervals of comprehensiveness and of sufficiency over all "
+        f"shares, and the cheapest: {seconds}.{caution}"
+    )
+
+
+def _below(row: Scores, best: Scores) -> bool:
+    """Whether a method is worse on either count, or on both together: a gain on one must not hide a loss on the other.
+
+    Both counts are means over shares of 1 to 50 %; each is judged by the interval of the paired difference.
+    """
+    one, other = (np.array(_scores(each), dtype=np.float64)[:, None] for each in (row, best))
+    gaps = (
+        subtract(row[COMPREHENSIVE], best[COMPREHENSIVE]),
+        subtract(best[SUFFICIENT], row[SUFFICIENT]),
+        difference(one, other),
+    )
+    return any(finding_of(gap, "below") == "holds" for gap in gaps)
+
+
+def _scores(row: Scores) -> list[float]:
+    """Comprehensiveness minus sufficiency of each text."""
+    pairs = zip(row[COMPREHENSIVE].values, row[SUFFICIENT].values, strict=True)
+    return [more - less for more, less in pairs]
+
+
+def _gains(row: Scores, random: Scores) -> list[float]:
+    return [own - other for own, other in zip(_scores(row), _scores(random), strict=True)]
+
+
+def _row(table: Comparison, method: str) -> Scores:
+    return next(row for row in table.rows if row.method == method)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

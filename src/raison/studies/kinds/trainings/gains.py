@@ -1,0 +1,97 @@
+"""What training for several criteria, or on other data, gains or loses: average relative gains (IvRA, figures 5, 8)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raison.numerics.gains import Gain, average_relative_gain
+from raison.studies.kinds.trainings.groups import ways
+from raison.studies.kinds.trainings.results import Trainings
+from raison.studies.kinds.trainings.tables import Place, info_of, of_seeds, places, rows
+
+NONE = Gain(math.nan, math.nan, math.nan, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GainTable:
+    """`gains[i][j]`: of criterion i by `metrics[i]`, for row j. What it is compared with is its maker's to say."""
+
+    name: str
+    criteria: tuple[str, ...]
+    metrics: tuple[str, ...]
+    columns: tuple[str, ...]
+    gains: tuple[tuple[Gain, ...], ...]
+
+
+def mixed(study: Trainings) -> list[GainTable]:
+    """For every way of training: rows against the one trained for the criterion alone, over all tasks and seeds.
+
+    A way of training is all of a row's settings but its criteria. It has a table where one row of it has a single
+    criterion that a metric stands for, and there is another row. That row itself has no gain.
+    """
+    tables = []
+    for name, family in ways(study, "criteria").items():
+        alone = {row["criteria"][0]: row["name"] for row in family if len(row["criteria"]) == 1}
+        criteria = [criterion for criterion in study.header["gains"] if criterion in alone]
+        if not criteria or len(family) < 2:
+            continue
+        columns = [row["name"] for row in family]
+        where = places(study)
+        gains = [
+            tuple(
+                NONE if row == alone[a] else _gain(study, study.header["gains"][a], where, (row, alone[a]))
+                for row in columns
+            )
+            for a in criteria
+        ]
+        tables.append(GainTable(name, *_named(study, criteria), tuple(columns), tuple(gains)))
+    return tables
+
+
+def transferred(study: Trainings) -> list[GainTable]:
+    """For every move to another task's data: rows trained there, over the same rows trained elsewhere.
+
+    Judged by the metrics of the criteria that some row was trained for.
+    """
+    tables = []
+    trained = {criterion for row in rows(study, "training") for criterion in row["criteria"]}
+    criteria = [criterion for criterion in study.header["gains"] if criterion in trained]
+    for place in places(study, transferred=True):
+        there = [row["name"] for row in rows(study, "training") if {place.task, place.test} <= set(row["tasks"])]
+        if not (there and criteria):
+            continue
+        home = Place(place.test, place.test)
+        gains = [
+            tuple(_moved(study, study.header["gains"][criterion], name, (home, place)) for name in there)
+            for criterion in criteria
+        ]
+        tables.append(GainTable(place.title, *_named(study, criteria), tuple(there), tuple(gains)))
+    return tables
+
+
+def _named(study: Trainings, criteria: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(criteria), tuple(study.header["gains"][criterion] for criterion in criteria)
+
+
+def _gain(study: Trainings, metric: str, where: Sequence[Place], pair: tuple[str, str]) -> Gain:
+    """Of the pair's first row over its second, on every place."""
+    return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for row in pair) for place in where])
+
+
+def _moved(study: Trainings, metric: str, row: str, pair: tuple[Place, Place]) -> Gain:
+    """Of one row in the pair's first place over itself in the second."""
+    return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for place in pair)])
+
+
+def _average(study: Trainings, metric: str, pairs: Sequence[tuple[dict[int, float], ...]]) -> Gain:
+    higher = info_of(study, metric).higher_is_better
+    if higher is None:
+        return NONE
+    seeds = study.header["seeds"]
+    values, references = (
+        np.array([[pair[side].get(seed, math.nan) for seed in seeds] for pair in pairs], dtype=np.float64)
+        for side in (0, 1)
+    )
+    return average_relative_gain(values, references, higher)

@@ -1,0 +1,146 @@
+"""The records of trainings as rows and tasks: values over texts and seeds, accuracy, seconds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raison.core.results import MetricScores, Summary
+from raison.numerics.crossed import crossed_interval
+from raison.numerics.paired import Difference
+from raison.runs.statistics import subtract
+from raison.runs.summary import MetricInfo, Value, metric_scores
+from raison.studies.kinds.trainings.results import PLAIN, TrainingRecord, Trainings
+
+ACCURACY, TRAINING, EXPLAINING = "accuracy", "training_seconds", "explaining_seconds"
+MEASURES = {ACCURACY: True, TRAINING: False, EXPLAINING: False}
+"""What is known of every row beside the study's metrics -> whether higher is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a column of a table is about: models of `task`, judged on the data of `test`."""
+
+    task: str
+    test: str
+
+    @property
+    def title(self) -> str:
+        """The task, or where its models were taken to."""
+        return self.task if self.task == self.test else f"{self.task} on {self.test}"
+
+
+def places(study: Trainings, transferred: bool = False) -> list[Place]:
+    """Every task on its own data, or (`transferred`) on that of the tasks that it is also judged on."""
+    tasks = study.header["tasks"]
+    if transferred:
+        return [Place(task["name"], test) for task in tasks for test in task["also"]]
+    return [Place(task["name"], task["name"]) for task in tasks]
+
+
+def rows(study: Trainings, *kinds: str) -> list[dict[str, Any]]:
+    """The rows of these kinds as the header has them, in the study's order."""
+    return [row for row in study.header["rows"] if row["kind"] in kinds]
+
+
+def metric_infos(study: Trainings) -> list[MetricInfo]:
+    """The study's metrics."""
+    return [MetricInfo(**metric) for metric in study.header["metrics"]]
+
+
+def info_of(study: Trainings, metric: str) -> MetricInfo:
+    """What is known of a metric or of a measure of every row. Raises KeyError for another one."""
+    known = {info.label: info for info in metric_infos(study)}
+    return known[metric] if metric in known else MetricInfo(metric, MEASURES[metric])
+
+
+def seeds_of(study: Trainings, row: str, place: Place) -> list[int]:
+    """The seeds under which a row is finished."""
+    return [seed for seed in study.header["seeds"] if (place.task, place.test, row, seed) in study.records]
+
+
+def scores(
+    study: Trainings, row: str, place: Place, metric: str, seeds: Sequence[int] | None = None
+) -> MetricScores | None:
+    """A row's values on a task by a metric, or by one of MEASURES; None where there is no record.
+
+    Values of single texts are averaged over the seeds, and the interval is over texts. Those of groups of texts are
+    left as they are, seed after seed, and the interval is over seeds and groups. A training has one duration a seed.
+    """
+    found = _records(study, row, place, seeds_of(study, row, place) if seeds is None else seeds)
+    if not found:
+        return None
+    info = info_of(study, metric)
+    if metric == TRAINING:
+        return _over_seeds(info, [record.training_seconds for record in found])
+    if info.grouped:
+        return _grouped(info, [record.groups.get(metric, ()) for record in found])
+    columns = [_column(record, metric) for record in found]
+    # Not every row has everything: the plain model explains nothing.
+    return metric_scores(info, columns) if all(columns) else None
+
+
+def gap(study: Trainings, one: str, other: str, place: Place, metric: str) -> Difference:
+    """The first row minus the second, paired, under the seeds that both have; NaN throughout where there are none."""
+    shared = [seed for seed in seeds_of(study, one, place) if seed in seeds_of(study, other, place)]
+    first, second = (scores(study, row, place, metric, shared) for row in (one, other))
+    if first is None or second is None:
+        return Difference(math.nan, math.nan, math.nan, math.nan, 0)
+    return subtract(first, second)
+
+
+def against_plain(study: Trainings, row: str, place: Place) -> Difference:
+    """A row's accuracy minus that of the plain models under the same seeds."""
+    return gap(study, row, PLAIN, place, ACCURACY)
+
+
+def deviation(found: MetricScores) -> float:
+    """The standard deviation of the seeds' values; NaN for one seed."""
+    return float(np.std(found.seed_means, ddof=1)) if len(found.seed_means) > 1 else math.nan
+
+
+def of_seeds(study: Trainings, row: str, place: Place, metric: str) -> dict[int, float]:
+    """Each seed's value by itself, where there is one."""
+    found = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
+    return {seed: one.summary.mean for seed, one in found.items() if one is not None}
+
+
+def _column(record: TrainingRecord, metric: str) -> tuple[Value, ...]:
+    """A number, or parts, per text."""
+    if metric == ACCURACY:
+        return record.correct
+    return record.explaining.seconds if metric == EXPLAINING else record.scores.get(metric, ())
+
+
+def _records(study: Trainings, row: str, place: Place, seeds: Sequence[int]) -> list[TrainingRecord]:
+    keys = [(place.task, place.test, row, seed) for seed in seeds]
+    return [study.records[key] for key in keys if key in study.records]
+
+
+def _grouped(info: MetricInfo, seeds: Sequence[Sequence[Sequence[float]]]) -> MetricScores | None:
+    flat = [[value for group in groups for value in group] for groups in seeds]
+    if len({len(values) for values in flat}) != 1 or not flat[0]:
+        return None
+    table = np.array(flat, dtype=np.float64)
+    count = int((~np.isnan(table)).sum())
+    means = [float(np.nanmean(values)) if not np.isnan(values).all() else math.nan for values in table]
+    return MetricScores(
+        metric=info.label,
+        higher_is_better=info.higher_is_better,
+        values=tuple(table.ravel().tolist()),
+        summary=Summary(*crossed_interval(table), count),
+        seed_means=tuple(means) if len(means) > 1 else (),
+    )
+
+
+def _over_seeds(info: MetricInfo, values: Sequence[float]) -> MetricScores:
+    table = np.array(values, dtype=np.float64).reshape(-1, 1)
+    return MetricScores(
+        metric=info.label,
+        higher_is_better=info.higher_is_better,
+        values=tuple(values),
+        summary=Summary(*crossed_interval(table), len(values)),
+        seed_means=tuple(values) if len(values) > 1 else (),
+    )

@@ -1,0 +1,1 @@
+"""Explanations of randomised models, and under attack."""

@@ -1,0 +1,252 @@
+"""The folder of a study of trust: how explanations change with a model's parameters, and under attack.
+
+    study.toml                the study file as it was run
+    trust.json                what was asked: models, runs, methods, what was left out and why, claims
+    RUN/similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.Similarity)
+    RUN/attacks.jsonl         one line per method, attack, objective and text (raison.trust.records.Attacked)
+    RUN/substitutions.jsonl   the explanations before and after words were replaced, with their texts
+
+Records are numbers, with no text in them, and are enough for every table and figure.
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from raison.core.errors import DataError
+from raison.core.explanation import Explanation
+from raison.core.reading import Fields
+from raison.jobs.folder import FILE
+from raison.jobs.store import RecordStore
+from raison.runs.checked import check_schema, check_trust
+from raison.trust.records import Attack, Attacked, Objective, Order, Similarity, Substituted
+
+SCHEMA = 1
+HEADER = "trust.json"
+KIND = "trust"
+"""The value of `kind` in the study files of this sort."""
+SIMILARITIES = "similarities.jsonl"
+ATTACKS = "attacks.jsonl"
+SUBSTITUTIONS = "substitutions.jsonl"
+
+SimilarityKey = tuple[str, str, int, int, int]
+AttackKey = tuple[str, str, str, int]
+
+
+class Keyed(Protocol):
+    """A record that knows what it is about."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What no other record has."""
+
+
+R = TypeVar("R", bound=Keyed)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of attacking: what is changed, and towards what."""
+
+    attack: Attack
+    objective: Objective
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRun:
+    """One model on one data set. `header` is its entry in trust.json; `dropped` lines were broken."""
+
+    name: str
+    header: Mapping[str, Any]
+    similarities: Mapping[SimilarityKey, Similarity]
+    attacks: Mapping[AttackKey, Attacked]
+    dropped: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks the model has; 0 where nothing is randomised."""
+        return int((self.header["randomisation"] or {}).get("blocks", 0))
+
+    @property
+    def randomised(self) -> tuple[str, ...]:
+        """The methods whose dependence on the parameters is measured."""
+        return tuple((self.header["randomisation"] or {}).get("methods", ()))
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The orders in which blocks are randomised."""
+        return tuple((self.header["randomisation"] or {}).get("orders", ()))
+
+    @property
+    def variants(self) -> dict[Variant, tuple[str, ...]]:
+        """The methods that each kind of attack is made on."""
+        entries = (self.header["attacks"] or {}).get("variants", ())
+        return {Variant(entry["attack"], entry["objective"]): tuple(entry["methods"]) for entry in entries}
+
+    @property
+    def attacked(self) -> tuple[str, ...]:
+        """All methods that are attacked in some way."""
+        return tuple(dict.fromkeys(method for methods in self.variants.values() for method in methods))
+
+    def wanted_similarities(self) -> Iterator[SimilarityKey]:
+        """The keys of all similarities of the finished run."""
+        asked = self.header["randomisation"]
+        if asked is None:
+            return
+        for method in self.randomised:
+            for order in self.orders:
+                for blocks in range(1, self.blocks + 1):
+                    for draw in range(asked["draws"]):
+                        yield from ((method, order, blocks, draw, text) for text in range(asked["texts"]))
+
+    def wanted_attacks(self) -> Iterator[AttackKey]:
+        """The keys of all attacks of the finished run."""
+        asked = self.header["attacks"]
+        if asked is None:
+            return
+        texts = [text for text in range(asked["texts"]) if text not in asked["boundary"]]
+        for variant, methods in self.variants.items():
+            for method in methods:
+                yield from ((method, variant.attack, variant.objective, text) for text in texts)
+
+    @property
+    def missing(self) -> int:
+        """How many records the run still lacks."""
+        lacking = sum(key not in self.similarities for key in self.wanted_similarities())
+        return lacking + sum(key not in self.attacks for key in self.wanted_attacks())
+
+    @property
+    def wanted(self) -> int:
+        """How many records the finished run has."""
+        return sum(1 for _ in self.wanted_similarities()) + sum(1 for _ in self.wanted_attacks())
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRuns:
+    """What a study of trust has written so far."""
+
+    folder: Path
+    header: Mapping[str, Any]
+    text: str
+    runs: Mapping[str, TrustRun]
+
+    @property
+    def file(self) -> dict[str, Any]:
+        """The study file, parsed."""
+        return tomllib.loads(self.text)
+
+    @property
+    def title(self) -> str:
+        """What the study is called."""
+        return str(self.file.get("title", self.header["name"]))
+
+    def model(self, run: TrustRun) -> Mapping[str, Any]:
+        """What is known of a run's model: its name, blocks and parameters."""
+        found: Mapping[str, Any] = self.header["models"][run.header["model"]]
+        return found
+
+    @property
+    def data(self) -> dict[str, list[TrustRun]]:
+        """The runs on each data set, by the study's key of it."""
+        found: dict[str, list[TrustRun]] = {}
+        for run in self.runs.values():
+            found.setdefault(run.header["data"], []).append(run)
+        return found
+
+
+def is_trust(folder: Path) -> bool:
+    """Whether a folder holds a study of trust."""
+    return (folder / HEADER).exists()
+
+
+def read_trust(folder: Path) -> TrustRuns:
+    """What a study of trust has written so far. Raises DataError if the folder holds none, or a newer version's."""
+    try:
+        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        text = (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{folder} holds no study of trust ({HEADER}): give the folder of raison study run.") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the study in {folder}: {error}.") from None
+    check_schema(header, folder / HEADER, SCHEMA)
+    check_trust(header, folder / HEADER)
+    return TrustRuns(folder, header, text, {entry["name"]: read_run(folder, entry) for entry in header["runs"]})
+
+
+def read_run(folder: Path, entry: Mapping[str, Any]) -> TrustRun:
+    """What one run of a study has written so far. Raises DataError where its files cannot be read."""
+    place = folder / entry["name"]
+    similarities, first = _records(place / SIMILARITIES, _similarity)
+    attacks, second = _records(place / ATTACKS, _attacked)
+    return TrustRun(entry["name"], entry, similarities, attacks, first + second)
+
+
+def store_of(folder: Path, run: str, name: str) -> RecordStore:
+    """Where a run's records of a kind are written: `name` is SIMILARITIES or ATTACKS."""
+    return RecordStore(folder / run / name)
+
+
+def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
+    """Of the texts whose words were replaced, the one whose explanation by the method changed most.
+
+    None where no words were, or where the folder holds records only.
+    """
+    known = {(line["method"], line["text"]): line for line in store_of(folder, run.name, SUBSTITUTIONS).read().records}
+    found = [
+        record
+        for (name, attack, _, text), record in run.attacks.items()
+        if name == method and attack == "substitution" and (name, text) in known
+    ]
+    if not found:
+        return None
+    worst = max(found, key=lambda record: (record.rank_change, record.sum_change))
+    line = known[method, worst.text]
+    return Substituted(worst, Explanation.from_dict(line["before"]), Explanation.from_dict(line["after"]))
+
+
+def plain(record: Similarity | Attacked) -> dict[str, Any]:
+    """A record as plain JSON values: NaN becomes None."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in record.to_dict().items()
+    }
+
+
+def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:
+    stored = RecordStore(path).read()
+    found, dropped = {}, stored.dropped
+    for line in stored.records:
+        try:
+            record = make(line)
+        except (DataError, KeyError, TypeError, ValueError):
+            dropped += 1
+            continue
+        found[record.key] = record
+    return found, dropped
+
+
+def _similarity(line: dict[str, Any]) -> Similarity:
+    return Similarity(**_values(line, Similarity, ("spearman", "kendall", "overlap")))
+
+
+def _attacked(line: dict[str, Any]) -> Attacked:
+    return Attacked(**_values(line, Attacked, ("rank_change", "sum_change", "probability_change")))
+
+
+def _values(line: dict[str, Any], cls: type, measures: tuple[str, ...]) -> dict[str, Any]:
+    asked = Fields(line, "a record")
+    for field in fields(cls):
+        if field.name in measures and line[field.name] is None:
+            continue
+        if field.type in (int, bool):
+            (asked.whole if field.type is int else asked.flag)(field.name)
+        elif field.type is float:
+            asked.number(field.name)
+        else:
+            asked.string(field.name)
+    known = {field.name: line[field.name] for field in fields(cls)}
+    return known | {name: math.nan if line[name] is None else float(line[name]) for name in measures}

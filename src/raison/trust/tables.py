@@ -1,0 +1,105 @@
+"""A study of trust's records -> values of single texts, their means with intervals, curves and areas."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal, get_args
+
+import numpy as np
+
+from raison.core.results import Summary
+from raison.numerics.bootstrap import mean_interval
+from raison.numerics.paired import Difference, difference
+from raison.numerics.paired import against as against_number
+from raison.numerics.randomisation import area
+from raison.trust.records import Attacked, Order
+from raison.trust.results import TrustRun, Variant
+
+Measure = Literal["spearman", "kendall", "overlap"]
+Effect = Literal["rank_change", "sum_change", "probability_change", "absolute_probability_change"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
+Values = Mapping[int, float]
+"""A value for each text that has one, by the text's number; NaN where it is undefined."""
+
+UNCHANGED = 1.0
+"""The similarity of an explanation with itself, before anything is randomised."""
+
+
+def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Measure) -> Values:
+    """Each text's similarity with so many blocks randomised, or the one of that number; draws are averaged first."""
+    draws: dict[int, list[float]] = {}
+    for draw in range(run.header["randomisation"]["draws"] if run.header["randomisation"] else 0):
+        for text in range(run.header["randomisation"]["texts"]):
+            record = run.similarities.get((method, order, blocks, draw, text))
+            if record is not None:
+                draws.setdefault(text, []).append(_measured(record.spearman, record.kendall, record.overlap)[measure])
+    return {text: _mean(values) for text, values in draws.items()}
+
+
+def curve(run: TrustRun, method: str, order: Order, measure: Measure) -> tuple[Summary, ...]:
+    """Mean similarity over texts for each number of blocks from 1 on, with its 95 % bootstrap interval."""
+    return tuple(
+        summary(at_blocks(run, method, order, blocks, measure).values()) for blocks in range(1, run.blocks + 1)
+    )
+
+
+def areas(run: TrustRun, method: str, order: Order, measure: Measure) -> Values:
+    """Each text's area under its curve (raison.numerics.randomisation); texts that lack a point are left out."""
+    columns = [at_blocks(run, method, order, blocks, measure) for blocks in range(1, run.blocks + 1)]
+    whole = set.intersection(*(set(column) for column in columns)) if columns else set()
+    return {text: area(np.array([column[text] for column in columns]), order) for text in sorted(whole)}
+
+
+def effects(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Values:
+    """What an attack did to each text's explanation."""
+    found = {}
+    for text in range(run.header["attacks"]["texts"] if run.header["attacks"] else 0):
+        record = run.attacks.get((method, variant.attack, variant.objective, text))
+        if record is not None:
+            found[text] = _effect(record, measure)
+    return found
+
+
+def held(run: TrustRun, method: str, variant: Variant) -> tuple[int, int]:
+    """On how many texts an attack found a change that keeps the prediction, of how many."""
+    keys = [(method, variant.attack, variant.objective, text) for text in range(run.header["attacks"]["texts"])]
+    found = [run.attacks[key].held for key in keys if key in run.attacks]
+    return sum(found), len(found)
+
+
+def summary(values: Iterable[float]) -> Summary:
+    """The mean over the texts on which a value is defined, with its interval; NaN and a count of zero without any."""
+    known = [value for value in values if not math.isnan(value)]
+    return Summary(*mean_interval(known), len(known))
+
+
+def paired(one: Values, other: Values) -> Difference:
+    """The first minus the second on the texts that both have."""
+    shared = sorted(one.keys() & other.keys())
+    first, second = (np.array([[values[text]] for text in shared], dtype=np.float64) for values in (one, other))
+    return difference(first.reshape(-1, 1), second.reshape(-1, 1))
+
+
+def against(values: Values, number: float) -> Difference:
+    """The mean minus a number."""
+    return against_number(np.array(list(values.values()), dtype=np.float64).reshape(-1, 1), number)
+
+
+def _measured(spearman: float, kendall: float, overlap: float) -> dict[Measure, float]:
+    return {"spearman": spearman, "kendall": kendall, "overlap": overlap}
+
+
+def _effect(record: Attacked, measure: Effect) -> float:
+    known: dict[Effect, float] = {
+        "rank_change": record.rank_change,
+        "sum_change": record.sum_change,
+        "probability_change": record.probability_change,
+        "absolute_probability_change": abs(record.probability_change),
+    }
+    return known[measure]
+
+
+def _mean(values: list[float]) -> float:
+    """Over the draws where it is defined."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan

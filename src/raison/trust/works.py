@@ -1,0 +1,41 @@
+"""What a study of trust calls to randomise and to attack, in one place so that tests can stand in."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raison.attribution import Settings
+from raison.core.model import LanguageModel
+from raison.core.unit import Text
+from raison.trust.records import Attacked, Similarity, Substituted
+
+Kind = Literal["randomisation", "embedding", "substitution"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is explained: texts by a model, with methods as the records call them."""
+
+    model: LanguageModel
+    texts: Sequence[Text]
+    methods: tuple[str, ...]
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Works:
+    """The work itself. `settings` are the frozen dataclasses that a file's tables are read into.
+
+    `similarities`, `attacked` and `substituted` yield the records of finished parts of the work and skip what is
+    `done`; `attacked` refuses at once what it cannot do, and makes its control of random changes beside. `unable` tells
+    of each kind of work the methods that it leaves out, and why. `boundary` are texts that no
+    attack can begin at. `blocks` counts those of a model.
+    """
+
+    settings: Mapping[Kind, type]
+    similarities: Callable[[Job, Any, Collection[Any]], Iterator[list[Similarity]]]
+    attacked: Callable[[Job, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
+    substituted: Callable[[Job, Any, Collection[Any]], Iterator[list[Substituted]]]
+    unable: Mapping[Kind, Callable[[Job], dict[str, str]]]
+    boundary: Callable[[Job], list[int]]
+    blocks: Callable[[LanguageModel], int]
