@@ -25,8 +25,8 @@ from raison.core.problem import Ledger, Problem
 from raison.masking.attribution import Reading
 from raison.masking.explainer import find
 from raison.methods.aml import Aml
-from raison.models.classifier import Classifier
-from raison.models.explainers import new_attributor, read_card, usual_folder, write
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.explainers import new_attributor, read_card, usual_folder, write
 
 TEXT = "the film is a slow but warm and honest story with a lovely ending that never feels dull or false"
 STEPS, ROUNDS = 10, 5

@@ -14,7 +14,7 @@ from common import alternately, minilm, mixed_texts, save
 from raison.attribution import Settings
 from raison.core.method import Method
 from raison.methods import CATALOGUE
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attacks import attacks
 

@@ -22,8 +22,8 @@ from raison.core.layers import LayerSpec
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Target
 from raison.methods.rpi import Rpi
-from raison.models import rerun
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
+from raison.models.passes import rerun
 
 TEXT = "the film is a slow but warm and honest story with a lovely ending that never feels dull or false"
 BASELINES, STEPS, ROUNDS = 24, 30, 3

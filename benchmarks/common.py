@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 import raison
-from raison.models import weights, zoo
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
+from raison.models.loading import weights, zoo
 
 WORDS = (
     "the a of and to is it that this film movie plot story with for but not so too very quite rather never always "

@@ -12,9 +12,9 @@ from common import WORDS, alternately, save
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
 
-from raison.models import weights
-from raison.models.batching import TokenBudget, default_budget
-from raison.models.packing import PackedReader
+from raison.models.loading import weights
+from raison.models.passes.batching import TokenBudget, default_budget
+from raison.models.passes.packing import PackedReader
 
 PROMPT, INPUT, KEEPS, ROUNDS = 92, 13, 64, 3
 CUE = "\nSentiment:"

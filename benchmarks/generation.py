@@ -22,8 +22,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import raison
 from raison.core.generation import GenerationExplanation
-from raison.models import weights
-from raison.models.generator import Generator
+from raison.models.adapters.generator import Generator
+from raison.models.loading import weights
 
 PROMPT = "Anna lives in Paris and Tom lives in London. Anna's city is"
 OUTPUT = " the capital of France, and it is a beautiful city"

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification
 
 import raison
-from raison.models.attention_explainer import Design, HeadShape, new_explainer
-from raison.models.classifier import Classifier
-from raison.models.trained_attention import AttentionCard, TrainedAttention
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.attention_explainer import Design, HeadShape, new_explainer
+from raison.models.derived.trained_attention import AttentionCard, TrainedAttention
 from raison.numerics.interpretability_losses import consistency_loss
 from raison.training.criterion import create_criteria
 from raison.training.ivra import make_trainable, trainable_copy

@@ -9,7 +9,7 @@ import statistics
 import torch
 from common import minilm, mixed_texts, save, seconds
 
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 
 TEXTS, KEEPS, ROUNDS = 64, 200, 3
 BATCH_SIZES = (16, 32, 64, 96, 128, 256)

@@ -26,7 +26,7 @@ from torch import Tensor
 from transformers import pipeline
 
 import raison
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 
 TEXTS, STEPS, ROUNDS = 24, 20, 3
 SAMPLES = (64, 256)

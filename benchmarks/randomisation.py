@@ -13,9 +13,9 @@ from common import mixed_texts, save
 import raison
 from raison.attribution import Settings, prepare, run
 from raison.core.problem import Evaluations
-from raison.models.blocks import find_blocks
-from raison.models.classifier import Classifier
-from raison.models.randomised import STORED_BYTES, RandomisedModels
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.randomised import STORED_BYTES, RandomisedModels
+from raison.models.stack.blocks import find_blocks
 
 TEXTS = 4
 METHODS = ("occlusion", "kernel_shap(samples=128)", "integrated_gradients(steps=10)", "attention_rollout")

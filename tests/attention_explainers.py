@@ -8,8 +8,9 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 import raison
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.models import explainers
-from raison.models.attention_explainer import (
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived import explainers
+from raison.models.derived.attention_explainer import (
     Design,
     HeadMixture,
     HeadShape,
@@ -18,9 +19,8 @@ from raison.models.attention_explainer import (
     places_of,
     read_map,
 )
-from raison.models.classifier import Classifier
-from raison.models.trained_attention import AttentionCard, write
-from raison.models.zoo import fresh_span_model
+from raison.models.derived.trained_attention import AttentionCard, write
+from raison.models.loading.zoo import fresh_span_model
 from tests.tiny import TINY
 
 Explainer = InterpretableAttention | HeadMixture

@@ -20,7 +20,7 @@ from transformers.masking_utils import eager_mask
 
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Of, Target
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.tiny import build
 
 NAME = "reference_replaced"

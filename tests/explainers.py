@@ -14,10 +14,10 @@ from raison.core.problem import Ledger, Problem
 from raison.core.unit import Granularity
 from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml
-from raison.models import explainers
-from raison.models.attributor import FIXED
-from raison.models.classifier import Classifier
-from raison.models.explainers import Card, Goal, new_attributor
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived import explainers
+from raison.models.derived.attributor import FIXED
+from raison.models.derived.explainers import Card, Goal, new_attributor
 from tests.tiny import TINY
 from tests.toys import generators
 

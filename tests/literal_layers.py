@@ -14,7 +14,7 @@ from torch import nn
 import raison
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Of, Target
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
 
 POST, PRE = ("bert", "distilbert", "electra", "roberta"), ("gpt2", "llama", "mistral", "t5_encoder")

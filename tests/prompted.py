@@ -4,7 +4,7 @@ from transformers import PreTrainedTokenizerFast
 
 from raison.core.encoding import Encoding
 from raison.core.unit import Granularity
-from raison.models.prompting import PromptEncoder
+from raison.models.tokens.prompting import PromptEncoder
 from raison.text.prompts import Prompt
 from tests.tokenizers import TOKENIZERS
 

@@ -6,8 +6,8 @@ import torch
 
 import raison
 from raison.data import Dataset, Row
-from raison.models.attention_explainer import Design
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.attention_explainer import Design
 from raison.training.criterion import Criterion
 from raison.training.reading import SelfExplaining
 from raison.training.self_explaining import Labelled, TaughtTexts

@@ -29,7 +29,7 @@ from transformers import (
     T5Config,
 )
 
-from raison.models.t5_encoder import T5EncoderForSequenceClassification
+from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from tests.tokenizers import TOKENIZERS
 
 LABELS = ("negative", "neutral", "positive")

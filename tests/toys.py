@@ -21,7 +21,7 @@ from raison.core.model import Capability, LanguageModel, Path, Result, Shift
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Of, Target
 from raison.core.unit import Granularity, Text, Unit
-from raison.models.shift import ball_vector
+from raison.models.gradients.embedding_shift import ball_vector
 
 VOCABULARY = {
     "[PAD]": (9.0, 9.0),

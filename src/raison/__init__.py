@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from raison.compare import compare
     from raison.evaluate import evaluate
     from raison.explain import explain
-    from raison.models.load import load
+    from raison.models.loading.load import load
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
 
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _FUNCTIONS = {
-    "load": "raison.models.load",
+    "load": "raison.models.loading.load",
     "explain": "raison.explain",
     "evaluate": "raison.evaluate",
     "compare": "raison.compare",

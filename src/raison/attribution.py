@@ -23,10 +23,10 @@ from raison.core.target import Target, TargetSpec, probabilities, resolve_target
 from raison.core.unit import Granularity, Text, check_unit
 from raison.core.unknown import NOTE
 from raison.methods import CATALOGUE
-from raison.models import spans
-from raison.models.batching import naming_the_longest
-from raison.models.precision import rank_agreement
-from raison.models.steadiness import unsteady
+from raison.models.adapters import spans
+from raison.models.adapters.steadiness import unsteady
+from raison.models.passes.batching import naming_the_longest
+from raison.models.passes.precision import rank_agreement
 
 BATCH = 32
 """Texts explained together: enough to fill batches, few enough that an interruption loses little."""

@@ -34,7 +34,7 @@ from raison.evaluate import (
 from raison.jobs.folder import COMPARISON, refuse_others, working_in
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.methods import CATALOGUE
-from raison.models.identity import identity_of
+from raison.models.derived.identity import identity_of
 from raison.progress import Advance, progress_bar
 from raison.runs.run import CAUTIONS, SCHEMA, Record, Run, check_same, open_run
 from raison.runs.table import comparison

@@ -16,8 +16,8 @@ from raison.core.registry import label_of
 from raison.core.unit import Text, Unit
 from raison.evaluate import AnyMetric, create_metrics, default_metrics
 from raison.methods import CATALOGUE
-from raison.models.classifier import Classifier
-from raison.models.speed import Speed, measure_speed
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.throughput import Speed, measure_speed
 
 PROBED = 8
 """Texts on which the model's speed is measured, at most."""

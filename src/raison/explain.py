@@ -16,8 +16,8 @@ from raison.core.unit import Granularity, Text
 from raison.evaluate import create_metrics, missing_needs
 from raison.generation import Contrast, Writing, explain_generation
 from raison.methods import CATALOGUE
-from raison.models.continuation import Message
-from raison.models.generator import Generator
+from raison.models.adapters.generator import Generator
+from raison.models.tokens.continuation import Message
 from raison.progress import Advance, progress_bar
 from raison.select import best_maps, check_selection
 

@@ -14,8 +14,8 @@ from raison.core.method import Method
 from raison.core.registry import name_of
 from raison.core.target import Target
 from raison.core.unknown import NOTE as UNKNOWN
-from raison.models.continuation import ContinuationEncoder, Message, Output, Prompt
-from raison.models.generator import Generator
+from raison.models.adapters.generator import Generator
+from raison.models.tokens.continuation import ContinuationEncoder, Message, Output, Prompt
 
 Contrast = None | str | int | list[str | int]
 """A word or a token's id that stands against every output token, or one for each."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "raison"
-READER = SOURCE / "models" / "pretrained.py"
+READER = SOURCE / "models" / "loading" / "pretrained.py"
 READS = ("from_pretrained", "from_config", "pipeline")
 """Names of calls of transformers and PEFT by which code in a folder could run."""
 

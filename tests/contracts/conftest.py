@@ -3,7 +3,7 @@
 import pytest
 
 import raison
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.conftest import ALL
 from tests.tiny import TINY
 

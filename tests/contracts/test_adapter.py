@@ -8,9 +8,9 @@ import torch
 
 from raison.core.model import Capability, Shift
 from raison.core.target import Target
-from raison.models.classifier import Classifier
-from raison.models.selfcheck import Finding, selfcheck, supported
-from raison.models.shift import ball_vector
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.selfcheck import Finding, selfcheck, supported
+from raison.models.gradients.embedding_shift import ball_vector
 from tests.contracts.conftest import TEXTS
 
 TOLERANCE = {"atol": 2e-5, "rtol": 1e-4}

@@ -14,10 +14,10 @@ from raison.core.errors import InputError, LoadError, TextTooLongError, Unsuppor
 from raison.core.method import Method, Property
 from raison.core.target import Target
 from raison.methods import CATALOGUE
-from raison.models import zoo
-from raison.models.classifier import Classifier
-from raison.models.heads import LONGEST_ANSWER, answer_logits
-from raison.models.spans import answer_tokens, inside_window, span_answers
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.spans import answer_tokens, inside_window, span_answers
+from raison.models.loading import zoo
+from raison.models.passes.heads import LONGEST_ANSWER, answer_logits
 from tests.contracts import test_adapter as adapter_contract
 from tests.contracts import test_methods as method_contract
 from tests.tiny import ANSWERING, QUESTIONS, build, build_answering

@@ -10,9 +10,9 @@ import raison
 from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.model import Capability, Shift
 from raison.core.target import Target
-from raison.models.classifier import Classifier
-from raison.models.readout import WordReadout
-from raison.models.selfcheck import selfcheck, supported
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.selfcheck import selfcheck, supported
+from raison.models.passes.readout import WordReadout
 from raison.text.prompts import Prompt
 from tests.contracts.conftest import TEXTS
 from tests.tiny import LANGUAGE_MODELS, build_language_model

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import raison
 from raison.core.registry import name_of
-from raison.models.attention_explainer import Design
+from raison.models.derived.attention_explainer import Design
 from raison.numerics.interpretability_losses import cross_entropy
 from raison.numerics.interpretable_attention import NORMS
 from raison.training import ivra

@@ -12,7 +12,7 @@ from raison.attribution import Settings, prepare
 from raison.core.method import Method, Property
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.methods import CATALOGUE
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.contracts.conftest import TEXTS
 from tests.contracts.test_methods import fingerprint
 

@@ -18,10 +18,10 @@ from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
 from raison.methods import CATALOGUE
-from raison.models.attention_explainer import FORMS, Design
-from raison.models.classifier import Classifier
-from raison.models.explainers import usual_folder
-from raison.models.layers import layer_stack
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.attention_explainer import FORMS, Design
+from raison.models.derived.explainers import usual_folder
+from raison.models.stack.layers import layer_stack
 from tests.attention_explainers import untrained_attention
 from tests.contracts.conftest import TEXTS
 from tests.explainers import untrained

@@ -17,7 +17,7 @@ from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.rationale import Rationale, Span
 from raison.core.registry import name_of
 from raison.metrics import CATALOGUE
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.contracts.conftest import TEXTS
 from tests.toys import Linear
 

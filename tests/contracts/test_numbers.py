@@ -17,8 +17,8 @@ from raison.core.metric import Metric, Need
 from raison.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.classifier import Classifier
-from raison.models.selfcheck import selfcheck
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.selfcheck import selfcheck
 from raison.report.html import page
 from raison.report.terminal import explanation_text, plain
 from tests.contracts.conftest import TEXTS

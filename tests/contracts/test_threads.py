@@ -23,10 +23,10 @@ from raison.core.registry import name_of
 from raison.evaluate import check_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.attention_explainer import FORMS, Design
-from raison.models.classifier import Classifier
-from raison.models.explainers import usual_folder
-from raison.models.generator import Generator
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.generator import Generator
+from raison.models.derived.attention_explainer import FORMS, Design
+from raison.models.derived.explainers import usual_folder
 from tests.attention_explainers import untrained_attention
 from tests.contracts.test_completion import prompt
 from tests.contracts.test_methods import FURTHER, SHORTER, fingerprint

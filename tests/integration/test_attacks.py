@@ -12,7 +12,7 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.methods import CATALOGUE
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.saliency import Saliency
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attacks import attacks, boundary, undifferentiable
 from raison.trust.neighbours import Neighbours

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError, UnsupportedError
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.studies.kinds.audit import report
 from raison.studies.kinds.audit.cost import estimate_audit
 from raison.studies.kinds.audit.results import Audit, read_audit

@@ -12,7 +12,7 @@ from transformers import BertModel
 
 import raison
 from raison.core import errors
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
 
 TEXT = "the film is not a quiet pleasure"

@@ -15,7 +15,7 @@ import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError, TextTooLongError, UnknownNameError
 from raison.methods import CATALOGUE
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
-from raison.models.load import as_classifier
+from raison.models.loading.load import as_classifier
 from raison.runs.table import comparison
 from raison.studies.kinds.comparison.results import read_study
 from raison.studies.kinds.comparison.spec import read

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import raison
-from raison.models import zoo
-from raison.models.explainers import read_card
+from raison.models.derived.explainers import read_card
+from raison.models.loading import zoo
 
 pytestmark = pytest.mark.demo
 

@@ -13,7 +13,7 @@ from sybil import Document, Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from raison.core.errors import LoadError
-from raison.models import weights
+from raison.models.loading import weights
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ("docs/findings.md", "docs/methods.md", "docs/metrics.md")

@@ -13,10 +13,10 @@ from raison.cli import app
 from raison.core import errors
 from raison.core.generation import GenerationExplanation
 from raison.core.target import Target
-from raison.models import weights
-from raison.models.continuation import ContinuationEncoder, chat_prompt, plain_prompt, spell
-from raison.models.generator import Generator
-from raison.models.nested import NestedReader
+from raison.models.adapters.generator import Generator
+from raison.models.adapters.nested import NestedReader
+from raison.models.loading import weights
+from raison.models.tokens.continuation import ContinuationEncoder, chat_prompt, plain_prompt, spell
 from tests.tiny import TINY, _config, _randomize, _tokenizer
 
 PROMPT, OUTPUT = "the old sailor told", " a modest story"

@@ -17,8 +17,8 @@ import raison
 from raison.cli.train import app
 from raison.core.errors import DataError, InputError, LoadError
 from raison.data.dataset import Dataset, Row
-from raison.models.t5_encoder import T5EncoderForSequenceClassification
-from raison.models.zoo import fresh_classifier
+from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
+from raison.models.loading.zoo import fresh_classifier
 from raison.studies import made
 from raison.studies.kinds.comparison.spec import StudyError, StudyModel, read
 from raison.studies.kinds.comparison.work import run

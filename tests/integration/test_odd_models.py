@@ -21,8 +21,8 @@ from transformers import (
 
 import raison
 from raison.core.errors import InputError, LoadError
-from raison.models.load import load
-from raison.models.zoo import fresh_classifier
+from raison.models.loading.load import load
+from raison.models.loading.zoo import fresh_classifier
 from tests.tiny import LABELS, TINY, build_language_model
 from tests.tokenizers import TOKENIZERS
 

@@ -35,9 +35,9 @@ from raison.core.errors import UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.methods import CATALOGUE
-from raison.models import weights, zoo
-from raison.models.classifier import Classifier
-from raison.models.quiet import quiet
+from raison.models.adapters.classifier import Classifier
+from raison.models.loading import weights, zoo
+from raison.models.stack.modes import quiet
 
 pytestmark = pytest.mark.demo
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import raison
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.report.terminal import explanations_text, plain
 from tests.tiny import TINY
 

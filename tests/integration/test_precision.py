@@ -17,8 +17,8 @@ from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.model import Shift
 from raison.methods import CATALOGUE
-from raison.models.classifier import Classifier
-from raison.models.precision import CHECKED_LEAST, CHECKED_SHARE
+from raison.models.adapters.classifier import Classifier
+from raison.models.passes.precision import CHECKED_LEAST, CHECKED_SHARE
 from raison.numerics.agreement import spearman
 from tests.tiny import ANSWERING, LANGUAGE_MODELS, QUESTIONS, TINY, build_answering, build_language_model
 from tests.toys import Linear

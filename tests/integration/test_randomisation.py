@@ -17,9 +17,9 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Evaluations, Problem
 from raison.core.registry import label_of
-from raison.models.blocks import drawn_values, find_blocks
-from raison.models.classifier import Classifier
-from raison.models.randomised import RandomisedModels
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.randomised import RandomisedModels
+from raison.models.stack.blocks import drawn_values, find_blocks
 from raison.numerics.agreement import kendall, spearman, top_k_overlap
 from raison.trust import randomisation
 from raison.trust.randomisation import Randomisation, records, similarities, without_parameters

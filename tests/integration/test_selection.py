@@ -20,8 +20,8 @@ from raison.core.rationale import Span
 from raison.estimate import estimate_plan
 from raison.evaluate import create_metrics, measure
 from raison.methods import CATALOGUE
-from raison.models.classifier import Classifier
-from raison.models.speed import Speed
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.throughput import Speed
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS

@@ -5,7 +5,7 @@ import torch
 from transformers import BartConfig, BartForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
 
 import raison
-from raison.models.load import load
+from raison.models.loading.load import load
 from tests.tiny import LABELS, TINY
 from tests.tokenizers import TOKENIZERS
 

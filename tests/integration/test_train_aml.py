@@ -15,7 +15,7 @@ from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.methods.aml import Aml
-from raison.models import explainers
+from raison.models.derived import explainers
 from raison.numerics.attributive_masking import LossWeights
 from raison.training import aml
 from raison.training.aml import train_aml

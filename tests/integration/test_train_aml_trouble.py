@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 import raison
 from raison.core.errors import DataError, InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
-from raison.models import explainers
+from raison.models.derived import explainers
 from raison.numerics.attributive_masking import LossWeights
 from raison.training.aml import train_aml
 from raison.training.aml_settings import AmlSettings

@@ -15,7 +15,7 @@ from transformers import AutoModel
 import raison
 from raison.core.answer import Answer
 from raison.data import Dataset, Row
-from raison.models.trained_attention import read_card
+from raison.models.derived.trained_attention import read_card
 from raison.training.ivra import fine_tune, train_ivra
 from raison.training.ivra_settings import FineTuneSettings, IvraSettings
 from raison.training.objective import Batch

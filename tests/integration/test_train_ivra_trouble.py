@@ -16,9 +16,9 @@ import raison
 from raison.core.answer import Answer
 from raison.core.errors import InputError, LoadError, RaisonError, UnknownNameError, UnsupportedError
 from raison.data import Dataset, Row
-from raison.models.attention_explainer import Design
-from raison.models.quiet import quiet
-from raison.models.trained_attention import find
+from raison.models.derived.attention_explainer import Design
+from raison.models.derived.trained_attention import find
+from raison.models.stack.modes import quiet
 from raison.training.ivra import fine_tune, train_ivra
 from raison.training.ivra_settings import FineTuneSettings, IvraSettings
 from tests.attention_explainers import span_adapter, untrained_attention

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from raison.cli.train import app
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.data import Dataset, load_file
-from raison.models import zoo
+from raison.models.loading import zoo
 from raison.training.classifier import ClassifierSettings, Splits, train_classifier
 from raison.training.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.models.rules.mode import applied
-from raison.models.rules.rescale import rescale_rules
+from raison.models.gradients.rules.mode import applied
+from raison.models.gradients.rules.rescale import rescale_rules
 
 attr = pytest.importorskip("captum.attr")
 pytestmark = [

@@ -20,7 +20,7 @@ from raison.core.unit import Granularity
 from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.numerics.attributive_masking import LossWeights
 from raison.training.masks import MaskedTexts
 from raison.training.objective import Batch

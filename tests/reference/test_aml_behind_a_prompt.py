@@ -12,7 +12,7 @@ from raison.attribution import Settings, prepare
 from raison.masking.explainer import find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.numerics.attributive_masking import LossWeights, MaskSize
 from raison.training.masks import MaskedTexts
 from tests.explainers import WEIGHTS, maps_of, problem_of, untrained

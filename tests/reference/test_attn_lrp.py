@@ -10,7 +10,7 @@ from torch import Tensor
 import raison
 from raison.core.method import Cost
 from raison.methods.attn_lrp import AttnLrp
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.tiny import TEXTS, TINY
 from tests.written_out import Graph, bert_logits, llama_logits
 

@@ -12,7 +12,7 @@ import raison
 from raison.core.explanation import Explanation
 from raison.core.model import LanguageModel, Shift
 from raison.metrics import CATALOGUE
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.reference.test_faithfulness_metrics import TEXTS, probability
 from tests.tiny import TINY
 from tests.toys import Linear

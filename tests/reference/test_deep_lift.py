@@ -9,7 +9,7 @@ import raison
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost
 from raison.methods.deep_lift import DeepLift
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.text.prompts import Prompt
 from tests.tiny import LANGUAGE_MODELS, TEXTS, TINY, build_language_model
 from tests.toys import in_place

@@ -8,7 +8,7 @@ import torch
 
 import raison
 from raison.core.explanation import Explanation
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.numerics.ranking import PROFILES
 from tests.tiny import TINY
 

@@ -10,8 +10,8 @@ from transformers import AutoModelForCausalLM
 
 import raison
 from raison.core.generation import GenerationExplanation
-from raison.models.continuation import ContinuationEncoder
-from raison.models.generator import Generator
+from raison.models.adapters.generator import Generator
+from raison.models.tokens.continuation import ContinuationEncoder
 from raison.numerics.quadrature import gauss_legendre
 from tests.tiny import _config, _randomize, _tokenizer
 

@@ -13,9 +13,9 @@ import raison
 from raison.core.errors import UnsupportedError
 from raison.core.model import Capability
 from raison.methods.ivra import Ivra
-from raison.models.attention_explainer import FORMS, Design, HeadShape, new_explainer, places_of
-from raison.models.classifier import Classifier
-from raison.models.trained_attention import find
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.attention_explainer import FORMS, Design, HeadShape, new_explainer, places_of
+from raison.models.derived.trained_attention import find
 from raison.numerics.interpretable_attention import NORMS, Coefficients
 from tests.attention_explainers import (
     PAIRS,

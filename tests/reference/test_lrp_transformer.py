@@ -12,7 +12,7 @@ from raison.core.method import Cost, Method
 from raison.core.problem import Ledger, Problem
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.lrp_transformer import LrpTransformer
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests.tiny import TEXTS, TINY
 from tests.toys import generators
 from tests.written_out import Graph, bert_logits, llama_logits

@@ -8,7 +8,7 @@ import raison
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.rpi import Rpi
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from tests import toys
 from tests.attention_reference import READS, Literal, Recipe, build_any, double_throughout, literal_maps, problem_of
 from tests.tiny import build_language_model

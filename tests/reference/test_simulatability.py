@@ -13,8 +13,8 @@ from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.explanation import Explanation
 from raison.core.unit import Text, Unit
 from raison.metrics.simulatability import Simulatability
-from raison.models.classifier import Classifier
-from raison.models.student import (
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.student import (
     Course,
     Lesson,
     attention_explanation,
@@ -24,7 +24,7 @@ from raison.models.student import (
     teach,
     token_shares,
 )
-from raison.models.tap import tap
+from raison.models.stack.tap import tap
 from tests.tiny import TINY
 
 FILLERS = "old sailor told story about sea man film music plot slow jokes rain walked home watch again bad was".split()
@@ -136,7 +136,7 @@ def test_without_weight_the_scores_do_not_matter(base: str) -> None:
 def test_a_held_out_text_counts_where_student_and_model_agree(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right, _ = marked_texts(5, 20)
     metric = Simulatability(student=base, epochs=1, train_share=0.6)
-    monkeypatch.setattr("raison.models.student.predict", lambda _student, texts: [0] * len(texts))
+    monkeypatch.setattr("raison.models.derived.student.predict", lambda _student, texts: [0] * len(texts))
     shown, held = metric.split(20)
     assert (len(shown), len(held)) == (12, 8)
     assert sorted(shown + held) == list(range(20))
@@ -282,7 +282,9 @@ def test_unusual_labels_and_scores_teach_without_harm(base: str) -> None:
 
 def test_parts_of_the_scores(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     taught: list[Lesson] = []
-    monkeypatch.setattr("raison.models.student.teach", lambda _student, lessons, _course: taught.extend(lessons))
+    monkeypatch.setattr(
+        "raison.models.derived.student.teach", lambda _student, lessons, _course: taught.extend(lessons)
+    )
     group = [replace(e, scores=(-2.0, 1.0, *[0.0] * 8)) for e in marked_texts(8, 10)[0]]
     Simulatability(student=base).measure(group, Nothing())
     Simulatability(student=base, part="positive").measure(group, Nothing())

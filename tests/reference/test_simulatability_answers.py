@@ -11,9 +11,9 @@ from raison.core.answer import Answer
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.metrics.simulatability import Simulatability
-from raison.models import student as students
-from raison.models.classifier import Classifier
-from raison.models.student import Course, Lesson, answers_alike, new_answering_student, teach
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived import student as students
+from raison.models.derived.student import Course, Lesson, answers_alike, new_answering_student, teach
 from tests.tiny import TINY, build_answering
 
 FILLERS = "old sailor told story about sea man film music plot slow jokes rain walked home watch again bad was".split()

@@ -5,7 +5,7 @@ import torch
 import raison
 from raison.core.errors import UnsupportedError
 from raison.methods.value_zeroing import ValueZeroing
-from raison.models.zeroed_values import value_zeroing_distances
+from raison.models.adapters.zeroed_values import value_zeroing_distances
 from raison.numerics.context_mixing import shares
 from raison.text.prompts import Prompt
 from tests.attention_reference import READS, Literal, build_any, double_throughout, problem_of

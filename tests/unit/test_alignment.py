@@ -9,8 +9,8 @@ from torch import Tensor
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
 from raison.core.unit import Unit
-from raison.models.alignment import Alignment, align, check_merge
-from raison.models.encoder import TextEncoder
+from raison.models.tokens.alignment import Alignment, align, check_merge
+from raison.models.tokens.encoder import TextEncoder
 from tests.tokenizers import TOKENIZERS
 
 

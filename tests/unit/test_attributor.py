@@ -15,10 +15,10 @@ import raison
 from raison.core.errors import InputError, LoadError, RaisonError, UnsupportedError
 from raison.masking.explainer import find
 from raison.methods.aml import Aml
-from raison.models import explainers
-from raison.models.attributor import FIXED, Attributor
-from raison.models.classifier import Classifier
-from raison.models.explainers import FILE, load_attributor, new_attributor, read_card
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived import explainers
+from raison.models.derived.attributor import FIXED, Attributor
+from raison.models.derived.explainers import FILE, load_attributor, new_attributor, read_card
 from tests.explainers import STATE, edit, saved_encoder, untrained
 from tests.tiny import POSITIONS, build
 

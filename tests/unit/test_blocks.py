@@ -13,9 +13,9 @@ from transformers import AlbertConfig, AutoModelForSequenceClassification, BertC
 import raison
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.models.blocks import drawn_values, find_blocks, put, twin
-from raison.models.classifier import Classifier
-from raison.models.randomised import RandomisedModels, StateStore
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.randomised import RandomisedModels, StateStore
+from raison.models.stack.blocks import drawn_values, find_blocks, put, twin
 from raison.numerics.randomisation import area
 from tests.integration.test_lora import adapted
 from tests.prompted import DAY
@@ -159,7 +159,7 @@ def test_lower_blocks_run_once(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "last"), [("answers bert", 5 + 1), ("modernbert", 5 + 3), ("bert", 5 + 3)])
 def test_a_block_goes_on_where_the_one_before_ended(name: str, last: int) -> None:
-    """The last block is tried twice whole and once in parts, then called as the trial says (models/last_row.py)."""
+    """The last block is tried twice whole and once in parts, then called as the trial says (passes/last_row.py)."""
     model, texts = loaded(name)
     encoding, removal = model.encode(texts), model.removals[0]
     keeps, models = some_keeps(encoding), RandomisedModels(model)

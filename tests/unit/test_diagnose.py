@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from raison.models.diagnose import first_nonfinite
-from raison.models.tap import attention_modules
+from raison.models.stack.diagnose import first_nonfinite
+from raison.models.stack.tap import attention_modules
 from tests.tiny import TINY
 
 

@@ -16,8 +16,8 @@ from transformers import (
 )
 
 from raison.models.families import UNKNOWN, family_names, family_of
-from raison.models.layers import layer_stack
-from raison.models.limits import max_tokens
+from raison.models.stack.layers import layer_stack
+from raison.models.tokens.limits import max_tokens
 from tests.tiny import POSITIONS, TINY
 
 NO_LIMIT = int(1e30)

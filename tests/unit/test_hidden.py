@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from raison.core.encoding import Encoding
-from raison.models.batching import TokenBatch, TokenBudget
-from raison.models.classifier import Classifier
-from raison.models.hidden import hidden_states
+from raison.models.adapters.classifier import Classifier
+from raison.models.passes.batching import TokenBatch, TokenBudget
+from raison.models.passes.hidden_states import hidden_states
 from tests.tiny import TINY
 from tests.toys import TEXTS, Linear
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.models import hooks
-from raison.models.hooks import hooked
-from raison.models.prefix import fingerprint
+from raison.models.passes.prefix import fingerprint
+from raison.models.stack import hooks
+from raison.models.stack.hooks import hooked
 from tests.threads import in_another
 
 
@@ -168,7 +168,7 @@ def test_own_hooks_are_no_change_of_the_model_and_those_of_others_are() -> None:
 
 def test_an_exception_of_a_pass_is_not_lost_where_hooks_come_and_go() -> None:
     """Torch looks through a module's hooks at every Exception; leaving a layer on purpose must not meet that."""
-    from raison.models import last_row, rerun
+    from raison.models.passes import last_row, rerun
 
     for module in (last_row, rerun):
         assert not issubclass(module._ReachedError, Exception)

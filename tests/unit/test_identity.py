@@ -17,8 +17,8 @@ from raison.core.errors import DataError
 from raison.data import Dataset, Row
 from raison.data.digest import dataset_digest
 from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, check, differing
-from raison.models.classifier import Classifier
-from raison.models.identity import identity_of
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.identity import identity_of
 from tests.tiny import TINY
 
 
@@ -51,7 +51,7 @@ def test_the_same_model_has_the_same_digests(family: str) -> None:
 def test_a_copy_read_by_another_process_with_other_threads(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     script = (
-        "import json, torch, raison; torch.set_num_threads(2); from raison.models.identity import identity_of; "
+        "import json, torch, raison; torch.set_num_threads(2); from raison.models.derived.identity import identity_of; "
         f"print(json.dumps(identity_of(raison.load({str(tmp_path / 'copy')!r}))))"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

@@ -3,7 +3,7 @@
 import pytest
 
 from raison.core.errors import LoadError
-from raison.models.label_words import Speller, find_label_ids
+from raison.models.tokens.label_words import Speller, find_label_ids
 from raison.text.prompts import Prompt
 from tests.prompted import PLAIN, encode, encoder, tokens_of
 from tests.tokenizers import TOKENIZERS

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
 from raison.core.target import Target
-from raison.models import batching
-from raison.models.classifier import Classifier
-from raison.models.gradients import path_gradients
-from raison.models.layers import layer_stack
+from raison.models.adapters.classifier import Classifier
+from raison.models.gradients.path_gradients import path_gradients
+from raison.models.passes import batching
+from raison.models.stack.layers import layer_stack
 from tests.tiny import TINY
 
 TEXTS = ["a dull plot , but the end is good", "a quiet film", "the good end of a dull film is quiet"]

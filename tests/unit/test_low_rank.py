@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from raison.models.low_rank import LowRank, RowLinear, add_low_rank, merge_low_rank, rowwise
+from raison.models.derived.low_rank import LowRank, RowLinear, add_low_rank, merge_low_rank, rowwise
 
 EXACT = {"rtol": 1e-6, "atol": 1e-6}
 

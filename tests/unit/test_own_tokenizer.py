@@ -11,10 +11,10 @@ from tokenizers import normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import raison
-from raison.models import own_tokenizer as module
-from raison.models.generator import Generator
-from raison.models.own_tokenizer import own_tokenizer
-from raison.models.removal import replacement_ids
+from raison.models.adapters.generator import Generator
+from raison.models.passes.removal import replacement_ids
+from raison.models.tokens import own_tokenizer as module
+from raison.models.tokens.own_tokenizer import own_tokenizer
 from tests.prompted import DAY
 from tests.tiny import ANSWERING, LANGUAGE_MODELS, QUESTIONS, TINY, build_answering, build_language_model
 from tests.tokenizers import TOKENIZERS

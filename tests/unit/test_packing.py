@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from transformers import AutoModel, BloomConfig, LlamaConfig, PreTrainedModel, Qwen3Config
 
 from raison.core.errors import InputError
-from raison.models import packing, weights
-from raison.models.batching import TokenBudget
-from raison.models.packing import PackedReader
+from raison.models.loading import weights
+from raison.models.passes import packing
+from raison.models.passes.batching import TokenBudget
+from raison.models.passes.packing import PackedReader
 from tests.tiny import TINY
 
 

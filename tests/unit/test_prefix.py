@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from raison.models.prefix import STORED, PrefixStore, compute_prefix, fingerprint
+from raison.models.passes.prefix import STORED, PrefixStore, compute_prefix, fingerprint
 from tests.tiny import TINY
 
 IDS = torch.tensor([5, 9, 7, 3])

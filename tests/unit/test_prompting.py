@@ -8,8 +8,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import GRANULARITIES, Granularity
-from raison.models import weights
-from raison.models.prompting import PromptEncoder
+from raison.models.loading import weights
+from raison.models.tokens.prompting import PromptEncoder
 from raison.text import prompts
 from raison.text.prompts import Prompt
 from tests.prompted import DAY, EXACT, PLAIN, TEXTS, encode, encoder, own_ids, tokens_of

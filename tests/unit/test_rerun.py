@@ -14,9 +14,10 @@ from raison.core.errors import InputError, OutOfMemoryError, UnsupportedError
 from raison.core.model import Capability
 from raison.integration import randomized
 from raison.methods.rpi import Rpi
-from raison.models import rerun, tap
-from raison.models.classifier import Classifier
-from raison.models.rerun import UpperRunner, WholeRunner
+from raison.models.adapters.classifier import Classifier
+from raison.models.passes import rerun
+from raison.models.passes.rerun import UpperRunner, WholeRunner
+from raison.models.stack import tap
 from tests.attention_reference import build_any, double_throughout, problem_of
 from tests.integration.test_lora import adapted
 from tests.tiny import TINY

@@ -13,10 +13,10 @@ from raison.core.errors import UnsupportedError
 from raison.core.model import Capability
 from raison.core.rules import Difference, Relevance
 from raison.core.target import Target
-from raison.models.rules.mode import RuleBook, applied
-from raison.models.rules.relevance import relevance_rules
-from raison.models.rules.rescale import rescale_rules
-from raison.models.tap import tap
+from raison.models.gradients.rules.mode import RuleBook, applied
+from raison.models.gradients.rules.relevance import relevance_rules
+from raison.models.gradients.rules.rescale import rescale_rules
+from raison.models.stack.tap import tap
 from tests.tiny import TEXTS, TINY
 
 LRP = Relevance("constant", "gradient", "gradient")

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from transformers import activations
 
 from raison.core.errors import UnsupportedError
-from raison.models.rules.mode import applied
-from raison.models.rules.rescale import rescale_rules
+from raison.models.gradients.rules.mode import applied
+from raison.models.gradients.rules.rescale import rescale_rules
 from raison.numerics import rescale
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError, LoadError, RaisonError
-from raison.models import explainers, trained_attention, zoo
+from raison.models.derived import explainers, trained_attention
+from raison.models.loading import zoo
 from raison.report.shown import shown_texts
 from raison.runs import checked
 from raison.runs.table import comparison

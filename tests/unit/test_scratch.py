@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 import torch
 
-from raison.models.load import load
-from raison.models.pieces import choose_pieces
-from raison.models.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.models.loading.load import load
+from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.models.tokens.small_vocabulary import choose_pieces
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.scratch import MaskedBatches
 

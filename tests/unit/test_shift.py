@@ -9,8 +9,8 @@ from scipy.stats import kstest
 from torch import nn
 
 from raison.core.model import Shift
-from raison.models import shift as shifts
-from raison.models.shift import ball_vector, mean_norm, shifted_tables
+from raison.models.gradients import embedding_shift as shifts
+from raison.models.gradients.embedding_shift import ball_vector, mean_norm, shifted_tables
 from tests.contracts.conftest import TEXTS
 from tests.toys import CLS, IDS, MASK, PAD, SEP, UNK, Linear
 

@@ -13,8 +13,8 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, UnknownNameError, UnsupportedError
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
-from raison.models.classifier import Classifier
-from raison.models.fill_in import FillIn
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.fill_in import FillIn
 from tests.explainers import untrained
 from tests.tiny import build
 from tests.tokenizers import TOKENIZERS

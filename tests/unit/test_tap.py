@@ -18,7 +18,7 @@ from transformers import (
 from transformers.pytorch_utils import Conv1D
 
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.models.tap import STEPS, Tap, attention_modules, tap
+from raison.models.stack.tap import STEPS, Tap, attention_modules, tap
 from tests.tiny import TINY, eager_logits, padded_batch
 
 SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}

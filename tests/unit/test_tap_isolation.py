@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from raison.core.errors import InputError
-from raison.models import blocks
-from raison.models.tap import STEPS, attention_modules, tap, untapped_copy
+from raison.models.stack import blocks
+from raison.models.stack.tap import STEPS, attention_modules, tap, untapped_copy
 from tests.threads import in_another
 from tests.tiny import TINY, eager_logits, padded_batch
 

@@ -4,7 +4,7 @@ import random
 
 import torch
 
-from raison.models.trie import cut, merge, sees
+from raison.models.passes.trie import cut, merge, sees
 
 
 def test_trie_against_a_literal_one() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models import checked, weights, wheels
+from raison.models.loading import checked, weights, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
 FAKE = weights.Base(

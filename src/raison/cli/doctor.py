@@ -26,7 +26,7 @@ def doctor(
 ) -> None:
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
     from raison.methods import CATALOGUE
-    from raison.models.selfcheck import TEXT, selfcheck, supported
+    from raison.models.adapters.selfcheck import TEXT, selfcheck, supported
 
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     findings = selfcheck(loaded, text or TEXT)

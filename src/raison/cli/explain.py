@@ -66,7 +66,7 @@ def explain(
     """Show which parts of a text made the model say that, or write that."""
     from raison.cli.output import write_text
     from raison.explain import explain as run
-    from raison.models.load import load
+    from raison.models.loading.load import load
 
     explained = "prompt" if explain_prompt else "input"
     loaded = load(model, prompt=prompt, explained=explained, calibrate=calibrate, device=device, dtype=dtype)

@@ -88,7 +88,7 @@ def load_classifier(
     model: str, use: tuple[str | None, bool, bool], device: str | None, dtype: str | None
 ) -> "LanguageModel":
     """A classifier by name; `use` holds the options prompt, explain_prompt and calibrate."""
-    from raison.models.load import as_classifier, load
+    from raison.models.loading.load import as_classifier, load
 
     prompt, whole, calibrate = use
     return as_classifier(

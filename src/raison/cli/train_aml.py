@@ -81,7 +81,7 @@ def aml(
     The losses' weights are searched for, with the metrics on held-out texts; then the attribution model is trained.
     """
     # Only now: the help page must not wait for torch.
-    from raison.models.explainers import own_folder
+    from raison.models.derived.explainers import own_folder
     from raison.training.aml import train_aml
 
     settings = _settings(context.params)

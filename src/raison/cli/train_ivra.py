@@ -147,7 +147,7 @@ def _started(
     model: str, splits: tuple[Dataset, Dataset | None], out: Path, settings: "IvraSettings", epochs: int
 ) -> str:
     """The model to train: a base is fine-tuned first, once."""
-    from raison.models import weights
+    from raison.models.loading import weights
 
     if model not in weights.names():
         return model

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from raison.core.encoding import Encoding
 from raison.masking.soft import SoftMasks
-from raison.models.alignment import Alignment, Merge, align
-from raison.models.attributor import Attributor
+from raison.models.derived.attributor import Attributor
+from raison.models.tokens.alignment import Alignment, Merge, align
 from raison.numerics.attributive_masking import LossWeights, MaskSize
 
 

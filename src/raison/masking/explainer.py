@@ -15,9 +15,9 @@ from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.masking.attribution import Reading, Tuning, tuned_maps
 from raison.masking.substitutes import Substitutes
-from raison.models import explainers
-from raison.models.attributor import Attributor
-from raison.models.explainers import Card, Goal
+from raison.models.derived import explainers
+from raison.models.derived.attributor import Attributor
+from raison.models.derived.explainers import Card, Goal
 from raison.numerics.attributive_masking import LossWeights
 
 KIND = "aml"

@@ -14,8 +14,8 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.model import Capability, LanguageModel
 from raison.masking.soft import SoftMasks
-from raison.models.classifier import Classifier
-from raison.models.fill_in import FillIn
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.fill_in import FillIn
 
 Masking = Literal["mask", "ellipsis", "unk", "pad", "random", "predicted", "learned"]
 """In a token's place: a designated token, a random one, one that fits the context, an embedding that is learned."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.models.attention_gradients import attention_gradients, check_one_pass
+from raison.models.adapters.attention_gradients import attention_gradients, check_one_pass
 from raison.numerics.context_mixing import gathered, head_mean
 
 

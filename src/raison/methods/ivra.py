@@ -9,7 +9,7 @@ from torch import Tensor
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.models.trained_attention import find
+from raison.models.derived.trained_attention import find
 
 
 @dataclass(frozen=True)

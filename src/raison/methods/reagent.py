@@ -13,7 +13,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 from raison.core.target import Target
-from raison.models.fillers import filled_logits, filler_of
+from raison.models.derived.fillers import filled_logits, filler_of
 from raison.numerics.recursive_replacement import Runs, Shares
 
 Keeps = list[Bool[Tensor, "_masks _units"]]

@@ -10,7 +10,7 @@ from torch import Tensor
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.models.zeroed_values import check_layers, value_zeroing_distances
+from raison.models.adapters.zeroed_values import check_layers, value_zeroing_distances
 from raison.numerics.context_mixing import followed, shares
 
 

@@ -69,7 +69,7 @@ class Simulatability(GroupMetric):
 
     def measure(self, explanations: Sequence[Explanation], evidence: GroupEvidence) -> Sequence[float]:
         # Only now: transformers takes longer to import than the list of metrics to print.
-        from raison.models.student import Course, Lesson, new_student, predict, teach
+        from raison.models.derived.student import Course, Lesson, new_student, predict, teach
 
         if len(explanations) < FEWEST:
             raise InputError(
@@ -91,7 +91,7 @@ class Simulatability(GroupMetric):
 
     def _of_answers(self, explanations: Sequence[Explanation]) -> Sequence[float]:
         """The same where the model answers questions."""
-        from raison.models.student import Course, Lesson, answers_alike, new_answering_student, teach
+        from raison.models.derived.student import Course, Lesson, answers_alike, new_answering_student, teach
 
         shown, held = self.split(len(explanations))
         lessons = [

@@ -29,8 +29,8 @@ from raison.core.errors import DataError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.data.files import sha256_of
-from raison.models import zoo
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
+from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.kinds.comparison.check import settings_of
 from raison.studies.kinds.comparison.spec import StudyModel, data_of

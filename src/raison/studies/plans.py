@@ -15,8 +15,8 @@ from raison.data import Dataset
 from raison.data.named import shared
 from raison.evaluate import check_metrics, create_metrics
 from raison.methods import CATALOGUE
-from raison.models.load import as_classifier
-from raison.models.load import load as load_model
+from raison.models.loading.load import as_classifier
+from raison.models.loading.load import load as load_model
 from raison.studies.kinds.comparison.check import run_name
 from raison.studies.kinds.comparison.spec import Study, StudyModel
 from raison.studies.made import card_of, made_folder

@@ -25,10 +25,10 @@ from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_i
 from raison.jobs.store import RecordStore
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
-from raison.models import explainers
-from raison.models.attributor import Attributor
-from raison.models.explainers import Card, Goal, new_attributor
-from raison.models.identity import identity_of
+from raison.models.derived import explainers
+from raison.models.derived.attributor import Attributor
+from raison.models.derived.explainers import Card, Goal, new_attributor
+from raison.models.derived.identity import identity_of
 from raison.numerics.attributive_masking import LossWeights
 from raison.numerics.class_scores import class_scores
 from raison.select import check_selection

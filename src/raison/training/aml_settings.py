@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.unit import Granularity, check_unit
-from raison.models.alignment import Merge, check_merge
+from raison.models.tokens.alignment import Merge, check_merge
 from raison.numerics.attributive_masking import LossWeights, MaskSize, check_mask_size
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3

@@ -13,7 +13,7 @@ import torch
 
 from raison.data.dataset import Dataset
 from raison.jobs.disk import write_whole
-from raison.models.zoo import CARD
+from raison.models.loading.zoo import CARD
 from raison.numerics.class_scores import ClassScores
 
 _LIBRARIES = ("torch", "transformers", "peft")

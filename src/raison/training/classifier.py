@@ -19,9 +19,9 @@ from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
-from raison.models import weights, zoo
-from raison.models.identity import base_identity
-from raison.models.quiet import drawing, quiet
+from raison.models.derived.identity import base_identity
+from raison.models.loading import weights, zoo
+from raison.models.stack.modes import drawing, quiet
 from raison.numerics.class_scores import ClassScores, class_scores
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card, write_card

@@ -20,16 +20,17 @@ from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import FINE_TUNING, IVRA, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
-from raison.models import explainers, weights, zoo
-from raison.models.attention_explainer import HeadShape, new_explainer
-from raison.models.classifier import Classifier
-from raison.models.identity import base_identity, identity_of
-from raison.models.load import load
-from raison.models.low_rank import LowRank, add_low_rank, merge_low_rank
-from raison.models.quiet import drawing, quiet
-from raison.models.spans import answer_tokens
-from raison.models.student import new_answering_student, new_student
-from raison.models.trained_attention import AttentionCard, write
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.spans import answer_tokens
+from raison.models.derived import explainers
+from raison.models.derived.attention_explainer import HeadShape, new_explainer
+from raison.models.derived.identity import base_identity, identity_of
+from raison.models.derived.low_rank import LowRank, add_low_rank, merge_low_rank
+from raison.models.derived.student import new_answering_student, new_student
+from raison.models.derived.trained_attention import AttentionCard, write
+from raison.models.loading import weights, zoo
+from raison.models.loading.load import load
+from raison.models.stack.modes import drawing, quiet
 from raison.training.card import run_notes
 from raison.training.chance import check_learned
 from raison.training.classifier import labels_of

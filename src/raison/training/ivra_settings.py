@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from raison.core.errors import InputError
-from raison.models.attention_explainer import SELECTIONS, Design
+from raison.models.derived.attention_explainer import SELECTIONS, Design
 from raison.training.criterion import Criterion, create_criteria
 
 DECAY_EPOCHS = 2
@@ -39,7 +39,7 @@ class IvraSettings:
 
     `criteria` are names, short names (sim, comp, suff, suff_mae, suff_kl, cons, clust) or calls with settings;
     `weights` say how much each counts beside the task's loss (1 each by default). `form`, `norm`, `selection`, `over`
-    and `initial` are the explainer's (raison.models.attention_explainer.Design). The learning rate is multiplied by
+    and `initial` are the explainer's (models/derived/attention_explainer.py). The learning rate is multiplied by
     `decay` every two epochs; the explainer's coefficients learn `coefficient_rate` times as fast. `rank` trains
     low-rank matrices in place of all weights. Word embeddings stay as they are.
 

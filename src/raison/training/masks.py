@@ -20,8 +20,8 @@ from raison.masking.attribution import Reading
 from raison.masking.soft import SoftMasks
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
-from raison.models.alignment import Merge
-from raison.models.attributor import Attributor
+from raison.models.derived.attributor import Attributor
+from raison.models.tokens.alignment import Merge
 from raison.numerics.attributive_masking import LossWeights, MaskSize
 from raison.training.objective import Batch
 

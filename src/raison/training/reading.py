@@ -9,9 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
-from raison.models.attention_explainer import HeadMixture, InterpretableAttention, places_of, read_map
-from raison.models.classifier import Classifier
-from raison.models.hidden import watched_layers
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.attention_explainer import HeadMixture, InterpretableAttention, places_of, read_map
+from raison.models.passes.hidden_states import watched_layers
 from raison.training.criterion import Simulated
 from raison.training.simulation import Simulation
 

@@ -17,11 +17,11 @@ from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import SCRATCH, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
-from raison.models import weights, zoo
-from raison.models.identity import base_identity
-from raison.models.quiet import quiet
-from raison.models.removal import replacement_ids
-from raison.models.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.models.derived.identity import base_identity
+from raison.models.loading import weights, zoo
+from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.models.passes.removal import replacement_ids
+from raison.models.stack.modes import quiet
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card
 from raison.training.classifier import (
@@ -52,10 +52,10 @@ _LAST = 100
 class ScratchSettings:
     """How to make a classifier; schedule and early stop as in the thesis, section 3.6.3.
 
-    Without `base` the model is a small one of `architecture` (raison.models.scratch). With one (a folder, a name that
-    raison.models.weights knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters that are
-    merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest ones,
-    all unless given; without a base 2. The learning rate rises over 6 % of the steps and falls linearly; the best
+    Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
+    that models/loading/weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters
+    that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest
+    ones, all unless given; without a base 2. The learning rate rises over 6 % of the steps and falls linearly; the best
     epoch by the held-out texts is kept, and `patience` epochs without gain end the training. `masked` is the share of
     texts in which, at each step, a random part of the tokens gives way to the token that stands for removed ones: a
     model that starts from nothing has no other way to know what that token says.

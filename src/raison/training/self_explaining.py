@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from raison.core.encoding import Encoding
 from raison.core.registry import name_of
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.numerics.class_scores import ClassScores, class_scores
 from raison.training.criterion import Criterion
 from raison.training.reading import BatchStep, SelfExplaining

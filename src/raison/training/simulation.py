@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from raison.core.encoding import Encoding
-from raison.models.alignment import shared_characters
+from raison.models.tokens.alignment import shared_characters
 from raison.numerics.interpretability_losses import cross_entropy, divergence, smoothed
 from raison.training.criterion import Simulated
 

@@ -16,7 +16,7 @@ from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import label_of
 from raison.core.unit import Text
 from raison.integration.repeated import repeated
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 from raison.numerics.attacks import on_boundary, probability_change, rank_change, top_count, top_sum_change, top_units
 from raison.progress import Advance
 from raison.trust.attack_descent import Start, classify, descend, disturb, explain, explained_probability

@@ -6,8 +6,8 @@ from raison.core.errors import UnsupportedError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
-from raison.models.blocks import find_blocks
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
+from raison.models.stack.blocks import find_blocks
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attacks import Key

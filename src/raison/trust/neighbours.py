@@ -10,7 +10,7 @@ from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text, segments
-from raison.models.classifier import Classifier
+from raison.models.adapters.classifier import Classifier
 
 _MARKS = ("Ġ", "▁")
 """How tokenizers of the two kinds that mark a word's beginning write it."""

@@ -18,9 +18,9 @@ from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.unit import Text
 from raison.methods import CATALOGUE
-from raison.models.blocks import How, check_how, find_blocks
-from raison.models.classifier import Classifier
-from raison.models.randomised import RandomisedModels
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.randomised import RandomisedModels
+from raison.models.stack.blocks import How, check_how, find_blocks
 from raison.numerics.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.ranking import check_share
 from raison.trust.records import Order, Similarity

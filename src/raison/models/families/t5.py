@@ -1,5 +1,5 @@
 """T5: relative positions without a limit. A whole T5's head reads the decoder's state at the end token; an encoder's
-(raison.models.t5_encoder) the mean of its own states."""
+(raison.models.loading.t5_encoder) the mean of its own states."""
 
 from dataclasses import replace
 

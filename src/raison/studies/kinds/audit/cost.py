@@ -15,9 +15,9 @@ from raison.evaluate import create_metrics
 from raison.evidence import is_harmless
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
-from raison.models.blocks import find_blocks
-from raison.models.classifier import Classifier
-from raison.models.speed import Speed, measure_speed
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.throughput import Speed, measure_speed
+from raison.models.stack.blocks import find_blocks
 from raison.studies.kinds.audit.results import FAITHFULNESS, HARMLESS
 from raison.studies.kinds.audit.spec import AuditPlan, Job, comparisons, job_of
 from raison.text.edits import edit

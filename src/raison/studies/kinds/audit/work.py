@@ -16,7 +16,7 @@ from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.jobs.folder import AUDIT, read_marker, refuse_others, working_in, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, check, digest_of
-from raison.models.identity import identity_of
+from raison.models.derived.identity import identity_of
 from raison.runs.run import open_run
 from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import TRUST, Audit, read_audit

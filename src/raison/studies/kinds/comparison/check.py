@@ -14,8 +14,8 @@ from raison.data import Dataset, known_features
 from raison.evaluate import create_metrics
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.load import DTYPES, EXPLAINED
-from raison.models.removal import REMOVALS
+from raison.models.loading.load import DTYPES, EXPLAINED
+from raison.models.passes.removal import REMOVALS
 from raison.runs.models_figure import AXES
 from raison.runs.run import SCHEMA
 from raison.studies import schema as shape

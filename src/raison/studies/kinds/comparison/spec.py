@@ -23,7 +23,7 @@ from typing import Any, Literal
 from raison.core.errors import DataError
 from raison.core.unit import Granularity
 from raison.data import Column, Wanted
-from raison.models.load import Explained
+from raison.models.loading.load import Explained
 from raison.studies.kinds.comparison.check import canonical_metric, canonical_row, check, grid, run_name
 from raison.studies.kinds.comparison.results import digest_of
 

@@ -12,9 +12,9 @@ from raison.data import Dataset
 from raison.data.digest import dataset_digest
 from raison.data.named import shared
 from raison.methods import CATALOGUE
-from raison.models import weights, zoo
-from raison.models.load import as_classifier, load
-from raison.models.spans import answer_tokens, inside_window
+from raison.models.adapters.spans import answer_tokens, inside_window
+from raison.models.loading import weights, zoo
+from raison.models.loading.load import as_classifier, load
 from raison.studies.kinds.trainings.spec import Task, TrainingStudy
 from raison.studies.plans import load_rows, plan_of, reasons_against
 

@@ -17,7 +17,7 @@ from raison.evaluate import create_metrics, info_of
 from raison.jobs.folder import TRAININGS, beginning, read_marker, refuse_others, working_in
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_several
 from raison.methods import CATALOGUE
-from raison.models.identity import base_identity
+from raison.models.derived.identity import base_identity
 from raison.studies.headers import begin_study, check_header
 from raison.studies.kinds.comparison.spec import StudyError
 from raison.studies.kinds.comparison.work import folder_of

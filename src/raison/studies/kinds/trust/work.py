@@ -14,7 +14,7 @@ from raison.data import Dataset
 from raison.data.digest import dataset_digest
 from raison.jobs.folder import TRUST, read_marker, refuse_others, working_in
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
-from raison.models.identity import identity_of
+from raison.models.derived.identity import identity_of
 from raison.studies.headers import begin_study, check_header
 from raison.studies.kinds.comparison.spec import StudyError
 from raison.studies.kinds.comparison.work import folder_of

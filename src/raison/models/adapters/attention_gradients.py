@@ -1,0 +1,45 @@
+"""Attention with the gradients that reach it, in one pass through the whole model."""
+
+import torch
+from torch import Tensor
+
+from raison.core.dims import Attention
+from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.target import Target
+from raison.models.adapters.classifier import Classifier
+
+
+def check_one_pass(model: LanguageModel, method: str) -> None:
+    """UnsupportedError where a prediction is made in several passes, so that no attention has all its gradients."""
+    if isinstance(model, Classifier) and model.readout is not None and model.readout.branches != ((),):
+        raise UnsupportedError(
+            f"{method} does not work on {model.name} with this prompt",
+            ["label words of several tokens are read in several passes, and each has an attention of its own"],
+            'Score the label words by their first tokens (scoring = "first" in the prompt), take label words of one '
+            "token, or use input_x_gradient.",
+        )
+
+
+def attention_gradients(model: LanguageModel, encoding: Encoding, target: Target) -> list[tuple[Attention, Attention]]:
+    """Each layer's attention probabilities, the first layer first, and the gradient of the target's value.
+
+    All texts are one batch; no text's value depends on another's attention. In at least single precision, detached;
+    padding may hold anything. A layer that the value does not depend on has the gradient zero. 1 forward and 1 backward
+    pass.
+    """
+    with torch.enable_grad(), model.tap() as tap:
+        # The graph has to begin below the first attention, also where every parameter is frozen.
+        embeds = model.embed(encoding).detach().requires_grad_()
+        values = target.scalar(model.logits(encoding, embeds))
+        layers: list[Tensor] = [tap.probabilities[layer] for layer in sorted(tap.probabilities)]
+        slopes = torch.autograd.grad(values.sum(), layers, allow_unused=True)
+    return [
+        (_fine(layer), torch.zeros_like(_fine(layer)) if slope is None else _fine(slope))
+        for layer, slope in zip(layers, slopes, strict=True)
+    ]
+
+
+def _fine(tensor: Tensor) -> Tensor:
+    return tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32))

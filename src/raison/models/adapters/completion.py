@@ -1,0 +1,71 @@
+"""Classification by completion: a causal language model, a prompt and label words."""
+
+import torch
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.errors import NonFiniteError, UnsupportedError
+from raison.models.adapters.classifier import Classifier, Completion, inner_model
+from raison.models.passes.readout import WordReadout
+from raison.models.passes.workings import Workings
+from raison.models.stack.diagnose import way_out
+from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.prompting import PromptEncoder
+from raison.text.prompts import Prompt
+
+CONTENT_FREE = ("N/A", "[MASK]", "...")
+"""Inputs that say nothing, whose mean answer contextual calibration divides by.
+
+Zhao et al. 2021 take "N/A", "[MASK]" and the empty string; here no text is empty, and three dots stand for it.
+"""
+
+
+def completed(
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    prompt: Prompt,
+    use: tuple[str, bool],
+) -> Classifier:
+    """A classifier from a language model; `use` says what is explained ("input", "prompt"), and whether to calibrate.
+
+    Costs two passes of the prompt, and with calibration one of three short texts. Raises LoadError where the label
+    words do not follow the prompt, UnsupportedError where the model's output layer is more than a matrix.
+    """
+    explained, calibrate = use
+    core = inner_model(model)
+    encoder = PromptEncoder(tokenizer, prompt, max_tokens(core.config, tokenizer.model_max_length), explained)
+    readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
+    classes = tuple(prompt.labels)
+    workings = Workings.of(model)
+    adapter = Classifier(model, tokenizer, name, Completion(classes, encoder, readout, workings))
+    _check_output(adapter)
+    if not calibrate:
+        return adapter
+    calibrated = readout.calibrated(_prior(adapter))
+    return Classifier(model, tokenizer, name, Completion(classes, encoder, calibrated, workings))
+
+
+def _prior(adapter: Classifier) -> torch.Tensor:
+    """Log of the mean probability of each class over inputs without content."""
+    with torch.no_grad():
+        logits = adapter.logits(adapter.encode(CONTENT_FREE, "token"))
+    return logits.softmax(-1).mean(0).log()
+
+
+def _check_output(adapter: Classifier) -> None:
+    """The output matrix alone gives the model's own logits: some families scale or cap them afterwards."""
+    core = adapter.core
+    ids = adapter.encode(["fine"], "token").input_ids.to(adapter.device)
+    with torch.no_grad(), adapter.quiet():
+        own = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
+        plain = core(input_ids=ids, use_cache=False).logits[:, -1]
+    if not plain.isfinite().all():
+        raise NonFiniteError(f"{adapter.name} returned NaN or infinite logits behind its prompt. {way_out(core.dtype)}")
+    tolerance = 1e-3 if plain.dtype == torch.float32 else 0.05
+    if not torch.allclose(own.float(), plain.float(), atol=tolerance, rtol=tolerance):
+        raise UnsupportedError(
+            f"cannot read label words of {adapter.name}",
+            [f"{type(core).__name__} changes the logits after its output matrix"],
+            "Fine-tune it as a sequence classifier (`raison train classifier`).",
+        )

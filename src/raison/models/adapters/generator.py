@@ -1,0 +1,199 @@
+"""A causal language model whose own text is explained."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
+from raison.core.generation import OTHER
+from raison.models.adapters.classifier import Classifier, Completion, inner_model
+from raison.models.adapters.nested import NestedReader
+from raison.models.passes.readout import TokenReadout
+from raison.models.passes.workings import Workings
+from raison.models.stack.diagnose import way_out
+from raison.models.stack.modes import evaluating, quiet
+from raison.models.tokens.continuation import (
+    ContinuationEncoder,
+    Message,
+    Output,
+    Prompt,
+    chat_prompt,
+    plain_prompt,
+    spell,
+)
+from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.own_tokenizer import own_tokenizer
+
+
+class Generator:
+    """A language model and its tokenizer, both the caller's own objects and left as they are.
+
+    It is no classifier: `reader` makes one whose classes are tokens, and which predicts each token of one output.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name
+        self.core = inner_model(model)
+        self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
+        self._tokenizer = own_tokenizer(tokenizer)
+        self._workings = Workings.of(model)
+        self._checked = False
+
+    def prompt(self, prompt: str | Sequence[Message]) -> Prompt:
+        """The prompt's tokens; chat messages go through the tokenizer's own template. Raises InputError."""
+        if isinstance(prompt, str):
+            return plain_prompt(self._tokenizer, prompt)
+        if not isinstance(prompt, list) or not prompt:
+            raise InputError(f"{prompt!r:.80} is no prompt: give a string, or a list of chat messages.")
+        return chat_prompt(self._tokenizer, prompt)
+
+    def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
+        """What the model writes by itself: the likeliest token again and again, up to the end-of-text token."""
+        if new_tokens < 1:
+            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
+        self._check_room(prompt, new_tokens)
+        # What a model writes whose logits are no numbers means nothing.
+        self._check_output(prompt)
+        ids = torch.tensor([prompt.ids], device=self.core.device)
+        settings = self.core.generation_config
+        ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
+        stops = {ends} if isinstance(ends, int) else set(ends or ())
+        with torch.no_grad(), evaluating(self.model), quiet():
+            written = self.core.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=new_tokens,
+                do_sample=False,
+                num_beams=1,
+                pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
+            )
+        found = written[0, len(prompt.ids) :].tolist()
+        own = next((place for place, token in enumerate(found) if token in stops), len(found))
+        if own == 0:
+            raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
+        return spell(self._tokenizer, prompt, found[:own])
+
+    def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
+        """The tokens of a given output after the prompt, and a word of warning where its border is doubtful."""
+        if not text:
+            raise InputError("the output is empty: there is no token to explain.")
+        ids, merged = self._following(prompt, prompt.text, prompt.ids, text)
+        self._check_room(prompt, len(ids))
+        found = spell(self._tokenizer, prompt, ids)
+        if merged:
+            return found, "the prompt's last and the output's first characters would be one token; they were kept apart"
+        if prompt.text[-1:].isalnum() and text[:1].isalnum():
+            return found, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
+        return found, None
+
+    def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
+        """The token by which a word would begin in place of output token `number`; an id stands for itself.
+
+        A word takes over the space that the output token begins with. Raises InputError for the output token itself
+        and for an id outside of the vocabulary.
+        """
+        own = output.ids[number]
+        joined = prompt.text + output.text
+        if isinstance(word, str):
+            if not word.strip():
+                raise InputError("a contrast is a word or a token id; got an empty one.")
+            spelled = output.token_text(number, joined)
+            space = spelled[: len(spelled) - len(spelled.lstrip())]
+            wanted = word if word[0].isspace() else space + word
+            before = joined[: output.spans[number][0]]
+            token = self._following(prompt, before, (*prompt.ids, *output.ids[:number]), wanted)[0][0]
+        else:
+            token = word
+            size = self.core.get_output_embeddings().weight.shape[0]
+            if not 0 <= token < size:
+                raise InputError(f"token {token} does not exist: the vocabulary has {size} tokens, 0 to {size - 1}.")
+        if token == own:
+            raise InputError(
+                f"the contrast {word!r} begins with the output token {number} itself "
+                f"({self.tokenizer.decode([own])!r}): name a word that begins otherwise."
+            )
+        return token
+
+    def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
+        """For each output token, the likeliest other token in its place. One pass."""
+        logits = self._logits((*prompt.ids, *output.ids[:-1]), len(prompt.ids) - 1)
+        own = torch.tensor(output.ids)[:, None]
+        return tuple(logits.scatter(1, own, -torch.inf).argmax(-1).tolist())
+
+    def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> NestedReader:
+        """A classifier of one row per output token: classes are the given tokens, and one for all others.
+
+        Raises UnsupportedError where the model's output layer is more than a matrix.
+        """
+        readout = TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens))
+        classes = (*self._names(rows.prompt, tokens), OTHER)
+        inner = Classifier(self.model, self.tokenizer, self.name, Completion(classes, rows, readout, self._workings))
+        self._check_output(rows.prompt)
+        return NestedReader(inner, readout)
+
+    def _names(self, prompt: Prompt, tokens: Sequence[int]) -> tuple[str, ...]:
+        """Tokens as text, told apart by their ids where they look the same."""
+        texts = [spell(self._tokenizer, prompt, [token]).text for token in tokens]
+        return tuple(
+            text if texts.count(text) == 1 else f"{text} ({token})" for text, token in zip(texts, tokens, strict=True)
+        )
+
+    def _following(self, prompt: Prompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
+        """The tokens of a text that follows another one, and whether they had to be found apart from it.
+
+        Tokenized together, so that they are those that the model would see, unless its own border is then lost.
+        """
+        known = list(ids[prompt.added :])
+        together = self._plain_ids(before + text)
+        if together[: len(known)] == known and len(together) > len(known):
+            return together[len(known) :], False
+        return self._plain_ids(text), True
+
+    def _plain_ids(self, text: str) -> list[int]:
+        return self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+
+    def _logits(self, ids: Sequence[int], first: int) -> Float[Tensor, "reads vocabulary"]:
+        """Logits after each token from `first` on, through the output matrix alone."""
+        with torch.no_grad(), evaluating(self.model), quiet():
+            table = torch.tensor([list(ids)], device=self.core.device)
+            hidden = self.core.base_model(input_ids=table, use_cache=False)[0][0, first:]
+            return self.core.get_output_embeddings()(hidden).float().cpu()
+
+    def _check_room(self, prompt: Prompt, new_tokens: int) -> None:
+        length = len(prompt.ids) + new_tokens
+        if self.max_tokens is not None and length > self.max_tokens:
+            raise TextTooLongError(
+                f"the prompt has {len(prompt.ids)} tokens and the output {new_tokens}, and {self.name} reads at most "
+                f"{self.max_tokens}: shorten one of them."
+            )
+
+    def _check_output(self, prompt: Prompt) -> None:
+        """The output matrix alone gives the model's own logits: some families scale or cap them afterwards.
+
+        Raises UnsupportedError, and NonFiniteError where the logits are not numbers.
+        """
+        if self._checked:
+            return
+        ids = prompt.ids[:8]
+        with torch.no_grad(), evaluating(self.model), quiet():
+            table = torch.tensor([list(ids)], device=self.core.device)
+            whole = self.core(input_ids=table, use_cache=False).logits[0].float().cpu()
+        own = self._logits(ids, 0)
+        if not whole.isfinite().all():
+            raise NonFiniteError(
+                f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(ids)!r:.100}. "
+                f"{way_out(self.core.dtype)}"
+            )
+        tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05
+        if not torch.allclose(own, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
+            raise UnsupportedError(
+                f"cannot explain what {self.name} writes",
+                [f"{type(self.core).__name__} changes the logits after its output matrix"],
+                "Use a model that does not, such as one of the Llama, Qwen, Mistral or GPT-2 family.",
+            )
+        self._checked = True

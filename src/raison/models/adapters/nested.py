@@ -1,0 +1,217 @@
+"""Predictions of many beginnings of one token sequence, as a language model over them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from raison.core.anatomy import Anatomy
+from raison.core.attention import AttentionSite
+from raison.core.dims import Embeddings, Logits, Points
+from raison.core.encoding import Encoding
+from raison.core.model import LanguageModel, Path, Result, Shift, TapRecord
+from raison.core.rules import Rules
+from raison.core.target import Target
+from raison.core.unit import Granularity, Text
+from raison.models.adapters.classifier import Classifier
+from raison.models.gradients.embeddings import causal_embeddings
+from raison.models.passes.batching import groups, shrinking
+from raison.models.passes.readout import Readout
+
+READS = 256
+"""Predictions over the whole vocabulary that a pass with gradients holds at a time."""
+
+
+class NestedReader(LanguageModel):
+    """A causal classifier whose gradients are shared among texts that are beginnings of one another.
+
+    A causal model computes the states of a sequence's beginning on its way through the whole sequence, so one forward
+    pass of the longest text serves all. Everything else is the classifier's own.
+    """
+
+    def __init__(self, classifier: Classifier, readout: Readout) -> None:
+        self._inner = classifier
+        self._readout = readout
+        self.core, self.device = classifier.core, classifier.device
+        self.name = classifier.name
+        self.classes = classifier.classes
+        self.multi_label = classifier.multi_label
+        self.capabilities, self.withheld = classifier.capabilities, classifier.withheld
+        self.removals = classifier.removals
+        self.unknown_id = classifier.unknown_id
+        self.max_tokens = classifier.max_tokens
+        self._batches = True
+
+    def path_gradients(
+        self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        if len(encoding) > 1 and _nested(encoding) and _agree(encoding, path, positions):
+            return self._shared_gradients(encoding, path, (positions, weights), target)
+        return self._inner.path_gradients(encoding, path, positions, weights, target)
+
+    def _shared_gradients(
+        self, encoding: Encoding, path: Path, points: tuple[Points, Points], target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        """One forward pass of the longest text per point, and one backward pass per text and point."""
+        positions, weights = points
+        lengths = encoding.lengths
+        longest = max(range(len(lengths)), key=lengths.__getitem__)
+        ends = torch.as_tensor(lengths) - 1
+        values = torch.zeros(len(encoding), len(positions), dtype=torch.float64)
+        sums: list[Tensor | None] = [None] * len(encoding)
+
+        def run(some: list[int]) -> list[Tensor]:
+            embeds = path(longest, positions[some])[:, : lengths[longest]].detach().requires_grad_()
+            with torch.enable_grad():
+                hidden = self._hidden(encoding.select([longest]), embeds)
+                states = hidden[:, ends.to(hidden.device)].detach().requires_grad_()
+                scalars = self._scalars(states, target)
+                # A prediction depends on its own state alone: one backward pass of the head serves all of them.
+                (slopes,) = torch.autograd.grad((weights[some].to(scalars) @ scalars).sum(), states)
+            values[:, some] = scalars.detach().T.cpu().double()
+            gradients = self._backwards(hidden, embeds, slopes, ends)
+            own = zip(gradients, lengths, strict=True)
+            return [
+                part.sum(0)[:length].to(torch.promote_types(part.dtype, torch.float32)).cpu() for part, length in own
+            ]
+
+        for group in self._portions(len(positions), lengths[longest], len(encoding)):
+            for _, parts in shrinking(self._inner.budget, run, group):
+                sums = [part if known is None else known + part for known, part in zip(sums, parts, strict=True)]
+        return [found for found in sums if found is not None], values
+
+    def _portions(self, points: int, width: int, reads: int) -> Iterator[list[int]]:
+        """Points that go together: few enough for the budget of tokens, and of predictions over the vocabulary."""
+        size = max(1, min(self._inner.budget.tokens // width, READS // reads))
+        for start in range(0, points, size):
+            yield list(range(start, min(start + size, points)))
+
+    def _hidden(self, row: Encoding, embeds: Embeddings) -> Float[Tensor, "points tokens hidden"]:
+        """Last hidden states of one text at each point."""
+        inner, count = self._inner, len(embeds)
+        ids = row.input_ids.expand(count, -1).to(inner.device)
+        with inner.quiet(), causal_embeddings(inner.embedding_table, embeds, torch.full((count,), ids.shape[1])):
+            hidden: Tensor = inner.core.base_model(input_ids=ids, use_cache=False)[0]
+        return hidden
+
+    def _scalars(self, states: Float[Tensor, "points reads hidden"], target: Target) -> Float[Tensor, "points reads"]:
+        """The target's value at the end of each beginning, at each point."""
+        points, reads = states.shape[:2]
+        logits = self._readout.logits([states.flatten(0, 1)[:, None]])
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return target.rows(torch.arange(reads).repeat(points)).scalar(logits).reshape(points, reads)
+
+    def _backwards(
+        self, hidden: Tensor, embeds: Tensor, slopes: Float[Tensor, "points reads hidden"], ends: Int[Tensor, " reads"]
+    ) -> list[Float[Tensor, "points tokens hidden"]]:
+        """From the slope at each end back to the embeddings: together where that is small, one by one elsewhere.
+
+        A small pass waits for the weights, so that several at once cost little more than one.
+        """
+
+        def starts(reads: Sequence[int]) -> Tensor:
+            table = hidden.new_zeros(len(reads), *hidden.shape)
+            table[range(len(reads)), :, ends[list(reads)].to(hidden.device)] = slopes[:, list(reads)].transpose(0, 1)
+            return table
+
+        every = range(len(ends))
+        if self._batches and len(ends) * hidden.shape[0] * hidden.shape[1] <= self._inner.budget.tokens:
+            try:
+                return list(
+                    torch.autograd.grad(hidden, embeds, starts(every), retain_graph=True, is_grads_batched=True)[0]
+                )
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                # Some operations of adapters and quantised weights know no batches of gradients.
+                self._batches = False
+        return [
+            torch.autograd.grad(hidden, embeds, starts([read])[0], retain_graph=read < every[-1])[0] for read in every
+        ]
+
+    def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
+        return self._inner.encode(texts, unit, truncate)
+
+    def embed(self, encoding: Encoding) -> Embeddings:
+        return self._inner.embed(encoding)
+
+    def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
+        return self._inner.logits(encoding, embeds)
+
+    def removed(self, encoding: Encoding, removal: str) -> Encoding:
+        return self._inner.removed(encoding, removal)
+
+    def masked_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        return self._inner.masked_logits(encoding, keeps, removal)
+
+    def step_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks _units classes"]]:
+        return self._inner.step_logits(encoding, keeps, removal)
+
+    def start_logits(self, encoding: Encoding) -> Logits:
+        return self._inner.start_logits(encoding)
+
+    def tap(
+        self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
+    ) -> AbstractContextManager[TapRecord]:
+        return self._inner.tap(layers, record)
+
+    def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        return self._inner.prediction_rows(encoding)
+
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
+        return self._inner.attention_sites(encoding, layers)
+
+    def batches(self, encoding: Encoding) -> list[list[int]]:
+        return self._inner.batches(encoding)
+
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        return self._inner.in_batches(encoding, run)
+
+    def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
+        return self._inner.hidden_states(encoding)
+
+    @property
+    def embedding_table(self) -> nn.Module:
+        """The word embeddings, as the classifier has them."""
+        return self._inner.embedding_table
+
+    def ruled_gradients(
+        self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        return self._inner.ruled_gradients(encoding, embeds, rules, target)
+
+    def anatomy(self) -> Anatomy:
+        return self._inner.anatomy()
+
+    def reduced(self) -> LanguageModel:
+        return self._inner.reduced()
+
+    def shifted(self, shift: Shift) -> AbstractContextManager[None]:
+        return self._inner.shifted(shift)
+
+
+def _nested(encoding: Encoding) -> bool:
+    """Whether every text is a beginning of the longest one, token by token."""
+    lengths = encoding.attention_mask.sum(1)
+    longest = encoding.input_ids[lengths.argmax()]
+    return bool(((encoding.input_ids == longest) | ~encoding.attention_mask).all())
+
+
+def _agree(encoding: Encoding, path: Path, positions: Points) -> bool:
+    """Whether the path of every text is the beginning of the longest text's path, at every point."""
+    lengths = encoding.lengths
+    longest = max(range(len(lengths)), key=lengths.__getitem__)
+    for group in groups([lengths[longest]] * len(positions), 4096):
+        whole = path(longest, positions[group])
+        if any(
+            not torch.equal(path(text, positions[group])[:, :length], whole[:, :length])
+            for text, length in enumerate(lengths)
+        ):
+            return False
+    return True

@@ -1,0 +1,227 @@
+"""The adapter checks itself on a real text: what the model supports, found by trying."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+
+from raison.core.encoding import Encoding
+from raison.core.errors import RaisonError
+from raison.core.model import Capability
+from raison.core.rules import Relevance
+from raison.core.target import Target
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.steadiness import change
+from raison.models.passes.heads import class_logits
+from raison.models.passes.readout import WordReadout
+
+TEXT = "The plot is thin, but the acting is a quiet pleasure."
+QUESTION = "What is a quiet pleasure?"
+"""Asked about the text where the model answers questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: passed or not, with the number or the reason. `capability` is what a failure takes away."""
+
+    check: str
+    passed: bool
+    detail: str
+    capability: Capability | None = None
+
+
+def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
+    """Check on one text whatever the adapter claims: about a dozen forward and four backward passes of it."""
+    encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
+    checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
+        ("the adapter's prediction equals the plain model's", None, _plain),
+        ("equal calls give equal answers", None, _repeated),
+        ("padding changes nothing", None, _padding),
+        ("everything kept equals plain", None, _kept),
+        ("embeddings in place of ids change nothing", Capability.EMBEDDINGS, _embeds),
+        ("gradients reach the embeddings", Capability.EMBEDDINGS, _gradients),
+        ("intermediate predictions are those of shorter texts", Capability.STEP_LOGITS, _steps),
+        ("tapped attention equals the model's own", Capability.ATTENTION, _tap),
+        ("rows of attention sum to 1", Capability.ATTENTION, _rows),
+        ("the head reads known positions", Capability.ATTENTION, _pooling),
+        ("a way back by rules leaves the prediction alone", Capability.RULES, _rules),
+        ("layers rebuilt from their parts give the model's own states", Capability.DECOMPOSITION, _anatomy),
+        ("the model's own attention, put in its place, changes nothing", Capability.ATTENTION_PATHS, _put_in),
+    ]
+    return [
+        _finding(name, capability, check, model, encoding)
+        for name, capability, check in checks
+        if capability is None or capability in model.capabilities
+    ]
+
+
+def supported(model: Classifier, findings: list[Finding]) -> frozenset[Capability]:
+    """What the adapter claims and no failed check takes away."""
+    return model.capabilities - {finding.capability for finding in findings if not finding.passed}
+
+
+def _finding(
+    name: str,
+    capability: Capability | None,
+    check: Callable[[Classifier, Encoding], tuple[bool, str]],
+    model: Classifier,
+    encoding: Encoding,
+) -> Finding:
+    try:
+        passed, detail = check(model, encoding)
+    except (RaisonError, RuntimeError, ValueError, TypeError, KeyError, IndexError, NotImplementedError) as error:
+        # A model that breaks here is what the check is for; its own words say why.
+        passed, detail = False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    return Finding(name, passed, detail, capability)
+
+
+def _tolerance(model: Classifier) -> float:
+    if model.withheld:
+        # Inputs are rounded to eight bits as they come, with those of other texts.
+        return 0.2
+    half = next(model.core.parameters()).dtype in (torch.float16, torch.bfloat16)
+    return 5e-2 if half else 1e-4
+
+
+def _difference(model: Classifier, first: torch.Tensor, second: torch.Tensor) -> tuple[bool, str]:
+    largest = (first.float() - second.float()).abs().max().item()
+    return largest <= _tolerance(model), f"largest difference of logits {largest:.1e}"
+
+
+def _logits(model: Classifier, encoding: Encoding) -> torch.Tensor:
+    with torch.no_grad():
+        return model.logits(encoding).cpu()
+
+
+def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    arguments = {"input_ids": encoding.input_ids.to(model.device)}
+    if model.takes_types:
+        arguments["token_type_ids"] = encoding.type_ids.to(model.device)
+    own = _logits(model, encoding)
+    with torch.no_grad(), model.quiet():
+        if isinstance(model.readout, WordReadout):
+            return _difference(model, own, _answers(model, model.readout, arguments["input_ids"]))
+        outputs = model.model(**arguments)
+        if encoding.spans is not None:
+            (start, end) = encoding.spans[0].tolist()
+            plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()
+            return _difference(model, own[:, :1], plain)
+        plain = class_logits(outputs).cpu()
+    return _difference(model, own[:, -plain.shape[1] :], plain)
+
+
+def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torch.Tensor:
+    """Label words scored by whole passes of the plain model, one per label."""
+    scores = []
+    for label in readout.label_ids:
+        whole = torch.cat([ids[0], ids.new_tensor(label)])
+        steps = model.model(input_ids=whole[None]).logits[0, -len(label) - 1 : -1].float().cpu()
+        # Where every label is one token, the logit itself.
+        shares = steps if all(len(other) == 1 for other in readout.label_ids) else steps.log_softmax(-1)
+        scores.append(shares[range(len(label)), list(label)].sum())
+    found = torch.stack(scores)[None]
+    return found if readout.prior is None else found - readout.prior
+
+
+def _repeated(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    largest = change(model, encoding)
+    return largest == 0, f"a logit differs by {largest:.1e}: dropout or sampling inside its pass" if largest else "yes"
+
+
+def _padding(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    text = encoding.texts[0]
+    twice = f"{text} {text}" if isinstance(text, str) else (text[0], f"{text[1]} {text[1]}")
+    longer = model.encode([text, twice], encoding.unit)
+    return _difference(model, _logits(model, longer)[:1], _logits(model, encoding))
+
+
+def _kept(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    keep = torch.ones(1, encoding.unit_counts[0], dtype=torch.bool)
+    plain = _logits(model, encoding)
+    found = [model.masked_logits(encoding, [keep], removal)[0] for removal in model.removals]
+    return _difference(model, torch.cat(found), plain.expand(len(found), -1))
+
+
+def _embeds(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    with torch.no_grad():
+        given = model.logits(encoding, model.embed(encoding)).cpu()
+    return _difference(model, given, _logits(model, encoding))
+
+
+def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    embeds = model.embed(encoding)
+    target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
+    one = torch.ones(1)
+    sums, _ = model.path_gradients(encoding, lambda _text, _positions: embeds, one, one, target)
+    norms = sums[0].norm(dim=-1)
+    reached = int((norms > 0).sum())
+    # Not all need have one: a sliding window may hide the text's beginning from the last token.
+    return reached > 0, f"{reached} of {len(norms)} tokens have a gradient"
+
+
+def _rules(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
+    rules = Relevance(attention="constant", activations="gradient", gates="gradient")
+    _, values = model.ruled_gradients(encoding, model.embed(encoding), rules, target)
+    return _difference(model, values[:, 0], _logits(model, encoding)[:, 0])
+
+
+def _anatomy(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    # Compared inside, the first time; a difference raises.
+    (trace,) = model.anatomy().traces(encoding)
+    return True, f"{len(trace.states) - 1} layers rebuilt"
+
+
+def _steps(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    units, unit_ids, ids = encoding.unit_counts[0], encoding.unit_ids[0], encoding.input_ids[0]
+    found = model.step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[0][0]
+    after = int(encoding.scored[0].nonzero()[-1, 0]) + 1
+    shorter = []
+    for unit in range(units):
+        end = int((unit_ids == unit).nonzero()[-1, 0]) + 1
+        shorter.append(_logits(model, _of_tokens(encoding, torch.cat([ids[:end], ids[after:]]))))
+    return _difference(model, found, torch.cat(shorter))
+
+
+def _of_tokens(encoding: Encoding, ids: torch.Tensor) -> Encoding:
+    """An encoding of these tokens alone, none of them in a unit."""
+    return replace(
+        encoding,
+        input_ids=ids[None],
+        attention_mask=torch.ones(1, len(ids), dtype=torch.bool),
+        type_ids=torch.zeros(1, len(ids), dtype=torch.long),
+        offsets=torch.zeros(1, len(ids), 2, dtype=torch.long),
+        unit_ids=torch.full((1, len(ids)), -1),
+    )
+
+
+def _tap(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    with torch.no_grad(), model.tap():
+        tapped = model.logits(encoding).cpu()
+    return _difference(model, tapped, _logits(model, encoding))
+
+
+def _rows(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    with torch.no_grad(), model.tap() as tap:
+        model.logits(encoding)
+    sums = torch.cat([layer.float().sum(-1).flatten() for layer in tap.probabilities.values()])
+    largest = (sums - 1).abs().max().item()
+    return largest <= _tolerance(model), f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
+
+
+def _put_in(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
+    values, steepest = [], 0.0
+    for site in model.attention_sites(encoding, lambda total: sorted({0, total - 1})):
+        for found in site.slopes(lambda _points, own=site.probabilities: own[None], 1, target):  # type: ignore[misc]
+            values.append(found.values)
+            steepest = max(steepest, found.gradients.abs().max().item())
+    right, detail = _difference(model, torch.cat(values).cpu(), _logits(model, encoding)[:, 0])
+    return right and steepest > 0, f"{detail}, largest gradient {steepest:.1e}"
+
+
+def _pooling(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+    rows = model.prediction_rows(encoding)[0]
+    where = rows.nonzero()[:, 0].tolist()
+    named = {(0,): "the first token", (encoding.lengths[0] - 1,): "the last token"}
+    return True, named.get(tuple(where), f"the mean of {len(where)} tokens")

@@ -1,0 +1,72 @@
+"""How fast and how large a model is here, measured in about two seconds."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.target import Target
+from raison.models.adapters.classifier import Classifier
+
+REPEATS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Seconds per token of a forward pass, and of a forward and backward pass; bytes of the weights and of a batch.
+
+    `batch_bytes` is what a full batch keeps for its backward pass, the largest thing that is held at a time.
+    """
+
+    forward: float
+    backward: float
+    model_bytes: int
+    batch_bytes: int
+
+
+def measure_speed(model: Classifier, encoding: Encoding) -> Speed:
+    """Time a few passes over the texts of an encoding."""
+    weights = {parameter.data_ptr(): parameter.nbytes for parameter in model.model.parameters()}
+    keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
+    forward = _seconds(lambda: model.masked_logits(encoding, keeps, model.removals[0]))
+    saved: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    _gradients(model, encoding)
+    backward = _seconds(lambda: _gradients(model, encoding))
+    one = encoding.select([0])
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        _gradients(model, one)
+    activations = sum(size for pointer, size in saved.items() if pointer not in weights)
+    tokens = sum(encoding.lengths)
+    return Speed(
+        forward=forward / (REPEATS * tokens),
+        backward=backward / (REPEATS * tokens),
+        model_bytes=sum(weights.values()),
+        batch_bytes=int(activations / (REPEATS * one.lengths[0]) * model.budget.tokens),
+    )
+
+
+def _gradients(model: Classifier, encoding: Encoding) -> None:
+    embeds = model.embed(encoding)
+    points = torch.ones(REPEATS)
+    target = Target(torch.zeros(len(encoding), dtype=torch.long), None, "logit", model.multi_label)
+
+    def stay(text: int, positions: Tensor) -> Tensor:
+        return embeds[text].expand(len(positions), -1, -1)
+
+    model.path_gradients(encoding, stay, points, points, target)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    work()
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

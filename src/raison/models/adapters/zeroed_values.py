@@ -1,0 +1,80 @@
+"""What a layer's output loses when attention finds nothing at one token: value zeroing."""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.core.model import LanguageModel
+from raison.models.adapters.classifier import Classifier
+from raison.models.passes.batching import shrinking
+from raison.models.passes.hidden_states import watched_layers
+from raison.models.stack.layers import Call, kept_calls, layer_stack
+from raison.models.stack.tap import Step, tap
+
+
+def check_layers(model: LanguageModel, method: str) -> None:
+    """UnsupportedError where single layers cannot be run again."""
+    if not isinstance(model, Classifier):
+        raise UnsupportedError(
+            f"{method} does not work on {model.name}",
+            ["only classifiers and language models with a prompt of label words have layers that can be run again"],
+            "Use attention_rollout.",
+        )
+    layer_stack(model.core)
+
+
+def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterator[Float[Tensor, "query key"]]:
+    """For one text and each layer, the first one first: 1 - cos(h_i, h_i without the value vector of token j).
+
+    h is the layer's output, its input being the model's own in both cases. In float64, on the CPU, never negative.
+    Costs a whole pass, and one of each layer per token, in batches of bounded size.
+    """
+    check_layers(model, "value_zeroing")
+    assert isinstance(model, Classifier)
+    stack = layer_stack(model.core)
+    with torch.no_grad(), model.quiet():
+        calls, outputs = _plain_pass(model, stack, encoding)
+        for number, layer in enumerate(stack):
+            yield _distances(model, layer, (number, calls[number]), outputs[number])
+
+
+def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> tuple[dict[int, Call], list[Tensor]]:
+    """What each layer was called with, and what it put out."""
+    # Under a tap the layers get masks of the kind that they will be called with again.
+    with kept_calls(dict(enumerate(stack))) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
+        model.logits(encoding)
+    # A prompt with label words of several tokens is run once for each of their beginnings, the text itself last.
+    return calls, outputs[-len(stack) :]
+
+
+def _distances(
+    model: Classifier, layer: nn.Module, called: tuple[int, Call], output: Float[Tensor, "1 tokens hidden"]
+) -> Float[Tensor, "query key"]:
+    number, call = called
+    tokens = output.shape[1]
+    own = output[0].cpu().double()
+    found = torch.zeros(tokens, tokens, dtype=torch.float64)
+
+    def run(some: list[int]) -> Tensor:
+        def zero(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+            if step != "value":
+                return tensor
+            emptied = tensor.clone()
+            emptied[list(range(len(some))), :, some] = 0
+            return emptied
+
+        with tap(model.core, (), {number}, zero):
+            without = call.expanded(len(some)).run(layer, call.hidden.expand(len(some), -1, -1))
+        # A difference of two numbers near 1: single precision would lose it.
+        cosine = torch.nn.functional.cosine_similarity(without.cpu().double(), own, dim=-1)
+        return (1 - cosine).clamp_min(0).T
+
+    size = max(1, model.budget.tokens // tokens)
+    for start in range(0, tokens, size):
+        for some, part in shrinking(model.budget, run, list(range(start, min(start + size, tokens)))):
+            found[:, some] = part
+    return found

@@ -1,0 +1,1 @@
+"""The layers of a model taken apart, and which states its head reads."""

@@ -1,0 +1,288 @@
+"""A transformers model taken apart: what its layers computed for a text, and the matrices they computed it with.
+
+Where the parts are is said by the model's family. Nothing is patched: hooks and the attention tap record one pass and
+are undone, and matrices are read from plain modules, or found by calling modules that wrap one (adapters, quantised
+weights). Whether layers made of these parts give what the model's own layers gave is compared once, on the first text.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from raison.core.anatomy import Affine, Anatomy, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
+from raison.core.dims import Logits
+from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.models.families import Parts, Piece, family_of
+from raison.models.passes.heads import ClassHead, Head
+from raison.models.passes.readout import HeadReadout, Readout, WordReadout
+from raison.models.stack.hooks import hooked
+from raison.models.stack.layers import kept_calls, layer_stack
+from raison.models.stack.modes import evaluating
+from raison.models.stack.tap import Tap, tap
+from raison.numerics.decomposition import head_output, layer_output
+
+Predict = Callable[[Encoding], Logits]
+Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
+_TOLERANCE, _HALF_TOLERANCE = 1e-3, 0.1
+"""Relative, for a layer: RMS norms compute in single precision whatever the model's own is."""
+_WAY_OUT = "Use a method that needs no decomposition, such as attention_rollout or integrated_gradients."
+
+
+def can_take_apart(core: PreTrainedModel) -> bool:
+    """Whether the model's family says where the parts are, and its layers can be found."""
+    try:
+        return family_of(core).parts is not None and len(layer_stack(core)) > 0
+    except UnsupportedError:
+        return False
+
+
+class ModelAnatomy(Anatomy):
+    """The layers of one model, as its family names their parts."""
+
+    def __init__(
+        self, core: PreTrainedModel, ending: tuple[Readout | None, Head], passes: tuple[Predict, Rows]
+    ) -> None:
+        """`ending` is how classes come out; `passes` are the logits of an encoding, and its prediction rows."""
+        parts = family_of(core).parts
+        if parts is None:
+            raise UnsupportedError(
+                f"cannot take {type(core).__name__} apart",
+                [f"the parts of a layer of model type '{core.config.model_type}' are not known"],
+                _WAY_OUT,
+            )
+        self._stack = layer_stack(core)
+        self.layers = len(self._stack)
+        self._core = core
+        self._outlet = _Outlet(core, parts, *ending)
+        self._predict, self._rows = passes
+        self._compared = False
+
+    def traces(self, encoding: Encoding) -> list[Trace]:
+        rows = self._rows(encoding)
+        last: list[Tensor] = []
+        with (
+            kept_calls(dict(enumerate(self._stack))) as calls,
+            hooked(self._stack[-1:], after=_keep_output(last)),
+            tap(self._core, ("probabilities",)) as records,
+            torch.no_grad(),
+        ):
+            logits = self._predict(encoding)
+        # Label words of several tokens are read in several passes, of which the text's own is the last.
+        states = [*(calls[number].hidden for number in range(self.layers)), last[-1]]
+        found = [_trace(states, records, rows[text, :length], text) for text, length in enumerate(encoding.lengths)]
+        if not self._compared:
+            self._compare(found[0], logits[0])
+            self._compared = True
+        return found
+
+    def weights(self, layer: int) -> LayerWeights:
+        # Modules that wrap a matrix are called: a caller's model may be training, with dropout inside them.
+        with torch.no_grad(), evaluating(self._core):
+            return self._weights(self._stack[layer])
+
+    def head(self) -> HeadWeights:
+        with torch.no_grad(), evaluating(self._core):
+            return self._outlet.weights()
+
+    def _weights(self, layer: nn.Module) -> LayerWeights:
+        parts, width = self._outlet.parts, self._core.config.hidden_size
+
+        def part(piece: Piece, inputs: int) -> Affine:
+            return _piece(attrgetter(piece.name)(layer), piece, inputs, self._outlet.like)
+
+        mlp_norm = _norm(attrgetter(parts.mlp_norm)(layer), self._outlet.like)
+        assert mlp_norm is not None, "a feed-forward layer without a norm"
+        inner = part(parts.inner, width)
+        value = part(parts.value, width)
+        heads: int = self._core.config.num_attention_heads
+        features = _head_size(self._core, value, heads)
+        return LayerWeights(
+            parts.norm_first,
+            _norm(attrgetter(parts.attention_norm)(layer), self._outlet.like),
+            _repeated(value, heads, features),
+            part(parts.output, heads * features),
+            mlp_norm,
+            FeedForward(
+                inner,
+                part(parts.outer, len(inner.weight)),
+                attrgetter(parts.activation)(layer),
+                None if parts.gate is None else part(parts.gate, width),
+            ),
+        )
+
+    def _compare(self, trace: Trace, logits: Float[Tensor, " classes"]) -> None:
+        """Raises UnsupportedError where the parts are not all that the model's layers are made of."""
+        tolerance = _HALF_TOLERANCE if self._outlet.like.dtype.itemsize < 4 else _TOLERANCE
+        wrong = []
+        for number in range(self.layers):
+            found = layer_output(trace, number, self.weights(number))
+            if not _close(found, trace.states[number + 1], tolerance):
+                wrong.append(f"layer {number} gives other states than its parts do")
+        if not wrong and self._outlet.reason is None:
+            found = head_output(trace, self.head())
+            if not _close(found, logits, tolerance):
+                wrong.append("the head gives other logits than its parts do")
+        if wrong:
+            raise UnsupportedError(f"cannot take {type(self._core).__name__} apart", wrong, _WAY_OUT)
+
+
+class _Outlet:
+    """What follows the last layer."""
+
+    def __init__(self, core: PreTrainedModel, parts: Parts, readout: Readout | None, head: Head) -> None:
+        self.parts = parts
+        self.reason = _no_chain(readout, head)
+        """Why the logits are no chain of linear maps, norms and activations; None where they are one."""
+        self._core = core
+        self._readout = readout
+        self._head = head
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor with the model's device and dtype."""
+        # A quantised matrix may be whole numbers.
+        return next(p for p in self._core.parameters() if p.is_floating_point())
+
+    def weights(self) -> HeadWeights:
+        """See Anatomy.head."""
+        if self.reason is not None:
+            raise UnsupportedError("cannot decompose the logits", [self.reason], _WAY_OUT)
+        name = self.parts.final_norm
+        norm = None if name is None else _norm(attrgetter(name)(self._core.base_model), self.like)
+        stages = self._named() if self._readout is None else [_affine_of_readout(self._readout, self._width, self.like)]
+        return HeadWeights(norm, tuple(stages))
+
+    @property
+    def _width(self) -> int:
+        width: int = self._core.config.hidden_size
+        return width
+
+    def _named(self) -> list[Stage]:
+        stages: list[Stage] = []
+        width = self._width
+        for name in self.parts.head:
+            if name in _FUNCTIONS:
+                stages.append(_FUNCTIONS[name])
+                continue
+            module = attrgetter(name)(self._core)
+            if _is_norm(module):
+                stages.extend(norm for norm in [_norm(module, self.like)] if norm is not None)
+            elif any(True for _ in module.parameters()):
+                stages.append(_piece(module, Piece(name), width, self.like))
+                width = len(stages[-1].weight)  # type: ignore[union-attr]
+            else:
+                stages.append(module)
+        return stages
+
+
+def _no_chain(readout: Readout | None, head: Head) -> str | None:
+    if not isinstance(head, ClassHead):
+        return "the model answers with a part of the text, and all other answers together have no single logit"
+    if isinstance(readout, WordReadout):
+        several = any(len(ids) > 1 for ids in readout.label_ids)
+        return "labels of several tokens are read at several positions" if several else None
+    if readout is not None and not isinstance(readout, HeadReadout):
+        return "all other tokens of the vocabulary together are one class, which has no linear logit"
+    return None
+
+
+def _keep_output(found: list[Tensor]) -> Callable[[nn.Module, Any, Any], None]:
+    def keep(_module: nn.Module, _args: Any, output: Any) -> None:
+        found.append(output[0] if isinstance(output, tuple) else output)
+
+    return keep
+
+
+def _trace(states: Sequence[Tensor], records: Tap, rows: Tensor, text: int) -> Trace:
+    length = len(rows)
+    dtype = torch.promote_types(states[0].dtype, torch.float32)
+    return Trace(
+        tuple(state[text, :length].to(dtype) for state in states),
+        tuple(records.probabilities[k][text, :, :length, :length].to(dtype) for k in sorted(records.probabilities)),
+        rows.to(states[0].device, dtype),
+    )
+
+
+def _piece(module: nn.Module, piece: Piece, inputs: int, like: Tensor) -> Affine:
+    """A module's matrix and bias, in at least single precision; `inputs` is how many numbers it takes."""
+    if type(module) is nn.Linear:
+        weight: Tensor = module.weight
+        bias: Tensor | None = module.bias
+    elif type(module) is Conv1D:
+        weight, bias = module.weight.T, module.bias
+    else:
+        found = _probed(module, inputs, like)
+        weight, bias = found.weight, found.bias
+    size = len(weight) // piece.of
+    own = slice(piece.part * size, (piece.part + 1) * size)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return Affine(weight[own].detach().to(dtype), None if bias is None else bias[own].detach().to(dtype))
+
+
+def _probed(function: Callable[[Tensor], Tensor], inputs: int, like: Tensor) -> Affine:
+    """The matrix and the bias of an affine function, from what it says of the unit vectors and of zero."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    eye = torch.eye(inputs, dtype=like.dtype, device=like.device)
+    bias = function(eye.new_zeros(1, inputs)).to(dtype)
+    return Affine((function(eye).to(dtype) - bias).T.contiguous(), bias[0])
+
+
+def _affine_of_readout(readout: Readout, inputs: int, like: Tensor) -> Affine:
+    if isinstance(readout, HeadReadout):
+        return _piece(readout.head, Piece("head"), inputs, like)
+    return _probed(lambda states: readout.logits([states[:, None]]), inputs, like)
+
+
+def _head_size(core: PreTrainedModel, value: Affine, heads: int) -> int:
+    """Features of one head: a setting where it is not the hidden size divided by the heads."""
+    config = core.config.to_dict()
+    size: int = config.get("head_dim") or config.get("d_kv") or core.config.hidden_size // heads
+    if len(value.weight) % size:
+        raise UnsupportedError(
+            f"cannot take {type(core).__name__} apart",
+            [f"{len(value.weight)} values are not heads of {size} features"],
+            _WAY_OUT,
+        )
+    return size
+
+
+def _repeated(value: Affine, heads: int, features: int) -> Affine:
+    """The values of every head of the queries, where several share one head of keys and values."""
+    own = len(value.weight) // features
+    if own == heads:
+        return value
+    times = heads // own
+    rows = torch.arange(own * features, device=value.weight.device).reshape(own, features)
+    rows = rows.repeat_interleave(times, 0).flatten()
+    return Affine(value.weight[rows], None if value.bias is None else value.bias[rows])
+
+
+def _is_norm(module: nn.Module) -> bool:
+    return isinstance(module, nn.LayerNorm) or "variance_epsilon" in vars(module)
+
+
+def _norm(module: nn.Module, like: Tensor) -> Norm | None:
+    """A layer norm or an RMS norm; None where there is none. Raises UnsupportedError for other modules."""
+    if isinstance(module, nn.Identity):
+        return None
+    if not _is_norm(module):
+        raise UnsupportedError("cannot take the model apart", [f"{type(module).__name__} is no known norm"], _WAY_OUT)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    gain: Tensor = module.weight.detach().to(dtype)  # type: ignore[operator]
+    if isinstance(module, nn.LayerNorm):
+        bias = None if module.bias is None else module.bias.detach().to(dtype)
+        return Norm(gain, bias, module.eps, centred=True)
+    return Norm(gain, None, vars(module)["variance_epsilon"], centred=False)
+
+
+def _close(found: Tensor, plain: Tensor, tolerance: float) -> bool:
+    plain = plain.to(found)
+    return bool((found - plain).norm() <= tolerance * plain.norm().clamp_min(1e-6))

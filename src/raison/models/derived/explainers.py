@@ -1,0 +1,287 @@
+"""Trained explainers on disk: a folder with explainer.json and one safetensors file per trained state."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.reading import Fields
+from raison.core.unit import Text
+from raison.jobs import disk
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.attributor import Attributor, encoder_copy
+from raison.models.loading import weights, zoo
+from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
+from raison.models.stack.modes import drawing
+from raison.paths import cache_folder
+
+FILE = "explainer.json"
+SCHEMA = 1
+OWN = "own"
+PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
+"""Texts on which a model must say what the explainer's model said."""
+QUESTIONS = (
+    ("Who wrote the play?", "The play was written in one night by Ada Moore, who was ill at the time."),
+    ("Where does the river end?", "The river leaves the hills behind and ends in a quiet lake."),
+)
+TOLERANCE = 0.05
+"""In probability: half precision and other machines stay far below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The state that was best for one metric: its file, the losses' weights, the rate, and how it was found."""
+
+    file: str
+    weights: Mapping[str, float]
+    learning_rate: float
+    validation: float
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What an explainer says of itself.
+
+    `model`, `classes`, `vocabulary` (a digest of the tokenizer's) and `said` (probabilities on PROBES) tell which model
+    it explains. `backbone` is "own" (the explained model's own encoder), a known base or a folder.
+    """
+
+    model: str
+    classes: tuple[str, ...]
+    vocabulary: str
+    said: tuple[tuple[float, ...], ...]
+    backbone: str
+    rank: int | None
+    masking: str
+    filler: str | None
+    size: str
+    merge: str
+    unit: str
+    goals: Mapping[str, Goal]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def own_folder(model: str, kind: str) -> Path:
+    """Where a training puts a model's explainer: beside the files of a model in a folder, else in the cache."""
+    if os.path.isdir(model):
+        return Path(model) / kind
+    return cache_folder() / "explainers" / model.replace("/", "--") / kind
+
+
+def usual_folder(model: str, kind: str) -> Path:
+    """Where a model's explainer is looked for: where a training puts it, then beside a ready-made model."""
+    own = own_folder(model, kind)
+    if (own / FILE).exists() or model not in zoo.names():
+        return own
+    shipped = zoo.folder_of(model) / kind
+    return shipped if (shipped / FILE).exists() else own
+
+
+def check_said(card: Fields) -> None:
+    """What every explainer's card says of the model that it was trained for. Raises DataError."""
+    card.string("model")
+    card.strings("classes")
+    card.string("vocabulary")
+    for place, row in enumerate(card.items("said")):
+        Fields({"said": row}, f"{card.what}: text {place}").numbers("said", None, 0.0, 1.0)
+    card.mapping("provenance")
+
+
+def _check(card: Fields) -> None:
+    check_said(card)
+    for name in ("backbone", "masking", "size", "merge", "unit"):
+        card.string(name)
+    card.optional_string("filler")
+    if card.data.get("rank") is not None:
+        card.whole("rank", least=1)
+    card.mapping("goals")
+    for name, goal in card.data["goals"].items():
+        if not isinstance(goal, dict):
+            raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}, and has to be an object.")
+        own = Fields(goal, f"{card.what}: the goal {name!r:.40}")
+        own.string("file")
+        if not goal["file"] or set(goal["file"]) & set("/\\:\0"):
+            own.refuse("file", "a file's name in the explainer's folder")
+        own.mapping("weights")
+        for weight in goal["weights"]:
+            Fields(goal["weights"], f"{own.what}: weights").number(weight)
+        own.number("learning_rate", 0.0)
+        own.number("validation")
+        own.whole("step")
+
+
+def _goal(said: dict[str, Any]) -> Goal:
+    numbers = {name: float(said[name]) for name in ("learning_rate", "validation")}
+    return Goal(**said | numbers | {"weights": {name: float(weight) for name, weight in said["weights"].items()}})
+
+
+def read_card(folder: Path, model: str) -> Card:
+    """Raises LoadError where there is no explainer, naming the way to get one for `model`, or a broken one."""
+    try:
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        if content.pop("schema") > SCHEMA:
+            raise LoadError(f"{folder / FILE} was written by a newer version of raison: upgrade raison.")
+        _check(Fields({"provenance": {}} | content, "an explainer's card"))
+        content["goals"] = {name: _goal(goal) for name, goal in content["goals"].items()}
+        if not content["goals"]:
+            raise ValueError("it was trained for no metric")
+        content["classes"] = tuple(content["classes"])
+        content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
+        return Card(**content)
+    except FileNotFoundError:
+        raise LoadError(
+            f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
+            "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
+        ) from None
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {folder / FILE}: {str(error).rstrip('.')}. Train the explainer again.") from error
+
+
+def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Save the states, by file name, in half precision, and then the card: with a card an explainer is finished."""
+    disk.remove(folder / FILE)
+    for name, state in states.items():
+        tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
+        with disk.whole_file(folder / name) as part:
+            save_file(tensors, part, metadata={"format": "pt"})
+            # safetensors makes files that only their owner may read; this one is meant to be passed on.
+            part.chmod(0o644)
+    content = {"schema": SCHEMA, **asdict(card)}
+    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:
+    """The attribution model as it was best for a metric, in evaluation mode, where the explained model is."""
+    attributor = new_attributor(model, card.backbone, card.rank, learned=card.masking == "learned")
+    path = folder / card.goals[goal].file
+    try:
+        state = {name: value.float() for name, value in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
+        raise LoadError(f"cannot read the explainer's weights {path}: {error}. Train the explainer again.") from error
+    own = attributor.state_dict()
+    trained = {name for name, parameter in attributor.named_parameters() if parameter.requires_grad}
+    if not trained <= set(state) <= set(own) or any(own[name].shape != value.shape for name, value in state.items()):
+        raise LoadError(f"{path} does not fit the backbone '{card.backbone}': train the explainer again.")
+    attributor.load_state_dict(state, strict=False)
+    return attributor.eval()
+
+
+def new_attributor(
+    model: LanguageModel, backbone: str, rank: int | None, *, learned: bool, seed: int = 0
+) -> Attributor:
+    """An untrained attribution model for a model; `seed` decides its new weights.
+
+    `backbone` "own" is the explained model's encoder, of which a low-rank attribution model shares the memory.
+    `learned` gives it an embedding for masked tokens, which starts where the model's first removal is.
+    Raises UnsupportedError for a backbone that reads from left to right, LoadError for one that cannot be loaded.
+    """
+    device = torch.device("cpu")
+    if isinstance(model, Classifier):
+        device = model.device
+    part, tokenizer = _backbone(model, backbone, shared=rank is not None)
+    substitute = _first_substitute(model) if learned else None
+    with drawing(seed):
+        attributor = Attributor(part, tokenizer, len(model.classes), rank, substitute)
+    return attributor.to(device).eval()
+
+
+def probes_of(model: LanguageModel) -> tuple[Text, ...]:
+    """Texts that every model of its kind reads: questions with their contexts where it finds answers."""
+    return QUESTIONS if isinstance(model, Classifier) and model.head.in_place else PROBES
+
+
+def version_of(model: LanguageModel) -> int:
+    """Grows when the model is trained: an explainer belongs to the weights that it was checked with."""
+    if not isinstance(model, Classifier):
+        return 0
+    return sum(0 if p.is_inference() else p._version for p in model.core.parameters())
+
+
+def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
+    """The model's probabilities on PROBES: one pass of each."""
+    with torch.no_grad():
+        logits = model.logits(model.encode(probes_of(model), "token")).double()
+    shares = logits.sigmoid() if model.multi_label else logits.softmax(-1)
+    return tuple(tuple(round(share, 4) for share in row) for row in shares.tolist())
+
+
+def vocabulary_of(model: LanguageModel) -> str:
+    """A digest of the tokens that the model finds in PROBES: another tokenizer finds others."""
+    encoding = model.encode(probes_of(model), "token")
+    found = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+
+
+def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
+    """UnsupportedError, with every reason, unless the explainer was trained for this model."""
+    reasons = []
+    if card.classes != model.classes:
+        reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")
+    if card.vocabulary != vocabulary_of(model):
+        reasons.append("it was trained with another tokenizer")
+    if not reasons:
+        reasons = different_words(card.said, model)
+    if reasons:
+        raise UnsupportedError(
+            f"the explainer in {folder} was trained for {card.model} and does not explain {model.name}",
+            reasons,
+            f"Train one: raison train aml --model {model.name} --data SET:SPLIT.",
+        )
+
+
+def goal_of(card: Card, metric: str | None, folder: Path) -> str:
+    """The metric whose state is used: the first of the card unless one is named. Raises InputError."""
+    if metric is None:
+        return next(iter(card.goals))
+    if metric not in card.goals:
+        raise InputError(
+            f"the explainer in {folder} was not trained for the metric '{metric}' but for {', '.join(card.goals)}: "
+            f"name one of these, or train for it (raison train aml --metrics {metric})."
+        )
+    return metric
+
+
+def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
+    """Where the model says something else on its probes than was expected of it: one reason, or none."""
+    said = said_by(model)
+    if [*map(len, expected)] != [*map(len, said)]:
+        return ["its card has other numbers of probabilities than the model"]
+    for probe, before, now in zip(probes_of(model), expected, said, strict=True):
+        gap = max(abs(a - b) for a, b in zip(before, now, strict=True))
+        if gap > TOLERANCE:
+            return [f"on {probe!r} the two models' probabilities differ by {gap:.2f}"]
+    return []
+
+
+def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if name == OWN:
+        if not isinstance(model, Classifier):
+            raise InputError(f"{model.name} has no encoder of its own: name a backbone, such as minilm.")
+        return encoder_copy(model.core, shared=shared), model.tokenizer
+    folder = Path(name) if os.path.isdir(name) else None
+    source = folder or (weights.fetch(name) if name in weights.names() else name)
+    try:
+        loaded, tokenizer = read_with_new_head(AutoModel, source, dtype=torch.float32), read_tokenizer(source)
+    except LoadError as error:
+        raise LoadError(f"cannot load the backbone '{name}': {error}") from None
+    return encoder_copy(loaded, shared=shared), tokenizer
+
+
+def _first_substitute(model: LanguageModel) -> Tensor:
+    encoding = model.encode(PROBES[:1], "token")
+    row = int(encoding.scored[0].nonzero()[0])
+    in_place = [name for name in model.removals if name != "delete"]
+    source = model.removed(encoding, in_place[0]) if in_place else encoding
+    return model.embed(source)[0, row].float()

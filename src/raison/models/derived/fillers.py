@@ -1,0 +1,62 @@
+"""Masked language models that fill in tokens of a model's texts, and what the model says of such texts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.core.model import LanguageModel
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived.fill_in import FillIn
+
+_KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary()
+"""As long as their models are in use."""
+
+
+def filler_of(model: LanguageModel, name: str) -> FillIn:
+    """The masked language model `name`, checked against the model's tokenizer. Raises LoadError or InputError.
+
+    Raises UnsupportedError where the model is no classifier with a tokenizer of its own.
+    """
+    if not isinstance(model, Classifier):
+        raise UnsupportedError(
+            f"tokens cannot be filled in for {model.name}",
+            ["it is not a classifier, or it explains written text"],
+            "Replace units by the model's own removal (filler=None).",
+        )
+    known = _KNOWN.setdefault(model, {})
+    if name not in known:
+        known[name] = FillIn(name, model.tokenizer)
+    return known[name]
+
+
+def filled_logits(
+    model: LanguageModel,
+    encoding: Encoding,
+    fills: Int[Tensor, "batch tokens"],
+    keeps: Sequence[Bool[Tensor, "_masks _units"]],
+    removal: str,
+) -> list[Float[Tensor, "_masks classes"]]:
+    """Class logits in float64 of each text under each of its keeps, with `fills` in the places of absent units.
+
+    One forward pass per keep: each is a text of its own, from which nothing is removed.
+    """
+    rows = [text for text, own in enumerate(keeps) for _ in own]
+    counts = [len(own) for own in keeps]
+    if not rows:
+        return [torch.zeros(0, len(model.classes), dtype=torch.float64) for _ in keeps]
+    part = encoding.select(rows)
+    width = part.input_ids.shape[1]
+    stays = torch.zeros(part.input_ids.shape, dtype=torch.bool)
+    for row, keep in enumerate(keep for own in keeps for keep in own):
+        # The appended entry answers for tokens of no unit (index -1): they always stay.
+        stays[row] = torch.cat([keep, keep.new_ones(1)])[part.unit_ids[row]]
+    mixed = replace(part, input_ids=torch.where(stays, part.input_ids, fills[rows, :width]))
+    whole = [torch.ones(1, units, dtype=torch.bool) for units in part.unit_counts]
+    found = torch.cat(model.masked_logits(mixed, whole, removal)).double()
+    return list(torch.split(found, counts))

@@ -1,0 +1,134 @@
+"""Which model it is: digests of weights, tokenizer and configuration, the same wherever and however it is run."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
+from raison.core.model import LanguageModel
+from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, digest_of
+from raison.models.adapters.classifier import Classifier
+from raison.models.derived import explainers
+from raison.models.loading import weights
+from raison.models.loading.origins import origin_of
+from raison.models.loading.pretrained import read_config, read_tokenizer
+from raison.models.passes.readout import WordReadout
+
+SAMPLES = 65_536
+"""Values of a tensor that are looked at one by one; more where it has more rows."""
+
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_UNSTEADY = ("_name_or_path", "transformers_version", "_commit_hash", "dtype", "torch_dtype", "_attn_implementation")
+"""Parts of a configuration that say where and how a model was loaded, not what it computes."""
+
+
+def identity_of(model: LanguageModel) -> dict[str, str]:
+    """The digests of a model in hand, by name; costs tens of milliseconds for 100 million parameters.
+
+    Weights: the name, type and shape of every tensor, the sum of its bits as whole numbers, and a sample of its values
+    that meets every row, so that a value that changed and rows that changed places are both noticed. What slips
+    through: values that change places between the samples, changes whose bits cancel, and tensors that are offloaded or
+    of a library's own type, of which only type and shape count. Weights into which an adapter was merged go by those of
+    the base and of the adapter, for the merged values depend on the processor's rounding; they count themselves once
+    they are changed.
+    Tokenizer: its vocabulary with all its rules, and its special tokens. Another version of `tokenizers` may write
+    these otherwise. Configuration: what differs from the family's defaults, the labels, and the prompt with its
+    calibration. A model that is no transformers model goes by its class, its labels, and what it says on two sentences,
+    to two decimals.
+    """
+    if not isinstance(model, Classifier):
+        said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
+        told = digest_of([type(model).__qualname__, model.classes, model.multi_label])
+        return {WEIGHTS: digest_of(said), TOKENIZER: explainers.vocabulary_of(model), CONFIGURATION: told}
+    config: list[Any] = [_plain(model.core.config), model.classes]
+    readout = model.readout
+    if isinstance(readout, WordReadout):
+        # The prompt around a text, what of it is explained, the label words, and whether they are calibrated.
+        read = model.encode(["fine"], "token")
+        config += [read.input_ids.tolist(), read.unit_ids.tolist(), readout.label_ids, readout.prior is not None]
+    return {WEIGHTS: _weights(model.model), TOKENIZER: _tokenizer(model.tokenizer), CONFIGURATION: digest_of(config)}
+
+
+def base_identity(name: str) -> dict[str, str]:
+    """The same of a base model's files, by its name or folder: its head, which is new, is not among them."""
+    folder = weights.located(name)
+    return {
+        WEIGHTS: _of_files(sorted(folder.glob("*.safetensors"))),
+        TOKENIZER: _tokenizer(read_tokenizer(folder)),
+        CONFIGURATION: digest_of(_plain(read_config(folder))),
+    }
+
+
+def _weights(model: nn.Module) -> str:
+    if files := origin_of(model):
+        dtypes = sorted({str(parameter.dtype) for parameter in model.parameters()})
+        return digest_of([_of_files(files), dtypes])
+    # A head that an adapter replaces is still there, and drawn at random.
+    tensors = ((name, value) for name, value in model.state_dict().items() if ".original_module." not in name)
+    return _of_tensors(tensors)
+
+
+def _of_files(files: Iterable[Path]) -> str:
+    return digest_of([_of_tensors(load_file(path).items()) for path in files])
+
+
+def _of_tensors(tensors: Iterable[tuple[str, Any]]) -> str:
+    found = hashlib.sha256()
+    for name, value in sorted(_unpacked(tensors), key=lambda one: one[0]):
+        found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        if type(value.detach()) is Tensor and not value.is_meta and value.numel() and not value.is_complex():
+            found.update(_sampled(value.detach()))
+    return found.hexdigest()[:16]
+
+
+def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a state: layers that torch quantised keep theirs in tuples, beside what says how."""
+    for name, value in entries:
+        if isinstance(value, tuple | list):
+            yield from _unpacked((f"{name}.{number}", part) for number, part in enumerate(value))
+        elif isinstance(value, Tensor) and value.is_quantized:
+            yield f"{name}.whole", value.int_repr()
+            yield from ((f"{name}.{part}", torch.as_tensor(found)) for part, found in _scale(value).items())
+        elif isinstance(value, Tensor):
+            yield name, value
+
+
+def _scale(value: Tensor) -> dict[str, Any]:
+    """What the whole numbers of a quantised tensor stand for."""
+    if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return {"scale": value.q_scale(), "zero": value.q_zero_point()}
+    return {"scale": value.q_per_channel_scales(), "zero": value.q_per_channel_zero_points()}
+
+
+def _sampled(value: Tensor) -> bytes:
+    """The sum of all bits, which no order changes, and some values as they are."""
+    plain = value.to(torch.int8) if value.dtype == torch.bool else value
+    bits = plain.contiguous().view(_BITS[plain.element_size()]).reshape(-1)
+    # An odd step no longer than a row meets every row, and all columns where their number is even.
+    longest = value.shape[-1] if value.ndim else 1
+    step = min(bits.numel() // SAMPLES, longest - 1) | 1 if longest > 2 else 1
+    wide = bits if bits.numel() * bits.element_size() % 8 else _aligned(bits).view(torch.int64)
+    whole = wide.sum(dtype=torch.int64).cpu().reshape(1).numpy().tobytes()
+    return whole + bits[::step].contiguous().cpu().numpy().tobytes()
+
+
+def _aligned(bits: Tensor) -> Tensor:
+    return bits.clone() if bits.storage_offset() * bits.element_size() % 8 else bits
+
+
+def _tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
+    special = {name: str(value) for name, value in tokenizer.special_tokens_map.items()}
+    if not tokenizer.is_fast:
+        return digest_of([tokenizer.get_vocab(), special])
+    # How the last text was cut and padded comes before this, and is no part of the tokenizer.
+    said = tokenizer.backend_tokenizer.to_str()
+    return digest_of([hashlib.sha256(said[said.index('"added_tokens"') :].encode()).hexdigest(), special])
+
+
+def _plain(config: PreTrainedConfig) -> dict[str, Any]:
+    return {name: value for name, value in config.to_diff_dict().items() if name not in _UNSTEADY}

@@ -1,0 +1,266 @@
+"""A classifier with some blocks randomised, beside the caller's own model and sharing all other memory with it."""
+
+import hashlib
+from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import Cache, PreTrainedModel
+
+from raison.core.errors import InputError
+from raison.models.adapters.classifier import Answering, Classifier, Completion
+from raison.models.passes.heads import SpanHead
+from raison.models.passes.readout import HeadReadout, WordReadout
+from raison.models.stack.blocks import Values, check_how, drawn_values, find_stacks, put, twin
+from raison.models.stack.hooks import acting_on
+from raison.models.stack.layers import Call
+from raison.models.stack.locks import OwnLock
+from raison.models.stack.tap import tapped
+
+STORED_BYTES = 512 << 20
+"""Hidden states that are kept for further passes, at most."""
+
+
+class RandomisedModels:
+    """Adapters over one model with some of its blocks randomised, one draw of values for each block.
+
+    Blocks are numbered from the last: 1 is the last, `count` the first. Embeddings, final norm, head and prompt stay.
+    A block's values depend on `seed` and its place alone, not on which other blocks are randomised. Memory: a copy of
+    each block that was asked for, until `drop_copies`; nothing else is copied, and the caller's model is never written
+    to. Of a PEFT model, the adapters inside a block are drawn with it.
+
+    Passes without gradients and without a tap (masked and plain predictions) share the work below the lowest
+    randomised block: what the blocks there gave is kept for the same input, and a pass starts where the stored part
+    ends, with the same bits as a whole pass. Ask for models from all blocks randomised to the last alone: what is
+    stored for one then grows by a block for the next. Gradients go through all blocks, and methods that read attention
+    look at all layers, so that their passes are whole.
+
+    Raises UnsupportedError for a model without blocks that can be told apart, and one whose blocks cannot be drawn.
+    """
+
+    def __init__(
+        self, adapter: Classifier, how: str = "initial", seed: tuple[int, ...] = (0,), stored: int = STORED_BYTES
+    ) -> None:
+        check_how(how)
+        self._adapter = adapter
+        self._how = how
+        self._seed = seed
+        self._stacks = find_stacks(adapter.core)
+        self._blocks = [block for stack in self._stacks for block in stack]
+        self._values: dict[int, Values] = {}
+        self.store = StateStore(stored)
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return len(self._blocks)
+
+    def model(self, numbers: Collection[int]) -> Classifier:
+        """The adapter with these blocks randomised. Raises InputError for a number that no block has."""
+        wrong = [number for number in numbers if not 1 <= number <= self.count]
+        if wrong:
+            raise InputError(
+                f"block {wrong[0]} does not exist: the blocks have the numbers 1 (the last) to {self.count}."
+            )
+        twins: dict[int, nn.Module] = {}
+        tree = twin(self._adapter.model, twins)
+        for number in numbers:
+            block = self._blocks[self.count - number]
+            put(twins[id(block)], self._drawn(number))
+        shared = self.count - max(numbers, default=0)
+        core: PreTrainedModel = twins[id(self._adapter.core)]  # type: ignore[assignment]
+        # Of an encoder-decoder, the encoder's blocks: those of the decoder read two things.
+        lower = [twins[id(block)] for block in self._stacks[0][:shared]]
+        if lower:
+            LowerBlocks(core, lower, self.store).install()
+        return _adapter_over(self._adapter, tree, twins)
+
+    def cascading(self, blocks: int) -> Classifier:
+        """The last so many blocks randomised."""
+        return self.model(range(1, blocks + 1))
+
+    def independent(self, number: int) -> Classifier:
+        """One block randomised."""
+        return self.model((number,))
+
+    def drop_copies(self) -> None:
+        """Forget the values of all blocks; models that were made keep theirs, and others draw the same anew."""
+        self._values.clear()
+
+    def _drawn(self, number: int) -> Values:
+        if number not in self._values:
+            place = self.count - number
+            seed = (*self._seed, place)
+            self._values[number] = drawn_values(self._adapter.core, self._blocks[place], self._how, seed)
+        return self._values[number]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """What a block gave, and how many blocks lie below that point."""
+
+    level: int
+    output: Any
+    size: int
+
+
+class StateStore:
+    """What the lower blocks gave, by the digest of what the first of them was called with; of bounded size.
+
+    When it is full nothing new is taken in, instead of something old thrown out: the same inputs come again in the
+    same order, and would always meet what was just thrown out.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._found: dict[bytes, _State] = {}
+        self._lock = OwnLock()
+        self.size = 0
+
+    def get(self, key: bytes, level: int) -> _State | None:
+        """The state of an input after at most `level` blocks."""
+        found = self._found.get(key)
+        return found if found is not None and found.level <= level else None
+
+    def put(self, key: bytes, level: int, output: Any) -> None:
+        """Keep a state instead of that of the same input at another level."""
+        tensors = _tensors(output)
+        if tensors is None:
+            return
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        with self._lock:
+            old = self._found.get(key)
+            room = self._limit - self.size + (0 if old is None else old.size)
+            if size <= room:
+                self._found[key] = _State(level, _copied(output), size)
+                self.size += size - (0 if old is None else old.size)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        with self._lock:
+            self._found.clear()
+            self.size = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Pass:
+    """One thread's pass over a twin: what the transformer was called with, and what is known of it."""
+
+    blocks: "LowerBlocks"
+    inputs: tuple[Any, ...]
+    watched: bool
+    key: bytes | None = None
+    state: _State | None = None
+
+
+_PASS: ContextVar[_Pass | None] = ContextVar("raison_pass_of_a_twin", default=None)
+
+
+class LowerBlocks:
+    """Blocks at the bottom of a twin that give what they gave before where the input is the same.
+
+    The same input: equal bits of what the transformer was called with, of the hidden states that enter the first block,
+    and of a stored prompt's keys and values there.
+    """
+
+    def __init__(self, core: PreTrainedModel, blocks: Sequence[nn.Module], store: StateStore) -> None:
+        self._core = core
+        self._blocks = blocks
+        self._store = store
+
+    def install(self) -> None:
+        """Put itself in place of the blocks' own forward functions, which belong to the twin alone."""
+        reader = self._core.get_encoder() if self._core.config.is_encoder_decoder else self._core.base_model
+        reader.register_forward_pre_hook(self._begin, with_kwargs=True)
+        for number, block in enumerate(self._blocks):
+            block.forward = partial(self._forward, number, block.forward)
+
+    def _begin(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        config = self._core.config
+        asked = [kwargs.get("output_hidden_states", config.output_hidden_states)]
+        asked.append(kwargs.get("output_attentions", config.output_attentions))
+        # Of hidden states, numbers may be asked for, 0 among them.
+        _PASS.set(_Pass(self, (args, kwargs), any(value is not None and value is not False for value in asked)))
+
+    def _pass(self) -> _Pass | None:
+        """This thread's pass; None where it must run every block: for gradients, a tap, or what lies between them."""
+        current = _PASS.get()
+        if current is None or current.blocks is not self or current.watched or torch.is_grad_enabled():
+            return None
+        return None if tapped(self._core.config) or acting_on(self._blocks) else current
+
+    def _forward(self, number: int, plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        current = self._pass()
+        if current is None:
+            return plain(*args, **kwargs)
+        if number == 0:
+            current.key = _digest((*current.inputs, Call(args, kwargs).hidden))
+            current.state = None if current.key is None else self._store.get(current.key, len(self._blocks))
+            current.inputs = ()
+        if current.state is not None and number < current.state.level:
+            # Only the last of these is read; the model may write to what it is given.
+            last = number == current.state.level - 1
+            return _copied(current.state.output) if last else current.state.output
+        output = plain(*args, **kwargs)
+        if current.key is not None and number == len(self._blocks) - 1:
+            self._store.put(current.key, len(self._blocks), output)
+        return output
+
+
+def _adapter_over(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module]) -> Classifier:
+    """The same adapter over the twin of its model, with stores of its own. Texts are encoded by the given one.
+
+    A calibrated prompt keeps its prior, as the head keeps its weights.
+    """
+    completion: Completion | Answering | None = None
+    readout = adapter.readout
+    if isinstance(adapter.head, SpanHead):
+        completion = Answering(adapter, adapter.head)
+    elif isinstance(readout, WordReadout):
+        completion = Completion(adapter.classes, adapter, replace(readout, head=twins[id(readout.head)]))
+    elif not (readout is None or isinstance(readout, HeadReadout)):
+        raise InputError(f"blocks of {adapter.name} are randomised for a class, not for tokens that it writes.")
+    return Classifier(tree, adapter.tokenizer, adapter.name, completion)
+
+
+def _digest(value: Any) -> bytes | None:
+    """Of everything that a block is called with, bit for bit; None where something has no bits to be compared."""
+    found = hashlib.blake2b(digest_size=16)
+    return found.digest() if _add(found, value) else None
+
+
+def _add(found: "hashlib.blake2b", value: Any) -> bool:
+    if isinstance(value, Tensor):
+        found.update(repr((value.dtype, value.shape)).encode())
+        found.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return True
+    if isinstance(value, dict):
+        return _add(found, tuple(value.items()))
+    if isinstance(value, tuple | list):
+        found.update(f"{len(value)} of ".encode())
+        return all(_add(found, part) for part in value)
+    if isinstance(value, Cache):
+        # One that is still empty is to be filled, by every block. Of a prompt's, the first layer tells which it is.
+        if value.get_seq_length() == 0:
+            return False
+        first: Any = value.layers[0]
+        return _add(found, (first.keys, first.values))
+    found.update(f"{value!r},".encode())
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _tensors(output: Any) -> list[Tensor] | None:
+    """The tensors of a block's output; None where it holds something else."""
+    parts = output if isinstance(output, tuple) else (output,)
+    known = all(part is None or isinstance(part, Tensor) for part in parts)
+    return [part for part in parts if part is not None] if known else None
+
+
+def _copied(output: Any) -> Any:
+    if isinstance(output, tuple):
+        return tuple(None if part is None else part.clone() for part in output)
+    return output.clone()

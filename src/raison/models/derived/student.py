@@ -1,0 +1,280 @@
+"""A student: a small model that learns to copy another model, with explanations as hints while it learns.
+
+The hint is given as in SMaT (Fernandes et al. 2022): the student has an attention explanation of its own, which is
+drawn towards the explanation it is shown. When it is asked later, it sees texts alone.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import (
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    PreTrainedTokenizerBase,
+)
+
+from raison.core.answer import Answer
+from raison.core.dims import Attention
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, LoadError
+from raison.core.unit import Text, Unit
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.spans import answer_tokens, answering, inside_window
+from raison.models.loading import weights, zoo
+from raison.models.loading.pretrained import read_tokenizer
+from raison.models.stack.modes import drawing
+from raison.models.stack.tap import attention_modules, tap
+from raison.models.tokens.alignment import shared_characters
+
+CONFIG = "config.json"
+TINY = "tiny"
+LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 2, 512, 512
+"""Of the student "tiny": the smallest BERT of Turc et al. 2019, here with random weights."""
+MIX_RATE = 0.01
+"""Learning rate of the mix of heads: its coefficients start at 0 and need steps of another size than weights."""
+CLIP = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A text, what the explained model predicts on it, and how much each of its units matters (>= 0).
+
+    A prediction is a class, or the answer to a question. Matters of zero throughout are no explanation: the text is
+    then learned without a hint.
+    """
+
+    text: Text
+    label: int | Answer
+    units: tuple[Unit, ...]
+    matters: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a student learns; `weight` is that of the explanations, 0 for none."""
+
+    weight: float
+    epochs: int
+    batch: int
+    learning_rate: float
+    seed: int
+
+
+def new_student(name: str, classes: tuple[str, ...], max_tokens: int, seed: int) -> Classifier:
+    """A classifier that has learned none of the classes: a folder, a base that models/loading knows, or "tiny".
+
+    `seed` decides what is random in it. It reads the first `max_tokens` tokens of a text. It is put where a GPU is.
+    Raises UnknownNameError, LoadError, InputError for a folder with a model that was trained for a task.
+    """
+    if name == TINY:
+        model, tokenizer = _tiny(AutoModelForSequenceClassification, len(classes), seed)
+    else:
+        model, tokenizer = zoo.fresh_classifier(_base(name), classes, seed)
+    model, tokenizer = _placed(model, tokenizer, max_tokens)
+    return Classifier(model, tokenizer, f"student/{name}")
+
+
+def new_answering_student(name: str, max_tokens: int, seed: int) -> Classifier:
+    """The same for questions: it has learned no answer. What is too long is cut off the context."""
+    if name == TINY:
+        model, tokenizer = _tiny(AutoModelForQuestionAnswering, 2, seed)
+    else:
+        model, tokenizer = zoo.fresh_span_model(_base(name), seed)
+    return answering(*_placed(model, tokenizer, max_tokens), f"student/{name}")
+
+
+def _base(name: str) -> Path:
+    folder = Path(name) if os.path.isdir(name) else weights.fetch(name)
+    _check_base(folder)
+    return folder
+
+
+def _placed(
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, max_tokens: int
+) -> tuple[nn.Module, PreTrainedTokenizerBase]:
+    tokenizer.model_max_length = min(tokenizer.model_max_length, max_tokens)
+    return model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer
+
+
+def _check_base(folder: Path) -> None:
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot read {folder / CONFIG}, so {folder} cannot be a student: {error}.") from error
+    trained = {"ForSequenceClassification": "classifier", "ForQuestionAnswering": "question answering model"}
+    for name in config.get("architectures") or ():
+        for ending, kind in trained.items():
+            if name.endswith(ending):
+                raise InputError(
+                    f"the student {folder} is a trained {kind}: a student must not know the task; give a base model."
+                )
+
+
+def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
+    tokenizer = read_tokenizer(weights.fetch("minilm"))
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        max_position_embeddings=POSITIONS,
+        pad_token_id=tokenizer.pad_token_id,
+        num_labels=outputs,
+    )
+    with drawing(seed):
+        model = kind.from_config(config, trust_remote_code=False)
+    return model.eval(), tokenizer
+
+
+def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> None:
+    """Train every weight of the student on the lessons, in an order that the seed decides.
+
+    Loss of a batch: cross-entropy of the labels + weight x mean KL(hint || the student's attention explanation). An
+    answer counts half for its first and half for its last token; one outside what the student reads of its context is
+    no lesson. AdamW without dropout, at a constant rate: no random number is drawn from torch.
+    """
+    lessons, encoding, labels = _readable(student, lessons)
+    hints = token_shares(encoding, lessons)
+    mix = nn.Parameter(torch.zeros(_heads(student), device=student.device)) if course.weight else None
+    groups = [{"params": list(student.model.parameters())}]
+    if mix is not None:
+        groups.append({"params": [mix], "lr": MIX_RATE})
+    optimizer = torch.optim.AdamW(groups, lr=course.learning_rate)
+    rng = np.random.default_rng(course.seed)
+    with torch.enable_grad():
+        for _ in range(course.epochs):
+            order = rng.permutation(len(lessons))
+            for start in range(0, len(order), course.batch):
+                rows = order[start : start + course.batch].tolist()
+                part = encoding.select(rows)
+                loss = _loss(student, part, labels[rows], hints[rows, : part.input_ids.shape[1]], (mix, course.weight))
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(student.model.parameters(), CLIP)
+                optimizer.step()
+
+
+def _readable(student: Classifier, lessons: Sequence[Lesson]) -> tuple[Sequence[Lesson], Encoding, Tensor]:
+    """The lessons that the student can learn, with their choices, (lessons, parts): see LanguageModel.decisions."""
+    encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
+    answers = [lesson.label for lesson in lessons if isinstance(lesson.label, Answer)]
+    if not answers:
+        return lessons, encoding, torch.tensor([lesson.label for lesson in lessons])[:, None]
+    rows = [row for row, inside in enumerate(inside_window(encoding, answers)) if inside]
+    if not rows:
+        raise InputError(
+            "no answer lies in what the student reads of its context: give it more tokens (max_tokens), or shorten the "
+            "contexts."
+        )
+    part = encoding.select(rows)
+    return [lessons[row] for row in rows], part, answer_tokens(part, [answers[row] for row in rows])
+
+
+def answers_alike(student: Classifier, lessons: Sequence[Lesson]) -> list[bool]:
+    """Whether the student says the answer of each lesson: its first and its last token. It sees the texts alone.
+
+    An answer outside what it reads of the context it cannot say.
+    """
+    encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
+    assert encoding.spans is not None, "a student that answers no questions"
+    answers = [lesson.label for lesson in lessons if isinstance(lesson.label, Answer)]
+    found = [False] * len(lessons)
+    inside = [row for row, there in enumerate(inside_window(encoding, answers)) if there]
+    for row in inside:
+        wanted = answer_tokens(encoding.select([row]), [answers[row]])[0]
+        found[row] = bool((encoding.spans[row] == wanted).all())
+    return found
+
+
+def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
+    """The class that the student says, for each text."""
+    encoding = student.encode(texts, "token", truncate=True)
+    found: dict[int, int] = {}
+
+    def run(rows: list[int]) -> list[int]:
+        with torch.no_grad():
+            return student.logits(encoding.select(rows)).argmax(-1).tolist()
+
+    for rows, labels in student.in_batches(encoding, run):
+        found.update(zip(rows, labels, strict=True))
+    return [found[row] for row in range(len(texts))]
+
+
+def token_shares(encoding: Encoding, lessons: Sequence[Lesson]) -> Float[Tensor, "batch tokens"]:
+    """Each lesson's explanation on the student's own tokens, summing to 1; a row of zeros where there is none.
+
+    A unit's mass is split evenly among the tokens that share a character with it. Special tokens get nothing; units
+    that the student does not read (cut off) are left out of the sum.
+    """
+    shares = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+    for row, (lesson, tokens) in enumerate(zip(lessons, encoding.units, strict=True)):
+        overlap = shared_characters(lesson.units, tokens)
+        matters = np.array(lesson.matters) * overlap.any(axis=1)
+        if not matters.any():
+            continue
+        mass = (matters / matters.sum()) @ (overlap / np.maximum(overlap.sum(axis=1, keepdims=True), 1))
+        # Several positions can make one unit (the bytes of a character).
+        owners = encoding.unit_ids[row][encoding.scored[row]]
+        shares[row, encoding.scored[row]] = torch.from_numpy(mass)[owners] / owners.bincount()[owners]
+    return shares.float()
+
+
+def attention_explanation(
+    scores: Sequence[Attention], encoding: Encoding, mix: Float[Tensor, " coefficients"]
+) -> Float[Tensor, "batch tokens"]:
+    """Logarithm of the student's explanation, over the tokens that belong to a unit; -inf elsewhere.
+
+    log softmax_t of sum_h softmax(mix)_h mean_q scores_h(q, t): attention scores before their softmax, averaged over
+    the rows that attend, and the heads of all layers mixed.
+    """
+    device = mix.device
+    scored, own = encoding.scored.to(device), encoding.attention_mask.to(device)
+    heads = torch.cat([layer.float() for layer in scores], dim=1)
+    # A mask adds the least number there is: what it hides has no part in the mean, not even times zero.
+    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & own[:, None, :, None] & own[:, None, None, :]
+    means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
+    mixed = torch.einsum("h,bhk->bk", mix.softmax(0), means)
+    return mixed.masked_fill(~scored, -torch.inf).log_softmax(-1)
+
+
+def divergence(
+    hints: Float[Tensor, "batch tokens"], explained: Float[Tensor, "batch tokens"]
+) -> Float[Tensor, " batch"]:
+    """KL(hint || explanation) of each text, the explanation as logarithms; 0 for a row without a hint.
+
+    Zeros of the hint add nothing (0 log 0 = 0), and a softmax has none: no smoothing is needed.
+    """
+    present = hints > 0
+    # Both logarithms are masked first: -inf times zero would make the gradients NaN.
+    logs = torch.where(present, hints, 1).log() - torch.where(present, explained, 0)
+    return (hints * logs).sum(-1)
+
+
+def _loss(
+    student: Classifier, part: Encoding, labels: Tensor, hints: Tensor, explaining: tuple[nn.Parameter | None, float]
+) -> Tensor:
+    mix, weight = explaining
+    labels, hints = labels.to(student.device), hints.to(student.device)
+    if mix is None:
+        return _task_loss(student.decisions(part), labels)
+    with tap(student.core, record=("scores",)) as attention:
+        decisions = student.decisions(part)
+    explained = attention_explanation([attention.scores[layer] for layer in sorted(attention.scores)], part, mix)
+    return _task_loss(decisions, labels) + weight * divergence(hints, explained).mean()
+
+
+def _task_loss(decisions: Float[Tensor, "batch parts choices"], labels: Int[Tensor, "batch parts"]) -> Tensor:
+    return nn.functional.cross_entropy(decisions.flatten(0, 1), labels.flatten())
+
+
+def _heads(student: Classifier) -> int:
+    return len(attention_modules(student.core)) * student.core.config.num_attention_heads

@@ -1,0 +1,195 @@
+"""Explainers made of a model's own attention, on disk beside the model that was trained with them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import DataError, LoadError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.reading import Fields
+from raison.jobs import disk
+from raison.models.derived import explainers
+from raison.models.derived.attention_explainer import (
+    Design,
+    Form,
+    HeadMixture,
+    HeadShape,
+    InterpretableAttention,
+    new_explainer,
+    places_of,
+    read_map,
+)
+
+FILE = "explainer.json"
+STATE = "explainer.safetensors"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionCard:
+    """What an explainer says of itself: its design, the attention it was made for, and the model it was trained with.
+
+    `vocabulary` and `said` tell the model by its tokens and its probabilities on two texts. `criteria` are what it was
+    trained for; `history` has losses and scores on held-out texts by name, one for each evaluation, and the seconds.
+    """
+
+    design: Design
+    shape: HeadShape
+    model: str
+    classes: tuple[str, ...]
+    vocabulary: str
+    said: tuple[tuple[float, ...], ...]
+    criteria: tuple[str, ...]
+    history: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write(folder: Path, card: AttentionCard, explainer: InterpretableAttention | HeadMixture) -> None:
+    """Save the coefficients, and then the card: with a card an explainer is finished."""
+    disk.remove(folder / FILE)
+    state = {name: value.detach().cpu().float().contiguous() for name, value in explainer.state_dict().items()}
+    with disk.whole_file(folder / STATE) as part:
+        save_file(state, part, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        part.chmod(0o644)
+    content = {"schema": SCHEMA, **asdict(card)}
+    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _check(card: Fields) -> None:
+    explainers.check_said(card)
+    card.strings("criteria")
+    card.mapping("history")
+    card.mapping("design")
+    card.mapping("shape")
+    design = Fields(card.data["design"], f"{card.what}: design")
+    for name in ("form", "norm", "over"):
+        design.string(name)
+    design.strings("selection")
+    if design.data.get("initial") is not None:
+        design.numbers("initial", 2)
+    shape = Fields(card.data["shape"], f"{card.what}: shape")
+    for name in ("layers", "heads", "features"):
+        shape.whole(name, least=1, most=1_000_000)
+
+
+def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
+    """Raises LoadError where there is no explainer, naming the way to get one, or a broken one."""
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("schema") > SCHEMA:
+            raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
+        _check(Fields({"history": {}, "provenance": {}} | content, "an explainer's card"))
+        design = content["design"]
+        initial = None if design["initial"] is None else tuple(map(float, design["initial"]))
+        content["design"] = Design(**design | {"selection": tuple(design["selection"]), "initial": initial})
+        content["shape"] = HeadShape(**content["shape"])
+        for name in ("classes", "criteria"):
+            content[name] = tuple(content[name])
+        content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
+        return AttentionCard(**content)
+    except FileNotFoundError:
+        raise LoadError(
+            f"there is no trained attention explainer in {folder}: train the model to explain itself (raison train "
+            f"ivra --model {model} --form {form} --data SET:SPLIT --criteria comp --out FOLDER) and explain FOLDER, or "
+            f"name the explainer's folder ({form}(checkpoint='FOLDER/{form}'))."
+        ) from None
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the explainer again.") from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedAttention:
+    """An explainer that was read and checked against the model."""
+
+    card: AttentionCard
+    explainer: InterpretableAttention | HeadMixture
+
+    def maps(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
+        """The explanation of each text on its tokens, of sum 1, on the CPU: one forward pass."""
+        found = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+
+        def run(rows: list[int]) -> Tensor:
+            part = encoding.select(rows)
+            with torch.no_grad():
+                with model.tap(record=self.explainer.steps) as tap:
+                    logits = model.logits(part)
+                places = places_of(part, self.card.design.over, logits.device)
+                return read_map(self.explainer, tap, places).double().cpu()
+
+        for rows, shares in model.in_batches(encoding, run):
+            found[rows, : shares.shape[1]] = shares
+        return found
+
+
+_KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttention]] = WeakKeyDictionary()
+"""Explainers that were read and checked, as long as their models are in use."""
+
+
+def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAttention:
+    """The explainer in a folder, or the one beside the model, checked against the model once.
+
+    Raises LoadError where there is none or a broken one, UnsupportedError for another model's or of the other form.
+    """
+    folder = explainers.usual_folder(model.name, form) if checkpoint is None else Path(checkpoint)
+    card = read_card(folder, model.name, form)
+    state = folder / STATE
+    written = state.stat().st_mtime_ns if state.exists() else 0
+    key = (folder, form, written, explainers.version_of(model))
+    known = _KNOWN.setdefault(model, {})
+    if key not in known:
+        check_fits(card, model, folder, form)
+        known[key] = TrainedAttention(card, _loaded(card, state).to(_device(model)))
+    return known[key]
+
+
+def check_fits(card: AttentionCard, model: LanguageModel, folder: Path, form: Form) -> None:
+    """UnsupportedError, with every reason, unless the explainer was trained with this model."""
+    reasons = []
+    if card.design.form != form:
+        reasons.append(f"it is of the form {card.design.form}: use the method {card.design.form}")
+    shape = HeadShape.of(model, model.encode(explainers.probes_of(model), "token"))
+    if shape != card.shape:
+        reasons.append(f"it was made for {_spelled(card.shape)}, the model has {_spelled(shape)}")
+    if card.classes != model.classes:
+        reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")
+    if card.vocabulary != explainers.vocabulary_of(model):
+        reasons.append("it was trained with another tokenizer")
+    if not reasons:
+        reasons = explainers.different_words(card.said, model)
+    if reasons:
+        raise UnsupportedError(
+            f"the explainer in {folder} was trained with {card.model} and does not explain {model.name}",
+            reasons,
+            f"Train one: raison train ivra --model {model.name} --data SET:SPLIT --criteria comp --out FOLDER.",
+        )
+
+
+def _loaded(card: AttentionCard, path: Path) -> InterpretableAttention | HeadMixture:
+    explainer = new_explainer(card.shape, card.design)
+    try:
+        explainer.load_state_dict(load_file(path))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        said = str(error).splitlines()[0]
+        raise LoadError(f"cannot read the explainer's coefficients {path}: {said} Train it again.") from error
+    return explainer.requires_grad_(False).eval()
+
+
+def _spelled(shape: HeadShape) -> str:
+    return f"{shape.layers} layers of {shape.heads} heads with {shape.features} features"
+
+
+def _device(model: LanguageModel) -> torch.device:
+    with torch.no_grad():
+        return model.embed(model.encode(explainers.probes_of(model)[:1], "token")).device

@@ -1,0 +1,138 @@
+"""Watches a model's torch calls and lets rules decide what goes back through them. The model itself is left alone.
+
+A context: the calls that this thread makes inside are seen, by name, and a rule computes the call as it is and gives
+its result another backward pass. Parameters are constants inside, so that exactly those tensors carry gradients which
+depend on the embeddings that were given.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from transformers import activations
+
+from raison.core.errors import UnsupportedError
+from raison.models.stack.hooks import hooked
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One torch call; at least one of its tensors carries a gradient."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def run(self) -> Any:
+        """What the call returns, with its own backward pass."""
+        return self.function(*self.args, **self.kwargs)
+
+    def argument(self, place: int, name: str, default: Any = None) -> Any:
+        """An argument, given by place or by name."""
+        return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
+
+
+Rule = Callable[[Call], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleBook:
+    """Rules by the names of torch's functions and methods, and the one for whole activation modules."""
+
+    functions: Mapping[str, Rule]
+    activation: Rule | None = None
+
+
+@contextmanager
+def applied(book: RuleBook, model: nn.Module) -> Iterator[None]:
+    """Inside, the rules hold for this thread's calls, and for the model's activation modules. Contexts do not nest."""
+    watch = _Watch(book)
+    whole = [] if book.activation is None else [module for module in model.modules() if _whole(module)]
+    with hooked(whole, before=watch.enter, inner=watch.leave), watch:
+        yield
+
+
+def pulled(value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:
+    """`value`, of which gradients go to `source` as `pull` says."""
+    result: Tensor = _Pulled.apply(value.detach(), source, pull)  # type: ignore[no-untyped-call]
+    return result
+
+
+def carries(value: Any) -> bool:
+    """Whether gradients lead from the value to the embeddings."""
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def refuse_fused(_call: Call) -> Any:
+    """The rule of fused attention kernels, whose softmax cannot be seen."""
+    raise UnsupportedError(
+        "relevance cannot go back through this model's attention",
+        ["it calls a fused kernel instead of the attention interface of transformers"],
+        "Load the model with attn_implementation='eager', or use integrated_gradients.",
+    )
+
+
+class _Pulled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.pull, ctx.dtype = pull, source.dtype
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
+        return None, ctx.pull(grads[0]).to(ctx.dtype), None
+
+
+class _Watch(TorchFunctionMode):
+    def __init__(self, book: RuleBook) -> None:
+        super().__init__()
+        self._book = book
+        self._inside = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        kwargs = kwargs or {}
+        if self._inside or name in ("__get__", "__set__"):
+            return func(*args, **kwargs)
+        args = tuple(_constant(value) for value in args)
+        kwargs = {key: _constant(value) for key, value in kwargs.items()}
+        rule = self._book.functions.get(name)
+        if rule is None or not _any_carries((*args, *kwargs.values())):
+            return func(*args, **kwargs)
+        return rule(Call(func, args, kwargs))
+
+    def enter(self, _module: nn.Module, _args: Any, _kwargs: Any) -> None:
+        """What happens inside an activation is its own business, until `leave` gives its result another way back."""
+        self._inside += 1
+
+    def leave(self, module: nn.Module, args: tuple[Any, ...], _output: Any) -> Any:
+        try:
+            if self._book.activation is None or not carries(args[0]):
+                return None
+            return self._book.activation(Call(module.forward, args, {}))
+        finally:
+            self._inside -= 1
+
+
+def _whole(module: nn.Module) -> bool:
+    """Activations that transformers writes out in several calls, such as the GELU of GPT-2."""
+    return type(module).__module__ == activations.__name__ and not list(module.parameters())
+
+
+def _constant(value: Any) -> Any:
+    """Trained parameters, alone or in a list, without their gradients."""
+    if isinstance(value, nn.Parameter):
+        return value.detach() if value.requires_grad else value
+    if type(value) in (list, tuple):
+        return type(value)(_constant(item) for item in value)
+    return value
+
+
+def _any_carries(values: tuple[Any, ...]) -> bool:
+    return any(carries(item) for value in values for item in (value if isinstance(value, (list, tuple)) else (value,)))

@@ -1,0 +1,82 @@
+"""Passes whose way back follows rules, over many texts, in batches of bounded size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from raison.core.dims import Embeddings, Logits
+from raison.core.encoding import Encoding
+from raison.core.rules import Difference, Rules
+from raison.core.target import Target
+from raison.models.gradients.rules.mode import applied
+from raison.models.gradients.rules.relevance import relevance_rules
+from raison.models.gradients.rules.rescale import rescale_rules
+from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
+from raison.models.stack.tap import tap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuledPasses:
+    """One model's passes: `forward` runs a batch at given embeddings."""
+
+    core: PreTrainedModel
+    forward: Callable[[TokenBatch, Embeddings | None], Logits]
+    budget: TokenBudget
+
+    def gradients(
+        self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+        """See LanguageModel.ruled_gradients."""
+        points = 2 if isinstance(rules, Difference) else 1
+        lengths = encoding.lengths
+        found: dict[int, Tensor] = {}
+        values = torch.zeros(len(encoding), points, dtype=torch.float64)
+
+        def run(rows: list[int]) -> tuple[Tensor, Tensor]:
+            part = encoding.select(rows)
+            width = part.input_ids.shape[1]
+            own = Difference(rules.starts[rows, :width]) if isinstance(rules, Difference) else rules
+            return self._gradients(part, embeds[rows, :width], own, target.rows(torch.as_tensor(rows)))
+
+        for rows, (scalars, gradients) in run_grouped(self.budget, [length * points for length in lengths], run):
+            values[rows] = scalars.reshape(points, len(rows)).T.double()
+            for row, gradient in zip(rows, gradients, strict=True):
+                found[row] = gradient[: lengths[row]]
+        return [found[row] for row in range(len(encoding))], values
+
+    def _gradients(
+        self, part: Encoding, embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[Float[Tensor, " points"], Embeddings]:
+        """The target's value of every row, texts first, and the gradients of the texts."""
+        texts = list(range(len(part)))
+        if isinstance(rules, Difference):
+            embeds = torch.cat([embeds, rules.starts.to(embeds)])
+            texts, book = texts * 2, rescale_rules(2 * len(part))
+        else:
+            book = relevance_rules(rules)
+        embeds = embeds.detach().requires_grad_()
+        batch, repeated = _batch(part, texts), target.rows(torch.as_tensor(texts))
+        # Eager attention: fused kernels show neither softmax nor products.
+        with torch.enable_grad(), tap(self.core, (), ()):
+            with applied(book, self.core):
+                logits = self.forward(batch, embeds)
+                if isinstance(rules, Difference):
+                    scalars = repeated.scalar(logits)
+            if not isinstance(rules, Difference):
+                # What is asked of the logits is no part of the model: its slope is where relevance starts.
+                scalars = repeated.scalar(logits)
+            (gradients,) = torch.autograd.grad(scalars[: len(part)].sum(), embeds)
+        gradients = gradients[: len(part)]
+        return scalars.detach().cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
+
+
+def _batch(part: Encoding, texts: list[int]) -> TokenBatch:
+    lengths = part.attention_mask.sum(1)
+    batch = TokenBatch(part.input_ids[texts], part.type_ids[texts], lengths[texts], part.prefix_length)
+    if part.spans is None:
+        return batch
+    return replace(batch, context=part.context[texts], spans=part.spans[texts])

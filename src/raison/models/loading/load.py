@@ -1,0 +1,298 @@
+"""From a demo name, a Hub id, a folder or a model in hand to the adapter that fits."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers import PreTrainedTokenizerBase as Tokenizer
+
+from raison.core.errors import InputError, LoadError, UnknownNameError
+from raison.core.model import LanguageModel
+from raison.models.adapters.capabilities import classifies
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.completion import completed
+from raison.models.adapters.generator import Generator
+from raison.models.adapters.spans import answering, is_answering
+from raison.models.loading import zoo
+from raison.models.loading.pretrained import (
+    adapter_base,
+    adapter_tensors,
+    lacking,
+    merged,
+    moved,
+    read_checkpoint,
+    read_config,
+    read_tokenizer,
+    read_whole,
+    read_with_new_head,
+)
+from raison.models.loading.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
+from raison.models.stack.transformer import inner_model, is_a
+from raison.text.prompts import Prompt, find
+
+HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
+"""Last layers of classification heads, by which an adapter's number of classes is told."""
+ANSWER_WEIGHTS = "qa_outputs.weight"
+"""The head of question answering models, by which an adapter of one is told."""
+
+_OTHER_HEADS = ("ForMultipleChoice", "ForTokenClassification", "ForNextSentencePrediction", "ForPreTraining")
+"""Heads whose weights can have the names of a classifier's, and mean something else."""
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
+
+Explained = Literal["input", "prompt"]
+EXPLAINED: tuple[Explained, ...] = get_args(Explained)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How a language model is to be used: with a prompt it classifies, without one it writes."""
+
+    prompt: Prompt | None
+    explained: Explained
+    calibrate: bool
+
+
+def load(
+    model: str | Path | nn.Module,
+    tokenizer: Tokenizer | None = None,
+    *,
+    prompt: Prompt | str | Path | None = None,
+    explained: Explained = "input",
+    calibrate: bool = False,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    device_map: str | dict[str, object] | None = None,
+) -> LanguageModel | Generator:
+    """Make a model ready to be explained: a classifier, a model that answers questions, or a language model.
+
+    Args:
+        model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), or a transformers or PEFT
+            model, which is used as it is: never moved, changed or put into another mode.
+        tokenizer: the model's, when a model in hand is given.
+        prompt: makes a causal language model a classifier: a shipped prompt's name ("sst2"), a TOML file or a Prompt.
+            Without one, a causal language model is loaded for its own text: `explain(model, prompt, output=...)`.
+        explained: "input" scores the text alone; "prompt" also the sentences and the shots of the prompt.
+        calibrate: divide by the label words' probabilities on inputs without content (contextual calibration).
+        device: where to put a model that is loaded here; "cuda", "cpu", ...
+        dtype: of a model that is loaded here: "float32", "bfloat16", "float16", a torch dtype, or None for its own.
+        device_map: passed on to transformers.
+
+    Returns:
+        The adapter; its `model` and `tokenizer` are the objects given.
+
+    Raises:
+        LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
+        InputError: settings that do not fit.
+    """
+    use = _use(prompt, explained, calibrate)
+    if not isinstance(model, str | Path):
+        return _in_hand(model, tokenizer, any(setting is not None for setting in (device, dtype, device_map)), use)
+    if tokenizer is not None:
+        raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
+    if device is not None and device_map is not None:
+        raise InputError("device and device_map exclude each other: give one of them.")
+    name = str(model)
+    ready_made = name.startswith(zoo.PREFIX) or zoo.is_adapter(Path(name))
+    if ready_made and device_map is not None:
+        raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
+    placing = {"dtype": _dtype(dtype), "device_map": device_map}
+    if ready_made:
+        loaded, own, use = _ready_made(name, use)
+    elif os.path.isfile(os.path.join(name, "adapter_config.json")):
+        loaded, own = _foreign_adapter(Path(name), placing, use)
+    else:
+        loaded, own = _pretrained(name, placing, use), read_tokenizer(name)
+    if ready_made and isinstance(placing["dtype"], torch.dtype):
+        loaded = loaded.to(dtype=placing["dtype"])
+    if device is not None:
+        loaded = moved(loaded, device)
+    return _adapter(loaded.eval(), own, name, use)
+
+
+def as_classifier(model: LanguageModel | Generator) -> LanguageModel:
+    """The model, if it predicts classes. Raises LoadError for a language model that was loaded without a prompt."""
+    if isinstance(model, Generator):
+        raise LoadError(
+            f"'{model.name}' is a language model without classes: give it a prompt with label words (prompt=, "
+            "--prompt), such as 'sentiment'."
+        )
+    return model
+
+
+def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool) -> _Use:
+    if explained not in EXPLAINED:
+        raise UnknownNameError("value of explained", explained, EXPLAINED)
+    return _Use(None if prompt is None else find(prompt), explained, calibrate)
+
+
+def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> LanguageModel | Generator:
+    core = inner_model(model)
+    kind = type(core).__name__
+    if use.prompt is not None:
+        if not _is_causal(core):
+            raise InputError(
+                f"'{name}' is a {kind}: a prompt is for causal language models. Leave prompt= out, or give a language "
+                "model."
+            )
+        return completed(model, tokenizer, name, use.prompt, (use.explained, use.calibrate))
+    if use.explained != "input" or use.calibrate:
+        raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
+    if is_a(core, "ForSequenceClassification"):
+        _check_padding(core, name)
+        return Classifier(model, tokenizer, name)
+    if is_answering(core):
+        return answering(model, tokenizer, name)
+    if _is_causal(core):
+        return Generator(model, tokenizer, name)
+    if classifies(core, tokenizer):
+        return Classifier(model, tokenizer, name)
+    raise LoadError(_no_head(name, f"it is a {kind}"))
+
+
+def _check_padding(core: PreTrainedModel, name: str) -> None:
+    """LoadError for a model that reads its answer where shorter texts of a batch have padding (XLNet)."""
+    if getattr(core.config, "summary_type", None) == "last":
+        raise LoadError(
+            f"'{name}' is a {type(core).__name__}, which reads its answer from the last position of a row: where texts "
+            "of different lengths are run together, that is padding. Such models are not supported; BERT, RoBERTa, "
+            "ELECTRA, ModernBERT, T5 and decoders are."
+        )
+
+
+def _is_causal(core: PreTrainedModel) -> bool:
+    """A decoder with an output matrix over the vocabulary, and not a classifier that was made from one."""
+    return (
+        is_a(core, "ForCausalLM", "LMHeadModel")
+        and not core.config.is_encoder_decoder
+        and core.get_output_embeddings() is not None
+    )
+
+
+def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool, use: _Use) -> LanguageModel | Generator:
+    if tokenizer is None:
+        raise InputError("a model in hand needs its tokenizer: load(model, tokenizer).")
+    if placed:
+        raise InputError("device, dtype and device_map are for models loaded by name: a model in hand is never moved.")
+    core = inner_model(model)
+    return _adapter(model, tokenizer, core.config.name_or_path or type(core).__name__, use)
+
+
+def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:
+    if not name.startswith(zoo.PREFIX):
+        return *zoo.load_adapter(Path(name)), use
+    if not zoo.is_language_model(name):
+        return *zoo.load_demo(name), use
+    own = zoo.demo_prompt(name)
+    if use.prompt is None and own is not None:
+        use = _Use(find(own), use.explained, use.calibrate)
+    return *zoo.load_demo_language_model(name), use
+
+
+def _pretrained(name: str, placing: dict[str, object], use: _Use) -> PreTrainedModel:
+    """A whole checkpoint; one whose head would have to be made up is refused."""
+    config = _config(name)
+    kind = _kind(config, use)
+    try:
+        found = read_checkpoint(kind, name, config=config, **placing)
+    except LoadError as error:
+        if isinstance(error.__cause__, ValueError) and kind.__name__ in str(error.__cause__):
+            raise LoadError(_no_head(name, f"transformers has none for the type '{config.model_type}'")) from None
+        raise
+    if found.missing_below_head:
+        raise LoadError(lacking(name, found.missing))
+    if found.missing:
+        told = _no_answers if kind is AutoModelForQuestionAnswering else _no_head
+        raise LoadError(told(name, f"the checkpoint lacks {', '.join(found.missing[:4])}"))
+    return found.model
+
+
+def _kind(config: PreTrainedConfig, use: _Use) -> type:
+    architecture = (config.architectures or [""])[0]
+    if architecture.endswith(_OTHER_HEADS):
+        raise LoadError(
+            f"'{config.name_or_path}' is a {architecture}, which gives no classes of a text: give a model for sequence "
+            "classification, extractive question answering or causal language modelling."
+        )
+    if use.prompt is not None or architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return AutoModelForCausalLM
+    if architecture == ARCHITECTURE:
+        return T5EncoderForSequenceClassification
+    return (
+        AutoModelForQuestionAnswering if "ForQuestionAnswering" in architecture else AutoModelForSequenceClassification
+    )
+
+
+def _foreign_adapter(folder: Path, placing: dict[str, object], use: _Use) -> tuple[PreTrainedModel, Tokenizer]:
+    """A PEFT adapter that was not trained here: its head tells the number of classes, its config the base."""
+    base = adapter_base(folder)
+    saved = adapter_tensors(folder)
+    answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
+    heads = [tensor for key, tensor in saved.items() if key.endswith((ANSWER_WEIGHTS, *HEAD_WEIGHTS))]
+    if not base:
+        raise LoadError(_no_head(str(folder), "the adapter names no base model"))
+    try:
+        if heads:
+            kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
+            model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
+        elif _kind(_config(base), use) is AutoModelForCausalLM:
+            # A language model's head is its base's.
+            model = read_whole(AutoModelForCausalLM, base, **placing)
+        else:
+            model = None
+    except LoadError as error:
+        raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
+    if model is None:
+        raise LoadError(_no_head(str(folder), "the adapter saves none, and its base is no causal language model"))
+    own = (folder / "tokenizer_config.json").is_file()
+    return merged(model, folder), read_tokenizer(folder if own else base)
+
+
+def _config(name: str) -> PreTrainedConfig:
+    try:
+        return read_config(name)
+    except LoadError as error:
+        reason = _first_line(error.__cause__ or error)
+        if os.path.isdir(name):
+            raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
+        known = ", ".join(zoo.names())
+        # The Hub may have given no answer: then the message already says so.
+        hub = str(error).partition("': ")[2].rstrip(".") if "the Hub (" in str(error) else f"the Hub answered: {reason}"
+        raise LoadError(f"no model '{name:.80}': not a demo model ({known}), not a folder, and {hub:.300}") from None
+
+
+def _no_head(name: str, why: str) -> str:
+    reason = f" ({why})" if why else ""
+    return (
+        f"'{name}' has no trained classification head{reason}: give a model that was fine-tuned for sequence "
+        "classification, or train one with `raison train classifier`."
+    )
+
+
+def _no_answers(name: str, why: str) -> str:
+    return (
+        f"'{name}' has no trained question answering head ({why}): give a model that was fine-tuned for extractive "
+        "question answering (SQuAD)."
+    )
+
+
+def _dtype(dtype: str | torch.dtype | None) -> object:
+    if isinstance(dtype, str):
+        if dtype not in DTYPES:
+            raise InputError(f"unknown dtype '{dtype}'; known: {', '.join(DTYPES)}.")
+        return DTYPES[dtype]
+    return "auto" if dtype is None else dtype
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,209 @@
+"""The only file that reads models through transformers and PEFT: never code of a folder, never pickled weights."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import LoadError, RaisonError
+from raison.hub import patiently
+from raison.models.loading.origins import remember
+from raison.models.stack.modes import drawing, quiet
+
+ADAPTER = "adapter_model.safetensors"
+_SHOWN = 4
+"""Names of missing weights that a message lists."""
+
+_FAILURES = (
+    OSError,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    ArithmeticError,
+    AssertionError,
+    SafetensorError,
+    StrictDataclassError,
+    UserWarning,
+)
+"""What torch, transformers, tokenizers and PEFT raise on unknown devices, and on files that are missing, cut, of other
+kinds or of wrong types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model that was read, and the names of its weights that the files lacked: these are random."""
+
+    model: PreTrainedModel
+    missing: tuple[str, ...]
+
+    @property
+    def missing_below_head(self) -> tuple[str, ...]:
+        """Missing weights that no new head explains. A pooler belongs to the head: many checkpoints come without."""
+        inner = self.model.base_model
+        prefix = "" if inner is self.model else f"{self.model.base_model_prefix}."
+        return tuple(name for name in self.missing if name.startswith(prefix) and "pooler" not in name.split("."))
+
+
+@contextmanager
+def told(what: str, source: str | Path) -> Iterator[None]:
+    """LoadError with one line, "cannot load `what`: why", for whatever foreign files make the libraries raise."""
+    with _asked(source) as silent:
+        try:
+            with quiet():
+                yield
+        except RaisonError:
+            raise
+        except _FAILURES as error:
+            raise LoadError(f"cannot load {what}: {silent or _reason(error, Path(source))}.") from error
+        except Exception as error:
+            # tokenizers raises no subclass for a file that it cannot make sense of.
+            if type(error) is not Exception:
+                raise
+            raise LoadError(f"cannot load {what}: {_reason(error, Path(source))}.") from error
+
+
+def _asked(source: str | Path) -> AbstractContextManager[str]:
+    """The Hub is only asked for what is no folder here."""
+    local = str(source) in ("", ".") or Path(source).exists()
+    return nullcontext("") if local else patiently()
+
+
+def read_config(source: str | Path, **settings: object) -> PreTrainedConfig:
+    """The configuration of a folder or Hub id. Raises LoadError."""
+    with told(f"the configuration of '{source}'", source):
+        return AutoConfig.from_pretrained(source, trust_remote_code=False, **settings)
+
+
+def read_tokenizer(source: str | Path, **settings: object) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder or Hub id. Raises LoadError."""
+    with told(f"the tokenizer of '{source}'", source):
+        return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **settings)
+
+
+def read_checkpoint(kind: type, source: str | Path, **settings: object) -> Checkpoint:
+    """A model of the class `kind` from safetensors, with what is missing named. Raises LoadError.
+
+    `settings` go to `from_pretrained`. The caller's random state stays as it was.
+    """
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with told(f"'{source}'", source), drawing(devices=devices):
+        model, info = kind.from_pretrained(
+            source, trust_remote_code=False, use_safetensors=True, output_loading_info=True, **settings
+        )
+    return Checkpoint(model, tuple(sorted(info["missing_keys"])))
+
+
+def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
+    """The same, where every weight must be in the files. Raises LoadError that names those that are not."""
+    found = read_checkpoint(kind, source, **settings)
+    if found.missing:
+        raise LoadError(lacking(source, found.missing))
+    return found.model
+
+
+def read_with_new_head(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
+    """The same, where the head may be missing and is then random: for a model that is trained next."""
+    found = read_checkpoint(kind, source, **settings)
+    if found.missing_below_head:
+        raise LoadError(lacking(source, found.missing_below_head))
+    return found.model
+
+
+def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """The model with a PEFT adapter merged into its weights, in evaluation mode. Raises LoadError."""
+    # Only now: peft takes longer to import than a plain model to load.
+    from peft import PeftModel
+
+    check_adapter(folder)
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with (
+        told(f"the adapter '{folder}'", folder),
+        drawing(devices=devices),
+        warnings.catch_warnings(),
+    ):
+        # What an adapter lacks would otherwise be random.
+        warnings.filterwarnings("error", message="Found missing adapter keys", category=UserWarning)
+        base = Path(model.name_or_path)
+        made: PreTrainedModel = PeftModel.from_pretrained(model, folder, trust_remote_code=False).merge_and_unload()
+    if base.is_dir():
+        remember(made, (base, folder))
+    return made.eval()
+
+
+def adapter_base(folder: Path) -> str | None:
+    """The name of the model that a PEFT adapter changes. Raises LoadError."""
+    from peft import PeftConfig
+
+    with told(f"the adapter '{folder}'", folder):
+        return PeftConfig.from_pretrained(folder, trust_remote_code=False).base_model_name_or_path
+
+
+def adapter_tensors(folder: Path) -> dict[str, Tensor]:
+    """The weights of a PEFT adapter, on the CPU. Raises LoadError."""
+    check_adapter(folder)
+    with told(f"the adapter '{folder}'", folder):
+        return load_file(folder / ADAPTER)
+
+
+def check_adapter(folder: Path) -> None:
+    """LoadError unless a PEFT adapter has its weights as safetensors."""
+    if not (folder / ADAPTER).is_file():
+        raise LoadError(f"{folder} has no {ADAPTER}; adapters in pickle files are not read.")
+
+
+def moved(model: nn.Module, device: str | torch.device) -> nn.Module:
+    """The model on a device. Raises LoadError for one that this machine or this torch has not."""
+    with told(f"the model onto '{device}'", ""):
+        return model.to(device)
+
+
+def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
+    """What is said of a checkpoint that lacks weights: it would give random answers."""
+    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    return (
+        f"'{source}' lacks the weights {', '.join(missing[:_SHOWN])}{more}, which would be random: its files are not "
+        "those of the model that its config.json describes. Save or download it again."
+    )
+
+
+def _reason(error: Exception, source: Path) -> str:
+    line = next((line for line in str(error).splitlines() if line.strip()), "").strip().rstrip(".")
+    if isinstance(error, ImportError | UserWarning | RuntimeError | AssertionError):
+        return line or type(error).__name__
+    if isinstance(error, SafetensorError):
+        return f"its weights are damaged or cut off ({line}); download or copy them again"
+    if isinstance(error, OSError) and "safetensors" in line and (pickled := _pickles(source)):
+        return (
+            f"its weights are in {pickled}, a pickle file, which can run code and is not read. If you trust it, "
+            f"convert it once: {_conversion(source)}"
+        )
+    if isinstance(error, OSError | ValueError):
+        return line or type(error).__name__
+    return f"one of its files is damaged or of another kind ({type(error).__name__}: {line})"
+
+
+def _pickles(source: Path) -> str:
+    found = sorted(path.name for path in source.glob("*.bin")) if source.is_dir() else []
+    return found[0] if found else ""
+
+
+def _conversion(source: Path) -> str:
+    """One line of shell that writes the model and its tokenizer anew, as safetensors."""
+    return (
+        'python -c "import sys, transformers as t; a, b = sys.argv[1:]; '
+        "c = t.AutoConfig.from_pretrained(a).architectures[0]; "
+        "getattr(t, c).from_pretrained(a).save_pretrained(b); "
+        f't.AutoTokenizer.from_pretrained(a).save_pretrained(b)" {quote(str(source))} {quote(f"{source}-safetensors")}'
+    )

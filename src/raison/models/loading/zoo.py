@@ -1,0 +1,181 @@
+"""The ready-made models: `demo/...` names, each a base model and a small adapter that ships with the package."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from raison.core.errors import DataError, LoadError, UnknownNameError
+from raison.core.reading import Fields, parse
+from raison.models.loading import weights
+from raison.models.loading.pretrained import ADAPTER as ADAPTER
+from raison.models.loading.pretrained import (
+    check_adapter,
+    merged,
+    read_config,
+    read_tokenizer,
+    read_whole,
+    read_with_new_head,
+)
+from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
+from raison.models.stack.modes import drawing
+
+PREFIX = "demo/"
+CARD = "card.json"
+_SHIPPED = Path(__file__).parents[1] / "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """A ready-made model: the folder of its base, the folder of its adapter, and what its training wrote down.
+
+    A card without `labels` has no adapter: it is the base itself, a language model, which classifies by the card's
+    `prompt` if it has one.
+    """
+
+    base_folder: Path
+    adapter_folder: Path
+    card: dict[str, Any]
+
+
+def names() -> tuple[str, ...]:
+    """The ready-made models that ship with this installation, such as "demo/sst2"."""
+    return tuple(sorted(PREFIX + card.parent.name for card in _SHIPPED.glob(f"*/{CARD}")))
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a ready-made model's own files."""
+    return _SHIPPED / name.removeprefix(PREFIX)
+
+
+def resolve(name: str) -> DemoModel:
+    """Where a ready-made model's parts are; fetches the base's weights if they are not there yet.
+
+    Raises UnknownNameError for another name, LoadError if the base's weights cannot be had.
+    """
+    card = _card(name)
+    return DemoModel(weights.fetch(card["base"]), folder_of(name), card)
+
+
+def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A ready-made classifier with its adapter merged in, in evaluation mode, and its tokenizer."""
+    demo = resolve(name)
+    return assemble(demo.base_folder, demo.adapter_folder, tuple(demo.card["labels"]))
+
+
+def is_language_model(name: str) -> bool:
+    """Whether a ready-made model is a language model. Raises UnknownNameError."""
+    return "labels" not in _card(name)
+
+
+def demo_prompt(name: str) -> str | None:
+    """The name of the prompt by which a ready-made language model classifies, if it does. Raises UnknownNameError."""
+    prompt: str | None = _card(name).get("prompt")
+    return prompt
+
+
+def _card(name: str) -> dict[str, Any]:
+    if name not in names():
+        raise UnknownNameError("demo model", name, names())
+    return read_card(folder_of(name))
+
+
+def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The base of a ready-made model as a language model, in float32 and evaluation mode, and its tokenizer."""
+    folder = resolve(name).base_folder
+    return read_whole(AutoModelForCausalLM, folder, dtype=torch.float32).eval(), read_tokenizer(folder)
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder is one that `load_adapter` reads: a whole model may have a card, too, beside its config.json."""
+    return os.path.isfile(folder / CARD) and not os.path.isfile(folder / "config.json")
+
+
+def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The same for a folder that `raison train classifier` wrote. Raises LoadError where it has no card or no base."""
+    card = read_card(folder)
+    if not card.get("labels"):
+        raise LoadError(f"cannot read {folder / CARD}: it has no labels. Is {folder} an adapter of raison train?")
+    base = Path(card["base"])
+    return assemble(base if base.is_dir() else weights.fetch(card["base"]), folder, tuple(card["labels"]))
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """What training wrote down beside an adapter. Raises LoadError if it is missing or broken."""
+    try:
+        card = parse((folder / CARD).read_text(encoding="utf-8"), "the card of an adapter")
+        fields = Fields(card, "the card of an adapter")
+        fields.string("base")
+        if "labels" in card:
+            fields.strings("labels")
+        if "accuracy" in card:
+            fields.mapping("accuracy")
+            for split in card["accuracy"]:
+                Fields(card["accuracy"], f"{fields.what}: accuracy").number(split, 0.0, 1.0)
+    except (DataError, OSError, ValueError) as error:
+        told = str(error).rstrip(".")
+        raise LoadError(f"cannot read {folder / CARD}: {told}. Is {folder} an adapter of raison train?") from error
+    return card
+
+
+def assemble(
+    base_folder: Path, adapter_folder: Path, labels: tuple[str, ...]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A sequence classifier from a base and a PEFT adapter, merged, in evaluation mode, in float32."""
+    check_adapter(adapter_folder)
+    model, tokenizer = fresh_classifier(base_folder, labels)
+    return merged(model, adapter_folder), tokenizer
+
+
+def fresh_classifier(
+    base_folder: Path,
+    labels: tuple[str, ...],
+    seed: int = 0,
+    *,
+    t5_encoder: bool = False,
+    layers: int | None = None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
+
+    `t5_encoder` takes the encoder of a T5 alone (raison.models.loading.t5_encoder); `layers` only the lowest so many.
+    Raises LoadError.
+    """
+    kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
+    numbered = dict(enumerate(labels))
+    config = read_config(
+        base_folder,
+        num_labels=len(labels),
+        id2label=numbered,
+        label2id={label: index for index, label in numbered.items()},
+    )
+    if layers is not None:
+        _cut(config, layers, base_folder)
+    with drawing(seed):
+        model = read_with_new_head(kind, base_folder, config=config, dtype=torch.float32)
+    return model.eval(), read_tokenizer(base_folder)
+
+
+def _cut(config: PreTrainedConfig, layers: int, base_folder: Path) -> None:
+    whole = config.num_hidden_layers
+    if layers > whole:
+        raise LoadError(f"{base_folder.name} has {whole} layers, not {layers}: give fewer, or leave layers out.")
+    config.num_hidden_layers = layers
+
+
+def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
+    # Two outputs, whatever the base was last used for.
+    config = read_config(base_folder, num_labels=2)
+    with drawing(seed):
+        model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, config=config, dtype=torch.float32)
+    return model.eval(), read_tokenizer(base_folder)

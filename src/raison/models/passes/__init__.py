@@ -1,0 +1,1 @@
+"""Forward passes: batches, packed trees, stored prompts, re-run layers, removal, readouts and heads."""

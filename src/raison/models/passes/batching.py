@@ -1,0 +1,225 @@
+"""Turns (texts x keeps) and (texts x points) into the fewest, fullest batches under a token budget."""
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.encoding import Encoding
+from raison.core.errors import OutOfMemoryError
+from raison.core.printable import printable
+from raison.core.unit import segments
+from raison.models.passes.removal import Remover, masked_rows
+from raison.progress import steps_of
+
+Result = TypeVar("Result")
+
+ROWS_IN_MEMORY = 1 << 22
+"""Tokens of masked texts that are laid out at a time, before they are cut into batches."""
+
+SHOWN = 40
+"""Characters of a text by which an error names it."""
+
+
+@dataclass(slots=True)
+class TokenBudget:
+    """Tokens (padding included) per batch. Out of memory halves it for the rest of the run."""
+
+    tokens: int
+    floor: int = 1
+
+    def halve(self) -> None:
+        self.tokens = max(self.floor, self.tokens // 2)
+
+
+def default_budget(device: torch.device) -> int:
+    """Tokens per batch at which throughput levels off: benchmarks/masked_evaluation.py measures it."""
+    return 2048 if device.type == "cpu" else 65536
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Sequences to run together. `mask` is None where nothing is padded, which spares attention the mask.
+
+    The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
+    `context` (see Encoding.context) and `spans` are for models that answer with a part of the text; None for others.
+    """
+
+    ids: Int[Tensor, "rows tokens"]
+    type_ids: Int[Tensor, "rows tokens"]
+    lengths: Int[Tensor, " rows"]
+    prefix: int = 0
+    context: Bool[Tensor, "rows tokens"] | None = None
+    spans: Int[Tensor, "rows 2"] | None = None
+
+    def select(self, rows: Sequence[int]) -> "TokenBatch":
+        """Some of the sequences, without the padding that they do not need."""
+        own = self.lengths[rows]
+        width = int(own.max())
+        context = None if self.context is None else self.context[rows, :width]
+        spans = None if self.spans is None else self.spans[rows]
+        return TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], own, self.prefix, context, spans)
+
+    @property
+    def mask(self) -> Bool[Tensor, "rows tokens"] | None:
+        width = self.ids.shape[1]
+        if int(self.lengths.min()) == width:
+            return None
+        return torch.arange(width)[None, :] < self.lengths[:, None]
+
+
+def extended(batch: TokenBatch, branch: tuple[int, ...]) -> TokenBatch:
+    """Every sequence with the tokens of a branch after its own last one."""
+    if not branch:
+        return batch
+    steps = batch.lengths[:, None] + torch.arange(len(branch))
+    ids = torch.nn.functional.pad(batch.ids, (0, len(branch))).scatter(
+        1, steps, batch.ids.new_tensor([branch] * len(steps))
+    )
+    types = torch.nn.functional.pad(batch.type_ids, (0, len(branch)))
+    return TokenBatch(ids, types, batch.lengths + len(branch), batch.prefix)
+
+
+def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Rows in groups of similar length, longest first, each of at most `budget` tokens with its padding.
+
+    A group ends early where the next row is shorter and the group is a quarter full: a smaller batch without
+    padding is cheaper than a full one with it.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    found: list[list[int]] = []
+    for row in order:
+        if found:
+            width, size = lengths[found[-1][0]], len(found[-1])
+            fits = (size + 1) * width <= budget
+            worth = lengths[row] == width or size * width * 4 < budget
+            if fits and worth:
+                found[-1].append(row)
+                continue
+        found.append([row])
+    return found
+
+
+def masked_logits(
+    encoding: Encoding,
+    keeps: Sequence[Bool[Tensor, "_masks _units"]],
+    remover: Remover,
+    budget: TokenBudget,
+    forward: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
+) -> list[Float[Tensor, "_masks classes"]]:
+    """Logits of every text under every keep; `forward` runs one batch.
+
+    A text's rows have its context and its span: where there are any, tokens are replaced in place and never deleted.
+    """
+    results: list[list[Tensor]] = [[] for _ in keeps]
+    context = None if encoding.spans is None else encoding.context
+    for pieces in _pieces(encoding, keeps):
+        rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
+        table = _pad(rows)
+        if encoding.spans is not None and context is not None:
+            texts = torch.cat([torch.full((len(own[2]),), text) for (text, _), own in zip(pieces, rows, strict=True)])
+            width = table.ids.shape[1]
+            table = replace(table, context=context[texts, :width], spans=encoding.spans[texts])
+        logits = _run(table, budget, forward)
+        for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
+            results[text].append(part)
+    return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
+
+
+@contextmanager
+def naming_the_longest(encoding: Encoding) -> Iterator[None]:
+    """Where not even one text fits inside, the error names the longest one: groups begin with it."""
+    try:
+        yield
+    except OutOfMemoryError as error:
+        lengths = encoding.lengths
+        longest = max(range(len(encoding)), key=lengths.__getitem__)
+        text = " / ".join(segments(encoding.texts[longest]))
+        begins = printable(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
+        raise OutOfMemoryError(f"{error} The longest is '{begins}' ({lengths[longest]:,} tokens).") from None
+
+
+def shrinking(
+    budget: TokenBudget, run: Callable[[list[int]], Result], rows: list[int]
+) -> Iterator[tuple[list[int], Result]]:
+    """Run a group of rows; where memory runs out, halve the budget and run it in two halves."""
+    try:
+        yield rows, run(rows)
+        return
+    except torch.OutOfMemoryError:
+        if len(rows) == 1:
+            raise OutOfMemoryError(
+                "not even one text fits into the device's memory: shorten it, take a smaller dtype (dtype='bfloat16'), "
+                "or a device with more memory (device='cpu')."
+            ) from None
+        budget.halve()
+    # Outside the handler: inside, the exception's traceback would keep the failed batch's tensors alive.
+    gc.collect()
+    with contextlib.suppress(RuntimeError, AssertionError):
+        torch.cuda.empty_cache()
+    half = len(rows) // 2
+    yield from shrinking(budget, run, rows[:half])
+    yield from shrinking(budget, run, rows[half:])
+
+
+def run_grouped(
+    budget: TokenBudget, lengths: Sequence[int], run: Callable[[list[int]], Result]
+) -> Iterator[tuple[list[int], Result]]:
+    """Run rows of these lengths in groups under the budget; after out of memory, what is left in smaller ones."""
+    pending = groups(lengths, budget.tokens)
+    with steps_of("passes", len(lengths)) as told:
+        while pending:
+            before = budget.tokens
+            for rows, result in shrinking(budget, run, pending.pop(0)):
+                told(len(rows))
+                yield rows, result
+            if budget.tokens < before:
+                left = [row for group in pending for row in group]
+                pending = [[left[i] for i in group] for group in groups([lengths[row] for row in left], budget.tokens)]
+
+
+def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:
+    """(text, rows of its keeps) in portions of bounded size."""
+    portion: list[tuple[int, slice]] = []
+    room = ROWS_IN_MEMORY
+    for text, length in enumerate(encoding.lengths):
+        step = max(1, ROWS_IN_MEMORY // length)
+        for start in range(0, len(keeps[text]), step):
+            piece = slice(start, min(start + step, len(keeps[text])))
+            tokens = (piece.stop - piece.start) * length
+            if portion and tokens > room:
+                yield portion
+                portion, room = [], ROWS_IN_MEMORY
+            portion.append((text, piece))
+            room -= tokens
+    if portion:
+        yield portion
+
+
+def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
+    width = max(ids.shape[1] for ids, _, _ in rows)
+    pads = [(0, width - ids.shape[1]) for ids, _, _ in rows]
+    ids = torch.cat([torch.nn.functional.pad(row[0], pad) for row, pad in zip(rows, pads, strict=True)])
+    types = torch.cat([torch.nn.functional.pad(row[1], pad) for row, pad in zip(rows, pads, strict=True)])
+    return TokenBatch(ids, types, torch.cat([row[2] for row in rows]))
+
+
+def _run(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
+    lengths = table.lengths
+
+    def run(rows: list[int]) -> Tensor:
+        return forward(table.select(rows))
+
+    logits: Tensor | None = None
+    for rows, part in run_grouped(budget, lengths.tolist(), run):
+        if logits is None:
+            logits = part.new_zeros(len(lengths), part.shape[1])
+        logits[rows] = part
+    assert logits is not None
+    return logits

@@ -1,0 +1,131 @@
+"""How class logits come out of what a model that reads the whole text returns: by its classes, or by an answer span."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import PreTrainedConfig
+from transformers.modeling_outputs import ModelOutput, QuestionAnsweringModelOutput, Seq2SeqQuestionAnsweringModelOutput
+
+from raison.core.dims import Logits
+from raison.core.errors import UnsupportedError
+from raison.models.passes.batching import TokenBatch
+
+Parts = Float[Tensor, "rows parts choices"]
+
+Outputs = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
+"""What a model returns from one pass: the logits by their name or first, or nothing but these."""
+
+LONGEST_ANSWER = 30
+"""Tokens of the longest answer that is predicted, as usual for SQuAD."""
+
+
+def class_logits(outputs: Outputs) -> Tensor:
+    """The logits of what a forward pass returned."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    found: Tensor = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head(ABC):
+    """The choices that a prediction consists of, and the classes that are explained."""
+
+    classes: tuple[str, ...]
+    multi_label: bool
+    in_place: ClassVar[bool] = False
+    """Whether its choices are positions of the text, so that tokens may be replaced but not deleted."""
+
+    @abstractmethod
+    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+        """Logits of every choice from what the model returned."""
+
+    @abstractmethod
+    def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
+        """Class logits from the logits of the choices."""
+
+    @abstractmethod
+    def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
+        """The choices that are made."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassHead(Head):
+    """One choice, among the classes; a single output that is no label is a number, and its logit that number."""
+
+    @classmethod
+    def of(cls, config: PreTrainedConfig) -> "ClassHead":
+        """The head of a sequence classifier.
+
+        transformers trains one output as a number, by the mean squared error, unless `problem_type` is
+        "multi_label_classification": then it is a label, with a sigmoid. It refuses one output for a single label.
+        """
+        names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+        return cls(names, config.problem_type == "multi_label_classification")
+
+    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+        return class_logits(outputs)[:, None]
+
+    def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
+        return parts[:, 0]
+
+    def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
+        return parts.argmax(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanHead(Head):
+    """Two choices, of the answer's first and of its last token; explained as "this answer" against all others.
+
+    With start logits a, end logits b and an answer from token s to token e, the class "answer" has the logit a_s + b_e
+    and "other answers" the log-sum-exp of a_i + b_j over all other pairs (i, j) of positions of the context, so that
+    the softmax over the two gives exactly p_start(s) p_end(e). The pairs fall into those with i != s and any j, and
+    those with i = s and j != e, each a product of sums, so that nothing cancels where the probability is close to 1.
+    """
+
+    in_place: ClassVar[bool] = True
+
+    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+        if not isinstance(outputs, QuestionAnsweringModelOutput | Seq2SeqQuestionAnsweringModelOutput):
+            raise UnsupportedError(
+                "cannot read the answers of this model",
+                [f"it returns a {type(outputs).__name__} in place of start and end logits"],
+                "Use a model with a linear question answering head (BERT, RoBERTa, DistilBERT, ELECTRA, ...).",
+            )
+        found = torch.stack([outputs.start_logits, outputs.end_logits], 1)
+        found = found.to(torch.promote_types(found.dtype, torch.float32))
+        return found.masked_fill(~_allowed(batch).to(found.device)[:, None], -torch.inf)
+
+    def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
+        assert batch.spans is not None, "an encoding without an answer to explain"
+        spans = batch.spans.to(parts.device)
+        return answer_logits(parts, spans)
+
+    def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
+        """The pair with the highest sum, of those that do not end before they start and are not too long."""
+        start, end = parts.unbind(1)
+        longest = min(LONGEST_ANSWER, end.shape[1])
+        # Column k holds the end logit of the token k places after each start.
+        ends = torch.nn.functional.pad(end, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)
+        best = (start[:, :, None] + ends).flatten(1).argmax(1)
+        first = best // longest
+        return torch.stack([first, first + best % longest], 1)
+
+
+def answer_logits(parts: Float[Tensor, "rows 2 choices"], spans: Int[Tensor, "rows 2"]) -> Float[Tensor, "rows 2"]:
+    """Logits of the answer from token s to token e, and of all other answers together; see SpanHead."""
+    own = parts.gather(2, spans[:, :, None])[:, :, 0]
+    others = parts.scatter(2, spans[:, :, None], -torch.inf).logsumexp(2)
+    any_end = parts[:, 1].logsumexp(1)
+    rest = torch.logaddexp(others[:, 0] + any_end, own[:, 0] + others[:, 1])
+    return torch.stack([own.sum(1), rest], 1)
+
+
+def _allowed(batch: TokenBatch) -> Bool[Tensor, "rows tokens"]:
+    assert batch.context is not None, "a batch without its texts' contexts"
+    return batch.context

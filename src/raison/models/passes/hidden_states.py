@@ -1,0 +1,73 @@
+"""Hidden states of texts, averaged over the layers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.core.encoding import Encoding
+from raison.core.errors import UnsupportedError
+from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
+from raison.models.stack.hooks import hooked
+from raison.models.stack.layers import layer_stack
+
+Layers = tuple[Tensor, ...]
+"""The output of each layer, (rows, tokens, hidden)."""
+
+
+def hidden_states(
+    encoding: Encoding, budget: TokenBudget, run: Callable[[TokenBatch], Layers]
+) -> list[Float[Tensor, "_tokens hidden"]]:
+    """See LanguageModel.hidden_states; `run` gives the hidden states of one batch.
+
+    What a model calls its last hidden state comes after its final norm, where it has one.
+    """
+    lengths = encoding.attention_mask.sum(1)
+    found: dict[int, Tensor] = {}
+
+    def averaged(rows: list[int]) -> Tensor:
+        width = int(lengths[rows].max())
+        layers = run(TokenBatch(encoding.input_ids[rows, :width], encoding.type_ids[rows, :width], lengths[rows]))
+        total = torch.zeros_like(layers[0], dtype=torch.float32)
+        for layer in layers:
+            total += layer.to(total)
+        return (total / len(layers)).cpu()
+
+    with torch.no_grad():
+        for rows, states in run_grouped(budget, encoding.lengths, averaged):
+            found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
+    return [found[row] for row in range(len(encoding))]
+
+
+def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> Layers:
+    """What each layer puts out in one pass of the part of the model that reads.
+
+    The last one is what the model calls its last hidden state. Where the layers are not one list of modules the model
+    is asked for them: transformers then leaves hooks of its own on it for good.
+    """
+    try:
+        layer_stack(model)
+    except UnsupportedError:
+        found: Layers = reader(**inputs, output_hidden_states=True).hidden_states
+        return found[1:]
+    with watched_layers(model) as outputs:
+        last = reader(**inputs)[0]
+    return (*outputs[:-1], last)
+
+
+@contextmanager
+def watched_layers(model: nn.Module) -> Iterator[list[Tensor]]:
+    """What each layer puts out in the next pass inside the context, in order, in the graph. Undone on leaving.
+
+    Raises UnsupportedError where the layers are not one list of modules.
+    """
+    found: list[Tensor] = []
+
+    def keep(_module: nn.Module, _args: object, output: Any) -> None:
+        found.append(output[0] if isinstance(output, tuple) else output)
+
+    with hooked(layer_stack(model), after=keep):
+        yield found

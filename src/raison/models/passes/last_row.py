@@ -1,0 +1,178 @@
+"""Leave out of an encoder's last layer what its prediction does not read.
+
+A classification head reads the first token. In the last layer the others are needed as keys and values only: their
+output projection and feed-forward network, three quarters of the layer, go unread. So the layer is called three times:
+on all tokens as far as its attention, of which the first token's row is kept; on that token alone, with that row in
+place of its own attention; and by the model itself, on the token alone, whose output gives way to the second call's.
+
+Whether this gives what a whole pass gives, whatever the last layer says of the other tokens, is tried on the first
+batch; where it does not, passes stay whole.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
+
+from raison.core.dims import Embeddings, Logits
+from raison.core.errors import UnsupportedError
+from raison.models.passes.batching import TokenBatch
+from raison.models.stack.hooks import hooked
+from raison.models.stack.layers import Call, layer_stack, replaced_output
+
+Predict = Callable[[TokenBatch, Embeddings | None], Logits]
+
+_TRIED = 2
+"""Rows of the first batch that are run both ways."""
+_TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
+_HALF_TOLERANCE = 0.05
+_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
+
+
+class LastRow:
+    """Passes over an encoder whose head reads the first token, and gradients back along them; whole ones elsewhere.
+
+    What was found on the first batch of more than one token is kept for good.
+    """
+
+    def __init__(self, core: PreTrainedModel) -> None:
+        self._core = core
+        self._right: bool | None = None
+        try:
+            self._layer: nn.Module | None = None if core.config.is_encoder_decoder else layer_stack(core)[-1]
+        except UnsupportedError:
+            self._layer = None
+
+    def predict(self, run: Predict, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
+        """What `run` gives for the batch. The first batch costs two sequences more, run three times."""
+        if self._layer is None or batch.ids.shape[1] == 1:
+            return run(batch, embeds)
+        if self._right is None:
+            with torch.no_grad():
+                self._right = self._agrees(self._layer, run, batch)
+        if not self._right:
+            return run(batch, embeds)
+        with _narrowed(self._layer):
+            return run(batch, embeds)
+
+    def _agrees(self, layer: nn.Module, run: Predict, batch: TokenBatch) -> bool:
+        some = batch.select(list(range(len(batch.ids)))[:_TRIED])
+        try:
+            plain = run(some, None)
+            with _others_changed(layer):
+                unread = torch.equal(run(some, None), plain)
+            with _narrowed(layer) as narrowing:
+                found = run(some, None)
+        except torch.OutOfMemoryError:
+            raise
+        except _FAILURES:
+            return False
+        tolerance = _TOLERANCES.get(self._core.dtype, _HALF_TOLERANCE)
+        alike = found.shape == plain.shape and torch.allclose(found, plain, rtol=tolerance, atol=tolerance)
+        return unread and narrowing.narrowed and alike
+
+
+@contextmanager
+def _others_changed(layer: nn.Module) -> Iterator[None]:
+    """A head that reads more than the first token, if only a little, gives something else."""
+
+    def change(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        hidden = output[0] if isinstance(output, tuple) else output
+        changed = torch.cat([hidden[:, :1], 3 - 5 * hidden[:, 1:]], dim=1)
+        return replaced_output(changed)(module, args, output)
+
+    with hooked([layer], after=change):
+        yield
+
+
+@contextmanager
+def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
+    """The layer is narrowed in the passes that this thread makes inside the context."""
+    narrowing = _Narrowing()
+    # Around hooks that others have set, which then see each call once.
+    with hooked([layer], first=narrowing.before, after=narrowing.after):
+        yield narrowing
+
+
+@dataclass
+class _Narrowing:
+    """What one context does around the layer's calls; `narrowed` once one was."""
+
+    narrowed: bool = False
+    _busy: bool = False
+    _output: list[Tensor] = field(default_factory=list)
+
+    def before(
+        self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if self._busy:
+            return None
+        self._busy = True
+        try:
+            whole = Call(args, kwargs)
+            attended = _first_row(layer, whole)
+            if attended is None:
+                return None
+            row = whole.of_row(0)
+            with _Attention(attended):
+                self._output.append(row.run(layer, row.hidden))
+            self.narrowed = True
+            return row.args, dict(row.kwargs)
+        finally:
+            self._busy = False
+
+    def after(self, layer: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        if not self._output or self._busy:
+            return output
+        return replaced_output(self._output.pop())(layer, args, output)
+
+
+def _first_row(layer: nn.Module, call: Call) -> Tensor | None:
+    """What the first token gathers, (batch, heads, 1, features); None for attention that is computed otherwise."""
+    try:
+        with _Attention():
+            call.run(layer, call.hidden)
+    except _ReachedError as reached:
+        return reached.output
+    return None
+
+
+class _Attention(TorchFunctionMode):
+    """Leaves the layer with the first row of its attention, or puts a given one in its place."""
+
+    def __init__(self, given: Tensor | None = None) -> None:
+        super().__init__()
+        self._given = given
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is not scaled_dot_product_attention:
+            return func(*args, **kwargs)
+        if self._given is not None:
+            return self._given
+        mask = kwargs.get("attn_mask")
+        if len(args) != 3 or kwargs.get("is_causal"):
+            return func(*args, **kwargs)
+        if mask is not None and mask.shape[-2] > 1:
+            kwargs = kwargs | {"attn_mask": mask[..., :1, :]}
+        query, key, value = args
+        raise _ReachedError(func(query[:, :, :1], key, value, **kwargs))
+
+
+class _ReachedError(BaseException):
+    """Leaves a layer once its attention is known.
+
+    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
+    """
+
+    def __init__(self, output: Tensor) -> None:
+        super().__init__()
+        self.output = output

@@ -1,0 +1,151 @@
+"""A prompt's key-value cache: computed once, kept as long as the model is as it was."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
+
+from raison.models.stack.hooks import without_own
+from raison.models.stack.locks import OwnLock
+
+STORED = 4
+"""Prompts that are kept; the least recently used goes first."""
+SAMPLES = 16
+"""About as many values of each parameter are compared to see whether it was written to."""
+
+HeadStates = Float[Tensor, "1 _heads prefix _features"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefix:
+    """What a pass over a prompt leaves behind, all constant: no gradient leads into it."""
+
+    states: Float[Tensor, "prefix hidden"]
+    layers: tuple[tuple[HeadStates, HeadStates] | None, ...]
+    """Keys and values of each layer; None for a layer that uses those of another one."""
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def cache(self, batch: int) -> DynamicCache:
+        """A new cache object for one pass over `batch` rows that follow the prompt.
+
+        It shows the stored tensors without a copy. A pass leaves them alone: it concatenates into new ones. Built
+        without a config, so that no layer is cropped to a sliding window: the attention mask alone decides.
+        """
+        cache = DynamicCache()
+        for stored in self.layers:
+            layer = DynamicLayer()
+            if stored is not None:
+                layer.lazy_initialization(*stored)
+                layer.keys, layer.values = (tensor.expand(batch, -1, -1, -1) for tensor in stored)
+            cache.layers.append(layer)
+        return cache
+
+
+def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix:
+    """One pass over the prompt. `base` is the transformer without its head."""
+    cache = DynamicCache()
+    row = ids.to(base.device)[None]
+    # Also inside a caller's inference mode: its tensors could not enter a differentiable pass later.
+    with torch.inference_mode(False), torch.no_grad():
+        output = base(
+            input_ids=row.clone(),
+            attention_mask=torch.ones_like(row),
+            position_ids=torch.arange(row.shape[1], device=row.device)[None],
+            past_key_values=cache,
+            use_cache=True,
+        )
+    layers = tuple(None if layer.keys is None else (layer.keys, layer.values) for layer in cache.layers)
+    return Prefix(output[0][0], layers)
+
+
+def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
+    """Changes when the model computes something else than before; costs a few milliseconds.
+
+    Of each parameter: which tensor it is, how often it was written to, and a sample of its values, because writes
+    through `.data` are not counted. Of each module: its hooks and its plain settings, such as which adapters are on.
+    A `.data` write to a few values of a parameter may go unnoticed.
+    """
+    identity: list[Hashable] = []
+    samples: dict[torch.device, list[Tensor]] = {}
+    for parameter in base.parameters():
+        version = 0 if parameter.is_inference() else parameter._version
+        identity.append((id(parameter), parameter.data_ptr(), parameter.shape, parameter.dtype, version))
+        plain = parameter.detach()
+        # Quantised tensors have types of their own that need not allow this; offloaded ones hold no values here.
+        if type(plain) is Tensor and plain.numel() and not plain.is_meta:
+            # An odd stride meets all columns of matrices with an even number of them.
+            values = plain.reshape(-1)[:: (plain.numel() // SAMPLES) | 1]
+            samples.setdefault(plain.device, []).append(values.float())
+    seen = tuple(torch.cat(values).cpu().numpy().tobytes() for values in samples.values())
+    return (*identity, seen, tuple(_settings(module) for module in base.modules()))
+
+
+def _settings(module: nn.Module) -> tuple[Hashable, ...]:
+    # Not this project's own, which come and go with the passes of other threads.
+    found: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
+    for name, value in vars(module).items():
+        if isinstance(value, (bool, int, float, str)):
+            found.append((name, value))
+        elif type(value) is list and all(isinstance(item, str) for item in value):
+            found.append((name, tuple(value)))
+        elif type(value) is dict and value and all(isinstance(item, (bool, int, float)) for item in value.values()):
+            found.append((name, tuple(value.items())))
+    return tuple(found)
+
+
+class PrefixStore:
+    """The prompts of one model, by their token ids. Threads that ask for the same one compute it once."""
+
+    def __init__(self, base: PreTrainedModel) -> None:
+        self._base = base
+        self._doors = {self}
+        self._found: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
+        self._model: tuple[Hashable, ...] = ()
+        self._lock = OwnLock()
+
+    def get(self, ids: Int[Tensor, " prefix"]) -> Prefix:
+        """The prompt's states, from the store if they are there and the model has not changed since."""
+        if not self._doors.isdisjoint(_CLOSED.get()):
+            return compute_prefix(self._base, ids)
+        with self._lock:
+            now = fingerprint(self._base)
+            if now != self._model:
+                self._found.clear()
+                self._model = now
+            key = tuple(ids.tolist())
+            if key not in self._found:
+                # Room first: the old prompt and the new one need not be in memory together.
+                while len(self._found) >= STORED:
+                    self._found.popitem(last=False)
+                self._found[key] = compute_prefix(self._base, ids)
+            self._found.move_to_end(key)
+            return self._found[key]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._found.clear()
+
+    def follow(self, other: "PrefixStore") -> None:
+        """Be closed also where the other store is: that of the model of which this one's model is a twin."""
+        self._doors.add(other)
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Inside, this thread computes every prompt anew and keeps none. Contexts can be nested."""
+        token = _CLOSED.set((*_CLOSED.get(), self))
+        try:
+            yield
+        finally:
+            _CLOSED.reset(token)
+
+
+_CLOSED: ContextVar[tuple[PrefixStore, ...]] = ContextVar("raison_closed_prefix_stores", default=())

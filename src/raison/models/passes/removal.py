@@ -1,0 +1,126 @@
+"""What being absent means for a token: the one place that replaces or deletes tokens."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.encoding import Encoding
+from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.models.tokens.own_tokenizer import check_fast
+
+Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
+REMOVALS: tuple[Removal, ...] = get_args(Removal)
+
+
+@dataclass(frozen=True, slots=True)
+class Remover:
+    """One kind of removal for one tokenizer: `token` takes an absent token's place; None deletes it.
+
+    `placeholder` is all that is left where everything is deleted.
+    """
+
+    token: int | None
+    placeholder: int
+
+
+TokenRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[Tensor, " masks"]]
+"""Ids, type ids and lengths of the masked versions of one text, filled up on the right."""
+
+
+def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    """The token id that stands for an absent token, for each in-place removal that the tokenizer allows.
+
+    The first is the default. Three dots come before the unknown token: a tokenizer of bytes knows every word, and its
+    unknown token, if it has one, ends documents.
+    """
+    ids = {
+        "mask": tokenizer.mask_token_id,
+        "ellipsis": _ellipsis_id(tokenizer),
+        "unk": tokenizer.unk_token_id,
+        "pad": tokenizer.pad_token_id,
+    }
+    return {removal: token for removal, token in ids.items() if token is not None}
+
+
+def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The token that texts turn into where the vocabulary lacks what they have; None where it lacks nothing.
+
+    Vocabularies of bytes have everything. Some name the token that ends documents as their unknown one.
+    """
+    token = tokenizer.unk_token_id
+    return None if token in (tokenizer.eos_token_id, tokenizer.bos_token_id) else token
+
+
+def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The one token for "...", after a space where there is one for that; None where there is none."""
+    check_fast(tokenizer)
+    for dots in (" ...", "..."):
+        # The backend, asked directly, writes no setting; the caller's own padding and truncation are seen through.
+        found = tokenizer.backend_tokenizer.encode(dots, add_special_tokens=False)
+        ids = [token for token, stays in zip(found.ids, found.attention_mask, strict=True) if stays]
+        if len(ids) == 1 and not found.overflowing and ids[0] != tokenizer.unk_token_id:
+            return ids[0]
+    return None
+
+
+def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, int]) -> tuple[str, ...]:
+    """The removals of a causal model, the default first.
+
+    A mask token is no default: no causal model was trained to see one, whatever its tokenizer carries. In its place
+    come three dots, else an unknown token that neither begins nor ends documents, else deletion.
+    """
+    if "mask" not in replacements:
+        return (*replacements, "delete")
+    borders = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    words = [name for name in ("ellipsis", "unk") if replacements.get(name) not in (None, *borders)]
+    others = [name for name in ("unk", "pad", "mask") if name in replacements and name not in words]
+    return (*words, "delete", *others)
+
+
+def check_removal(removal: str, available: dict[str, int]) -> None:
+    """UnknownNameError for a name that does not exist, UnsupportedError where the tokenizer lacks the token."""
+    if removal not in REMOVALS:
+        raise UnknownNameError("removal", removal, REMOVALS)
+    if removal != "delete" and removal not in available:
+        raise UnsupportedError(
+            f"removal '{removal}' is not possible",
+            [f"the tokenizer has no {removal} token"],
+            f"Use removal='{[*available, 'delete'][0]}'.",
+        )
+
+
+def placeholder_id(tokenizer: PreTrainedTokenizerBase) -> int:
+    """What is left of a text whose every token is deleted, where the tokenizer adds no special tokens.
+
+    A model cannot read nothing: one token stands for it, the first that exists of the tokens that begin a text,
+    end one, fill one up or are unknown.
+    """
+    choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id, 0)
+    return next(token for token in choices if token is not None)
+
+
+def remove_all(encoding: Encoding, token: int) -> Encoding:
+    """Every token of a unit replaced by one token."""
+    return replace(encoding, input_ids=encoding.input_ids.masked_fill(encoding.scored, token))
+
+
+def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> TokenRows:
+    """The text's tokens under each keep: absent ones replaced, or deleted where the remover has no token."""
+    token = remover.token
+    length = encoding.lengths[text]
+    unit_ids = encoding.unit_ids[text, :length]
+    # The appended column answers for tokens of no unit (index -1): they always stay.
+    stays = torch.cat([keeps, keeps.new_ones(len(keeps), 1)], 1)[:, unit_ids]
+    ids = encoding.input_ids[text, :length].expand(len(keeps), -1)
+    type_ids = encoding.type_ids[text, :length].expand(len(keeps), -1)
+    if token is not None:
+        return torch.where(stays, ids, token), type_ids, torch.full((len(keeps),), length)
+    order = (~stays).to(torch.uint8).argsort(dim=1, stable=True)
+    lengths = stays.sum(1)
+    ids = ids.gather(1, order)
+    ids[lengths == 0, 0] = remover.placeholder
+    return ids, type_ids.gather(1, order), lengths.clamp_min(1)

@@ -1,0 +1,288 @@
+"""Replace a layer's attention to one text at many points, and re-run only what lies above it.
+
+One plain pass leaves behind what each layer was called with. A batch of points then starts at its layer: the layer is
+called with that input, expanded to the batch, and with other attention; the layers above follow; the model itself does
+what comes after its last layer, on a pass over a shortest input whose last layer's output is replaced. Where the head
+reads a single position, the last layer is computed for that row alone: of the others only keys and values are needed.
+
+Whether this gives what whole passes give is tried on two points, for every layer that is used; where it does not, the
+whole model is run on every point.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
+from raison.core.dims import Logits
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.target import Target
+from raison.models.passes.batching import TokenBatch, TokenBudget, shrinking
+from raison.models.stack.hooks import hooked
+from raison.models.stack.layers import Call, kept_calls, layer_stack, replaced_output
+from raison.models.stack.modes import evaluating
+from raison.models.stack.tap import Step, Tap, attention_modules, tap
+
+Predict = Callable[[TokenBatch], Logits]
+"""One differentiable pass of the whole model over one batch."""
+Points = Float[Tensor, "points heads query key"]
+
+_TOLERANCES = {torch.float64: 1e-8, torch.float32: 1e-3}
+_HALF_TOLERANCE = 0.1
+_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the plain pass over a text left behind; calls and records are by layer."""
+
+    batch: TokenBatch
+    calls: dict[int, Call]
+    records: Tap
+    rows: Float[Tensor, " tokens"]
+    """How much each position counts in the prediction."""
+
+    @property
+    def single(self) -> int | None:
+        """The one position that the head reads; None where it pools several."""
+        read = self.rows.nonzero()[:, 0]
+        return int(read[0]) if len(read) == 1 else None
+
+
+class Runner(ABC):
+    """Logits of a text whose attention in one layer is replaced."""
+
+    tokens: int
+    """Positions computed for one point: what a batch is bounded by."""
+
+    @abstractmethod
+    def logits(self, attention: Points) -> Logits:
+        """One row per point, differentiable; the axis `query` holds the rows of the site."""
+
+
+class Reruns:
+    """The sites of one model, and for which layers re-running was found to be right."""
+
+    def __init__(self, core: nn.Module, predict: Predict, budget: TokenBudget) -> None:
+        self._core = core
+        self._predict = predict
+        self._budget = budget
+        self._right: dict[int, bool] = {}
+
+    def sites(
+        self, encoding: Encoding, rows: Float[Tensor, "1 tokens"], layers: Callable[[int], Sequence[int]]
+    ) -> list[AttentionSite]:
+        """See LanguageModel.attention_sites; `rows` are the model's prediction rows.
+
+        A layer's first use costs four more passes, to compare re-runs with whole ones.
+        """
+        if len(encoding) != 1:
+            raise InputError(f"attention is replaced in one text at a time; got {len(encoding)}.")
+        total = len(attention_modules(self._core))
+        wanted = list(layers(total))
+        # A caller's inference mode would make tensors that cannot enter a differentiable pass.
+        with torch.inference_mode(False), torch.no_grad():
+            base = self._run_plain(encoding, rows[0], wanted)
+            return [self._site(encoding, base, layer, total - 1) for layer in wanted]
+
+    def _run_plain(self, encoding: Encoding, rows: Float[Tensor, " tokens"], wanted: Sequence[int]) -> Base:
+        length = encoding.lengths[0]
+        ids, types = encoding.input_ids[:, :length], encoding.type_ids[:, :length]
+        batch = TokenBatch(ids.clone(), types.clone(), torch.tensor([length]))
+        layers = dict(list(enumerate(self._stack()))[min(wanted) :])
+        with kept_calls(layers) as calls, tap(self._core, ("probabilities", "value"), set(wanted)) as records:
+            self._predict(batch)
+        return Base(batch, calls, records, rows[:length])
+
+    def _stack(self) -> list[nn.Module]:
+        try:
+            return layer_stack(self._core)
+        except UnsupportedError:
+            return []
+
+    def _site(self, encoding: Encoding, base: Base, layer: int, last: int) -> AttentionSite:
+        own = base.records.probabilities[layer][0]
+        row = base.single if layer == last else None
+        reach = slice(None) if row is None else slice(row, row + 1)
+        whole = WholeRunner(self._core, self._predict, base, layer, row)
+        stack = self._stack()
+        runner: Runner = whole
+        if stack and self._right.get(layer, True):
+            upper = UpperRunner(self._core, stack, self._predict, base, layer)
+            if layer not in self._right:
+                self._right[layer] = _agree(upper, whole, own[:, reach])
+            runner = upper if self._right[layer] else whole
+        scored = encoding.scored[0, : len(base.rows)].to(own)
+        return LayerSite(self._budget, runner, layer, own[:, reach], (base.rows.to(own)[reach], scored[reach]))
+
+
+class LayerSite(AttentionSite):
+    """One layer of one text, as a runner re-runs it."""
+
+    def __init__(
+        self,
+        budget: TokenBudget,
+        runner: Runner,
+        layer: int,
+        own: Float[Tensor, "heads query key"],
+        rows: tuple[Float[Tensor, " query"], Float[Tensor, " query"]],
+    ) -> None:
+        self.layer = layer
+        self.probabilities = own.to(torch.promote_types(own.dtype, torch.float32))
+        self.rows, self.input_rows = (row.to(self.probabilities) for row in rows)
+        self._budget = budget
+        self._runner = runner
+
+    def slopes(self, path: AttentionPath, count: int, target: Target) -> Iterator[AttentionSlopes]:
+        def run(points: list[int]) -> AttentionSlopes:
+            return self._slopes(path(points).to(self.probabilities), points, target)
+
+        start = 0
+        while start < count:
+            size = max(1, self._budget.tokens // self._runner.tokens)
+            group = list(range(start, min(start + size, count)))
+            for _, found in shrinking(self._budget, run, group):
+                yield found
+            start += len(group)
+
+    def _slopes(self, attention: Points, points: list[int], target: Target) -> AttentionSlopes:
+        with torch.inference_mode(False), torch.enable_grad():
+            read = self.read
+            leaf = attention[:, :, read].clone().requires_grad_()
+            logits = self._runner.logits(attention.detach().clone().index_copy(2, read, leaf))
+            values = target.row(0, len(points)).scalar(logits.to(torch.promote_types(logits.dtype, torch.float32)))
+            (gradients,) = torch.autograd.grad(values.sum(), leaf)
+        return AttentionSlopes(tuple(points), leaf.detach(), gradients, values.detach())
+
+
+class WholeRunner(Runner):
+    """Runs the whole model on a batch of equal texts, with one layer's attention replaced: all of it, or one row."""
+
+    def __init__(self, core: nn.Module, predict: Predict, base: Base, layer: int, row: int | None) -> None:
+        self._core = core
+        self._predict = predict
+        self._batch = base.batch
+        self._layer = layer
+        self._row = row
+        self.tokens = base.batch.ids.shape[1]
+
+    def logits(self, attention: Points) -> Logits:
+        count = len(attention)
+
+        def edit(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+            if step != "probabilities":
+                return tensor
+            if self._row is None:
+                return attention.to(tensor)
+            return tensor.index_copy(2, torch.tensor([self._row], device=tensor.device), attention.to(tensor))
+
+        ids, types = (table.expand(count, -1) for table in (self._batch.ids, self._batch.type_ids))
+        with tap(self._core, (), {self._layer}, edit):
+            return self._predict(TokenBatch(ids, types, self._batch.lengths.expand(count)))
+
+
+class UpperRunner(Runner):
+    """Runs a layer and those above it; see the head of this file."""
+
+    def __init__(self, core: nn.Module, stack: list[nn.Module], predict: Predict, base: Base, layer: int) -> None:
+        self._core = core
+        self._stack = stack
+        self._predict = predict
+        self._base = base
+        self._layer = layer
+        self._last = len(stack) - 1
+        self._row = base.single
+        self._alone = layer == self._last and self._row is not None
+        self.tokens = 1 if self._alone else base.batch.ids.shape[1]
+
+    def logits(self, attention: Points) -> Logits:
+        with evaluating(self._core):
+            if not self._alone:
+                return self._head(self._climb(attention))
+            value = self._base.records.value[self._layer]
+            return self._head(self._on_row(self._base.calls[self._last].hidden, attention.to(value) @ value))
+
+    def _climb(self, attention: Points) -> Float[Tensor, "points tokens hidden"]:
+        """Through the layers from this one on; where one row is read, the last layer gives that row alone."""
+        count = len(attention)
+        hidden = self._base.calls[self._layer].expanded(count).hidden
+
+        def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+            return attention.to(tensor) if step == "probabilities" else tensor
+
+        with tap(self._core, (), {self._layer}, put_in):
+            for number in range(self._layer, self._last):
+                hidden = self._call(number, hidden)
+            if self._row is None:
+                return self._call(self._last, hidden)
+        return self._on_row(hidden, self._attended(hidden))
+
+    def _call(self, number: int, hidden: Tensor) -> Tensor:
+        return self._base.calls[number].expanded(len(hidden)).run(self._stack[number], hidden)
+
+    def _attended(self, hidden: Float[Tensor, "points tokens hidden"]) -> Float[Tensor, "points heads 1 features"]:
+        """What the row gathers in the last layer, before the output projection."""
+
+        def stop(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+            if step == "output":
+                raise _ReachedError(tensor)
+            return tensor
+
+        try:
+            with tap(self._core, (), {self._last}, stop):
+                self._call(self._last, hidden)
+        except _ReachedError as reached:
+            return reached.output[:, :, self._row : self._row + 1]  # type: ignore[operator]
+        raise AssertionError("a layer without attention")
+
+    def _on_row(self, hidden: Tensor, output: Float[Tensor, "points heads 1 features"]) -> Tensor:
+        """The last layer on the row alone, with its attention's output given."""
+        row: int = self._row  # type: ignore[assignment]
+
+        def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+            return output.to(tensor) if step == "output" else tensor
+
+        count = len(output)
+        own = hidden[:, row : row + 1].expand(count, -1, -1)
+        with tap(self._core, (), {self._last}, put_in):
+            return self._base.calls[self._last].of_row(row).expanded(count).run(self._stack[self._last], own)
+
+    def _head(self, hidden: Float[Tensor, "points tokens hidden"]) -> Logits:
+        """What follows the last layer, done by the model itself."""
+        batch, width = self._base.batch, hidden.shape[1]
+        first = 0 if width > 1 else self._row or 0
+        span = slice(first, first + width)
+        shortest = TokenBatch(batch.ids[:, span], batch.type_ids[:, span], torch.tensor([width]))
+        with hooked([self._stack[self._last]], after=replaced_output(hidden)):
+            return self._predict(shortest)
+
+
+class _ReachedError(BaseException):
+    """Leaves a layer once its attention is known.
+
+    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
+    """
+
+    def __init__(self, output: Tensor) -> None:
+        super().__init__()
+        self.output = output
+
+
+def _agree(upper: UpperRunner, whole: WholeRunner, own: Float[Tensor, "heads query key"]) -> bool:
+    """Whether both give the same logits for the model's own attention, and for other attention without a pattern."""
+    other = own.roll(1, -1) - 0.5 * own.flip(0)
+    points = torch.stack([own, other])
+    try:
+        found = upper.logits(points)
+    except torch.OutOfMemoryError:
+        raise
+    except _FAILURES:
+        return False
+    plain = whole.logits(points)
+    tolerance = _TOLERANCES.get(own.dtype, _HALF_TOLERANCE)
+    return bool(torch.allclose(found.to(plain), plain, rtol=tolerance, atol=tolerance))

@@ -1,0 +1,116 @@
+"""The layers of a transformer as modules that can be called again: with a batch in place of one text, or on one row."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from raison.core.errors import UnsupportedError
+from raison.models.stack.hooks import hooked
+from raison.models.stack.tap import attention_modules
+
+Change = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a layer was called with; the hidden states are the first argument."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    @property
+    def hidden(self) -> Float[Tensor, "batch tokens hidden"]:
+        """The hidden states that entered the layer."""
+        found: Tensor = self.args[0] if self.args else self.kwargs["hidden_states"]
+        return found
+
+    def expanded(self, batch: int) -> "Call":
+        """The same for a batch of equal texts, without a copy; for a call with one."""
+
+        def expand(tensor: Tensor) -> Tensor:
+            wide = tensor.dim() > 1 and tensor.shape[0] == 1
+            return tensor.expand(batch, *tensor.shape[1:]) if wide else tensor
+
+        return self._mapped(expand)
+
+    def of_row(self, row: int) -> "Call":
+        """The same for one position alone."""
+        tokens = self.hidden.shape[1]
+
+        def cut(tensor: Tensor) -> Tensor:
+            if tensor.dim() == 4:
+                # A mask (batch, heads, query, key): a position that is alone sees itself.
+                return tensor[..., row : row + 1, row : row + 1]
+            if tensor.dim() > 1 and tensor.shape[1] == tokens:
+                # With gaps a linear layer would multiply row by row.
+                return tensor[:, row : row + 1].contiguous()
+            # One number per text, where there are as many texts as tokens, is none per token.
+            per_token = tuple(tensor.shape) == (tokens,) and len(self.hidden) != tokens
+            return tensor[row : row + 1] if per_token else tensor
+
+        return self._mapped(cut)
+
+    def run(self, layer: nn.Module, hidden: Float[Tensor, "batch tokens hidden"]) -> Tensor:
+        """The layer's new hidden states for others than those that it was called with."""
+        args, kwargs = (hidden, *self.args[1:]), dict(self.kwargs)
+        if not self.args:
+            args, kwargs = (), kwargs | {"hidden_states": hidden}
+        output = layer(*args, **kwargs)
+        found: Tensor = output[0] if isinstance(output, tuple) else output
+        return found
+
+    def _mapped(self, change: Change) -> "Call":
+        mapped = {name: _map(value, change) for name, value in self.kwargs.items()}
+        return Call(tuple(_map(value, change) for value in self.args), mapped)
+
+
+def layer_stack(model: nn.Module) -> list[nn.Module]:
+    """The layers of a model, one for each of its attention modules, in order.
+
+    Raises UnsupportedError where they are not one list of modules with one attention module in each.
+    """
+    attention = [id(module) for module in attention_modules(model)]
+    for stack in model.modules():
+        if not isinstance(stack, nn.ModuleList) or len(stack) != len(attention):
+            continue
+        inside = [[id(module) for module in layer.modules() if id(module) in attention] for layer in stack]
+        if inside == [[module] for module in attention]:
+            return list(stack)
+    raise UnsupportedError(
+        f"cannot re-run single layers of {type(model).__name__}",
+        ["its layers are not one list with an attention module in each"],
+    )
+
+
+@contextmanager
+def kept_calls(layers: Mapping[int, nn.Module]) -> Iterator[dict[int, Call]]:
+    """What layers are called with inside the context, the latest call of each, by their numbers."""
+    calls: dict[int, Call] = {}
+    numbers = {layer: number for number, layer in layers.items()}
+
+    def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        calls[numbers[layer]] = Call(args, kwargs)
+
+    with hooked(layers.values(), before=keep):
+        yield calls
+
+
+def replaced_output(hidden: Tensor) -> Callable[[nn.Module, Any, Any], Any]:
+    """An action after a layer's call that puts other hidden states in place of its own."""
+
+    def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
+        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+    return replace
+
+
+def _map(value: Any, change: Change) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_map(part, change) for part in value)
+    return value

@@ -1,0 +1,53 @@
+"""The transformers model inside what a caller gives, and where its embeddings and its head are."""
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from raison.core.errors import UnsupportedError
+from raison.models.families import Pooling, family_of
+
+
+def inner_model(model: nn.Module) -> PreTrainedModel:
+    """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise."""
+    if isinstance(model, PreTrainedModel):
+        return model
+    from peft import PeftModel
+
+    if not isinstance(model, PeftModel):
+        raise UnsupportedError(
+            f"cannot explain a {type(model).__name__}",
+            ["it is not a transformers model"],
+            "Pass an AutoModelForSequenceClassification or another transformers model, or a PEFT model of one.",
+        )
+    if model.active_peft_config.is_prompt_learning:
+        raise UnsupportedError(
+            f"cannot explain a model with {model.active_peft_config.peft_type}",
+            ["its virtual tokens stand for no text"],
+            "LoRA and other adapters of weights work.",
+        )
+    return model.get_base_model()
+
+
+def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
+    """The modules that turn ids into word embeddings: the encoder's or the only one, then a decoder's own."""
+    if not model.config.is_encoder_decoder:
+        return [model.get_input_embeddings()]
+    both = [model.get_encoder().get_input_embeddings(), model.get_decoder().get_input_embeddings()]
+    return both[:1] if both[0] is both[1] else both
+
+
+def is_a(model: PreTrainedModel, *endings: str) -> bool:
+    """Whether the model's class, or one that it is made from, has a name that ends so."""
+    return any(kind.__name__.endswith(endings) for kind in type(model).__mro__)
+
+
+def decoder_head(model: PreTrainedModel) -> nn.Module | None:
+    """The linear head of a decoder that classifies from its last token; None for encoders."""
+    head = dict(model.named_children()).get("score")
+    return head if model.base_model is not model else None
+
+
+def known_pooling(model: PreTrainedModel) -> Pooling | None:
+    """Which states transformers' own classifier of a known family reads; None for any other."""
+    own = type(model).__module__.startswith("transformers.")
+    return family_of(model).pools if own else None

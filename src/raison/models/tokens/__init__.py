@@ -1,0 +1,1 @@
+"""Texts to rows of tokens: encoders, prompts, label words, continuations, length limits."""

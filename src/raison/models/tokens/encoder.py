@@ -1,0 +1,104 @@
+"""Texts to an Encoding, with the caller's tokenizer left alone."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, TextTooLongError
+from raison.core.unit import Granularity, Text, check_unit, segments
+from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.models.tokens.token_rows import TokenRow, padding_id, stack
+from raison.text.units import find_units
+
+_CUTTING = Lock()
+
+
+class TextEncoder:
+    """Tokenizes texts and finds their units. Works on a copy of the tokenizer, without its truncation and padding.
+
+    The name of a special token, written in a text, is plain text: "</s>" in a review neither ends it nor is what a
+    model that reads its end-of-text token looks for.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, truncation: str = "longest_first"
+    ) -> None:
+        """`truncation` says which of two strings is cut: "longest_first" or "only_second", as in transformers."""
+        self._given = tokenizer
+        self._tokenizer = _split(own_tokenizer(tokenizer, "texts"))
+        self.max_tokens = max_tokens
+        self._truncation = truncation
+        self.pad_id = padding_id(tokenizer)
+        self._unknown = tokenizer.unk_token_id
+        self._special = frozenset(tokenizer.all_special_ids) - {self._unknown}
+
+    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+        """See LanguageModel.encode."""
+        check_unit(unit)
+        if not texts:
+            raise InputError("no text to explain: give at least one.")
+        rows = []
+        for number, text in enumerate(texts):
+            where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+            self._check_text(text, where)
+            rows.append(self._encode_one(text, where, unit, truncate))
+        return stack(rows, unit, self.pad_id)
+
+    def _check_text(self, text: Text, where: str) -> None:
+        parts = segments(text) if isinstance(text, str | tuple) else ()
+        if not parts or len(parts) > 2 or not all(isinstance(part, str) for part in parts):
+            raise InputError(f"{where} is {text!r:.80}: a text is a string, or a pair of two strings.")
+        if any(not part.strip() for part in parts):
+            raise InputError(f"{where} is empty or blank: there is nothing to explain.")
+
+    def _encode_one(self, text: Text, where: str, unit: Granularity, truncate: bool) -> TokenRow:
+        parts = segments(text)
+        encoded = self._tokens(self._tokenizer, parts, cut=False)
+        length, removed = len(encoded["input_ids"]), 0
+        if self.max_tokens is not None and length > self.max_tokens:
+            if not truncate:
+                raise TextTooLongError(
+                    f"{where} has {length} tokens and the model reads at most {self.max_tokens}: "
+                    "shorten it, or pass truncate=True (--truncate) to explain its beginning."
+                )
+            # The first call writes its settings to the copy, which no other thread may read meanwhile.
+            with _CUTTING:
+                cutting = _split(own_tokenizer(self._given, ("texts", self._truncation, self.max_tokens)))
+                encoded = self._tokens(cutting, parts, cut=True)
+            removed = length - len(encoded["input_ids"])
+        owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]
+        units, unit_ids = find_units(text, encoded["offset_mapping"], owners, unit)
+        if not units:
+            raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
+        types = encoded.get("token_type_ids", [0] * len(owners))
+        ids = self._plain(encoded["input_ids"], owners)
+        return TokenRow(text, ids, types, encoded["offset_mapping"], units, unit_ids, removed)
+
+    def _tokens(self, tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], *, cut: bool) -> BatchEncoding:
+        return tokenizer(
+            *parts,
+            return_offsets_mapping=True,
+            verbose=False,
+            padding=False,
+            truncation=self._truncation if cut else False,
+            max_length=self.max_tokens if cut else None,
+            split_special_tokens=True,
+        )
+
+    def _plain(self, ids: Sequence[int], owners: Sequence[int]) -> Sequence[int]:
+        """Without special tokens among a text's own: some vocabularies have them among their pieces, too (T5)."""
+        if self._unknown is None:
+            return ids
+        return [
+            self._unknown if owner >= 0 and token in self._special else token
+            for token, owner in zip(ids, owners, strict=True)
+        ]
+
+
+def _split(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The copy, set beforehand to what every call asks of it: a call that writes settings would disturb others."""
+    if not tokenizer.backend_tokenizer.encode_special_tokens:
+        tokenizer.backend_tokenizer.encode_special_tokens = True
+    return tokenizer

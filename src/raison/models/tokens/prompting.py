@@ -1,0 +1,236 @@
+"""Texts in a prompt to an Encoding, and the tokens of the label words that follow it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.encoding import Encoding
+from raison.core.errors import InputError, TextTooLongError
+from raison.core.unit import Granularity, Text, Unit, check_unit
+from raison.models.tokens.label_words import Speller, find_label_ids
+from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.models.tokens.token_rows import TokenRow, padding_id, stack
+from raison.text.prompts import Prompt, Template
+from raison.text.segment import Span
+from raison.text.units import find_units
+
+Explained = Literal["input", "prompt"]
+"""What is scored: the input alone, or the prompt's sentences and shots too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """A string's tokens: ids, types and characters; `covered` are the characters with white space put back."""
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    offsets: tuple[Span, ...]
+    covered: tuple[Span, ...]
+
+
+class PromptEncoder:
+    """Puts texts into a prompt, tokenizes the whole once, and finds the units. Works on a copy of the tokenizer.
+
+    `explained` "input" gives units and offsets of the text alone. "prompt" explains the whole string: it is the
+    encoding's text, and its units are the prompt's sentences and shots and then the input's units. Whatever else the
+    model reads (cue, separators, markers, special tokens) has the unit -1.
+    `label_ids` are the tokens that each class's label word becomes behind the prompt; with the prompt's scoring
+    "first", the first of them. `max_tokens` is the room for prompt and text: the model's less that which the label
+    words need. Construction costs a few runs of the tokenizer and raises LoadError for label words that do not stand
+    apart, InputError for a prompt that the model or the tokenizer cannot take.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, prompt: Prompt, max_tokens: int | None, explained: Explained
+    ) -> None:
+        self._tokenizer = own_tokenizer(tokenizer)
+        self.prompt = prompt
+        self.explained = explained
+        self.pad_id = padding_id(tokenizer)
+        self.rendered = prompt.render(_template_of(self._tokenizer))
+        speller = Speller(lambda string: self._tokenize(string).ids, self._shown, tokenizer.unk_token_id)
+        self.label_ids = find_label_ids(prompt, self.rendered, speller)
+        # The last token of a label word is only predicted, never read.
+        self._reserve = max(len(ids) for ids in self.label_ids) - 1
+        self.max_tokens = None if max_tokens is None else max_tokens - self._reserve
+        self._check_room()
+
+    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+        """See LanguageModel.encode."""
+        check_unit(unit)
+        if not texts:
+            raise InputError("no text to explain: give at least one.")
+        rows = []
+        for number, text in enumerate(texts):
+            where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+            rows.append(self._encode_one(self._checked(text, where), where, unit, truncate))
+        prefix = 0 if self.explained == "prompt" else _shared_prefix(rows)
+        return stack(rows, unit, self.pad_id, prefix)
+
+    def _checked(self, text: Text, where: str) -> str:
+        if isinstance(text, tuple):
+            raise InputError(
+                f"{where} is a pair, and the prompt '{self.prompt.name}' has one slot: join the two to one text."
+            )
+        if not isinstance(text, str):
+            raise InputError(f"{where} is {text!r:.80}: a text for a prompt is a string.")
+        if not text.strip():
+            raise InputError(f"{where} is empty or blank: there is nothing to explain.")
+        return text
+
+    def _encode_one(self, text: str, where: str, unit: Granularity, truncate: bool) -> TokenRow:
+        tokens = self._tokenize(self.rendered.around(text))
+        shown, removed = text, 0
+        if self.max_tokens is not None and len(tokens.ids) > self.max_tokens:
+            if not truncate:
+                raise TextTooLongError(
+                    f"{where} is too long: {self._sizes(text, tokens)}. "
+                    "Shorten it, pass truncate=True (--truncate) to explain its beginning, or take fewer shots."
+                )
+            shown = self._cut(text, where, tokens)
+            length, tokens = len(tokens.ids), self._tokenize(self.rendered.around(shown))
+            removed = length - len(tokens.ids)
+        start = len(self.rendered.before)
+        inside = _tokens_in(tokens, (start, start + len(shown)))
+        owners = [0 if mine else -1 for mine in inside]
+        offsets = [
+            _clip(span, start, start + len(shown)) if mine else (0, 0)
+            for span, mine in zip(tokens.offsets, inside, strict=True)
+        ]
+        # The whole text, so that the last unit of a cut one ends where its tokens do.
+        units, unit_ids = find_units(text, offsets, owners, unit)
+        if not units:
+            raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
+        row = TokenRow(text, tokens.ids, tokens.types, offsets, units, unit_ids, removed)
+        return row if self.explained == "input" else self._with_prompt(row, tokens, shown)
+
+    def _with_prompt(self, row: TokenRow, tokens: _Tokens, shown: str) -> TokenRow:
+        """The same row with the whole string for its text and the prompt's parts for its first units."""
+        string, start = self.rendered.around(shown), len(self.rendered.before)
+        parts: list[Unit] = []
+        owners: dict[int, int] = {}
+        for first, last in self.rendered.parts:
+            held = _tokens_in(tokens, (first, last))
+            # A token of two parts stays with the first; a part without a token of its own is no unit.
+            mine = [n for n, has in enumerate(held) if has and row.unit_ids[n] == -1 and n not in owners]
+            if mine:
+                owners |= dict.fromkeys(mine, len(parts))
+                parts.append(Unit(first, last, string[first:last]))
+        inputs = [Unit(unit.start + start, unit.end + start, unit.text) for unit in row.units]
+        numbers = tuple(
+            owners.get(n, -1) if number == -1 else number + len(parts) for n, number in enumerate(row.unit_ids)
+        )
+        return replace(row, text=string, offsets=tokens.offsets, units=(*parts, *inputs), unit_ids=numbers)
+
+    def _cut(self, text: str, where: str, tokens: _Tokens) -> str:
+        """The longest beginning of the text that fits, in whole tokens."""
+        start = len(self.rendered.before)
+        inside = _tokens_in(tokens, (start, start + len(text)))
+        spans = [span for span, mine in zip(tokens.covered, inside, strict=True) if mine]
+        room = len(spans) - (len(tokens.ids) - self.max_tokens)
+        for _, end in reversed(spans[: max(room, 0)]):
+            shown = text[: end - start]
+            # The token at the cut may become two, and a character may consist of several.
+            if shown.strip() and len(self._tokenize(self.rendered.around(shown)).ids) <= self.max_tokens:
+                return shown
+        raise TextTooLongError(
+            f"no token of {where} fits: {self._sizes(text, tokens)}. Take a prompt with fewer shots."
+        )
+
+    def _sizes(self, text: str, tokens: _Tokens) -> str:
+        start = len(self.rendered.before)
+        own = sum(_tokens_in(tokens, (start, start + len(text))))
+        rest = f" (of which it keeps {self._reserve} for the label words)" if self._reserve else ""
+        return (
+            f"the prompt '{self.prompt.name}' has {len(tokens.ids) - own} tokens, the text {own}, and the model reads "
+            f"at most {self.max_tokens + self._reserve}{rest}"
+        )
+
+    def _tokenize(self, string: str) -> _Tokens:
+        """The string's tokens with the special ones at the beginning, and none behind the answer cue.
+
+        A chat template has written its own special tokens already.
+        """
+        plain = self.prompt.chat is None
+        encoded = self._tokenizer(
+            string,
+            return_offsets_mapping=True,
+            add_special_tokens=plain,
+            verbose=False,
+            padding=False,
+            truncation=False,
+        )
+        owners = encoded.sequence_ids(0)
+        length = len(owners)
+        while length and owners[length - 1] is None:
+            length -= 1
+        offsets = tuple(encoded["offset_mapping"][:length])
+        covered: list[Span] = []
+        reached = 0
+        for owner, (start, end) in zip(owners[:length], offsets, strict=True):
+            if owner is None:
+                # No characters: this lies in no span.
+                covered.append((-1, -1))
+                continue
+            # A byte-level tokenizer that trims its offsets leaves a token of white space its end alone.
+            covered.append((min(start, reached) if start == end else start, end))
+            reached = max(reached, end)
+        ids = tuple(encoded["input_ids"][:length])
+        types = tuple(encoded.get("token_type_ids", [0] * len(owners))[:length])
+        return _Tokens(ids, types, offsets, tuple(covered))
+
+    def _check_room(self) -> None:
+        length = len(self._tokenize(self.rendered.around("")).ids)
+        if self.max_tokens is not None and length >= self.max_tokens:
+            raise InputError(
+                f"the prompt '{self.prompt.name}' has {length} tokens, its label words need {self._reserve} more, and "
+                f"the model reads at most {self.max_tokens + self._reserve}: no text fits; take fewer or shorter shots."
+            )
+
+    def _shown(self, ids: Sequence[int]) -> str:
+        return f"[{' '.join(self._tokenizer.convert_ids_to_tokens(list(ids)))}]"
+
+
+def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
+    """The chat template as a function; a model that could think first answers at once."""
+    if tokenizer.chat_template is None:
+        return None
+
+    def template(messages: list[dict[str, str]]) -> str:
+        try:
+            return tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+            )
+        except (TemplateError, ValueError) as error:
+            raise InputError(
+                f"the tokenizer's chat template refuses the prompt's messages ({error}): take a prompt without "
+                '`system`, with chat = "message", or in plain text.'
+            ) from None
+
+    return template
+
+
+def _tokens_in(tokens: _Tokens, span: Span) -> list[bool]:
+    """Which tokens have a character of the span; a token without characters is where it stands."""
+    start, end = span
+    return [
+        max(first, start) < min(last, end) or (first == last and start <= first < end) for first, last in tokens.covered
+    ]
+
+
+def _clip(span: Span, start: int, end: int) -> Span:
+    """The span's part between start and end, counted from start."""
+    return min(max(span[0], start), end) - start, min(max(span[1], start), end) - start
+
+
+def _shared_prefix(rows: list[TokenRow]) -> int:
+    """How many leading tokens are the same in all rows and belong to no unit."""
+    shared = 0
+    for column in zip(*(zip(row.ids, row.unit_ids, strict=True) for row in rows), strict=False):
+        if any(unit != -1 or token != column[0][0] for token, unit in column):
+            break
+        shared += 1
+    return shared
