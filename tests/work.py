@@ -52,6 +52,7 @@ metrics = ["gini"]
 [tasks.one]
 base = "PLACE/tiny"
 labels = ["negative", "neutral", "positive"]
+even_at_chance = true
 train = { source = "PLACE/words.tsv", limit = 6 }
 dev = { source = "PLACE/words.tsv", limit = 3 }
 test = { source = "PLACE/words.tsv", limit = 3 }

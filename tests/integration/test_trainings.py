@@ -41,6 +41,7 @@ metrics = ["{FAITHFUL}", "consistency(batch=5)"]
 [tasks.one]
 base = "tiny"
 labels = ["negative", "neutral", "positive"]
+even_at_chance = true
 train = {{ source = "words.tsv", limit = 20 }}
 test = {{ source = "words.tsv", limit = 10, sample = 1 }}
 also = ["two"]
@@ -48,6 +49,7 @@ also = ["two"]
 [tasks.two]
 base = "tiny"
 labels = ["negative", "neutral", "positive"]
+even_at_chance = true
 train = {{ source = "words.tsv" }}
 dev = {{ source = "words.tsv", limit = 4 }}
 test = {{ source = "words.tsv", limit = 8, sample = 2 }}
@@ -245,6 +247,22 @@ def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
     # Nothing that was through is done again, but for the model that was being made.
     assert len(works.calls) == len(whole[1].calls) - (stop - 1)
     assert content(tmp_path) == content(whole[0])
+
+
+def test_no_explainer_of_a_model_at_chance_is_trained(place: Path, tmp_path: Path) -> None:
+    strict, works = STUDY.replace("even_at_chance = true\n", ""), Works()
+    (place / "strict.toml").write_text(strict)
+    examined = examine_trainings(read(place / "strict.toml", works.recipes()), recipes=works.recipes())
+    said = r"\[tasks.one\], seed 3: the plain model has hardly learned .* on the test texts, largest class .* --resume"
+    with pytest.raises(InputError, match=said):
+        run(examined, works, tmp_path)
+    assert [call[0].endswith("tiny") for call in works.calls] == [True], "fine-tuned, and nothing trained from it"
+    # The key says to go on: the folder is the same study's, and the plain model is not made again.
+    (place / "strict.toml").write_text(STUDY)
+    study = read(place / "strict.toml", works.recipes())
+    check_trainings_folder(tmp_path, study, None, resume=True)
+    run(examine_trainings(study, recipes=works.recipes()), works, tmp_path)
+    assert len(works.calls) == 2 + 2 + 3
 
 
 def test_two_processes_share_the_work(examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from raison.core.errors import InputError
 from raison.methods.mp_pi import DRAWS, MpPi
-from raison.numerics.progressive import mask_law, sample_masks
+from raison.numerics.progressive import LONGEST_OPTIMAL, mask_law, sample_masks
 from tests.toys import TEXTS, TOYS, Linear, game_problem, generators, make_problem
 
 CONSISTENT = {"sampling": "shapley", "weights": "coalition"}
@@ -205,6 +205,13 @@ def test_too_few_passes_say_so():
     one = game_problem(values)
     MpPi(budget=3, sampling="shapley", suffix=False).attribute(one, generators(1, 1))
     assert one.ledger.notes[0]["solution"] == "minimum norm"
+
+
+def test_the_note_says_how_masks_of_long_texts_were_drawn():
+    texts = ["bad film good", " ".join(["film"] * (LONGEST_OPTIMAL + 1))]
+    problem = make_problem(Linear(), texts, of="probability")
+    MpPi(budget=8).attribute(problem, generators(2))
+    assert [notes["sampling"] for notes in problem.ledger.notes] == ["optimal", "shapley"]
 
 
 def test_batch_does_not_matter():

@@ -165,7 +165,8 @@ def test_cite_of_an_unknown_name() -> None:
         ("author = {Abnar, Samira and Zuidema, Willem},\n  year = {2020},", "Abnar and Zuidema 2020"),
         ("author = {M{\\'e}lis, D. and B, C. and D, E.},\n  year={2019},", "M\\'elis et al. 2019"),
         ("year = {1953},\n  author = {Shapley, Lloyd S.},", "Shapley 1953"),
-        ("title = {Somebody and others},", "key2020x"),
+        ("note = {nobody},", "What and why"),
+        ("year = {2022},", "What and why 2022"),
     ],
 )
 def test_papers_by_author_and_year(entry: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +175,11 @@ def test_papers_by_author_and_year(entry: str, expected: str, monkeypatch: pytes
     assert shown.paper("key2020x") == expected
     with pytest.raises(DataError, match="has no entry 'other'"):
         shown.paper("other")
+
+
+def test_the_thesis_is_cited_by_its_title() -> None:
+    assert shown.paper("oxford2022assessing") == "Assessing the Interpretability of Large Language Models 2022"
+    assert "author" not in shown.bibtex("oxford2022assessing")
 
 
 def test_every_entry_of_the_bibliography_is_read() -> None:

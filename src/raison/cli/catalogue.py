@@ -119,14 +119,19 @@ def bibtex(key: str) -> str:
 
 
 def paper(key: str) -> str:
-    """Authors and year of an entry: "Lundberg and Lee 2017"."""
+    """Authors and year of an entry, "Lundberg and Lee 2017"; its title where it names no author."""
     entry = " ".join(bibtex(key).split())
-    authors = re.search(r"author ?= ?\{(.*?)\} ?,? ?(?=\w+ ?=|\}$)", entry)
     year = re.search(r"year ?= ?[{\"]?(\d{4})", entry)
-    written = authors[1].split(" and ") if authors else []
-    names = [re.sub(r"[{}]", "", name).partition(",")[0].strip() for name in written]
-    who = f"{names[0]} et al." if len(names) > 2 else " and ".join(names) or key
+    written = _field(entry, "author").split(" and ")
+    names = [name.partition(",")[0].strip() for name in written]
+    who = f"{names[0]} et al." if len(names) > 2 else " and ".join(names) or _field(entry, "title") or key
     return f"{who} {year[1]}" if year else who
+
+
+def _field(entry: str, name: str) -> str:
+    """A field of an entry on one line, without inner braces; "" where the entry has none."""
+    found = re.search(rf"\b{name} ?= ?\{{(.*?)\}} ?,? ?(?=\w+ ?=|\}}$)", entry)
+    return re.sub(r"[{}]", "", found[1]) if found else ""
 
 
 @cache

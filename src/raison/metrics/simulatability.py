@@ -34,10 +34,13 @@ class Simulatability(GroupMetric):
     `weight=0`, the same student without explanations, with random scores, and over several seeds.
 
     Open choices. `part`: r = |s| / sum |s|, or "positive" scores alone; a text whose scores are all zero has no hint.
-    `weight` 5 is that of SMaT's code for attention. `student`: "minilm", a folder, or "tiny", two random layers of BERT
-    with MiniLM's tokenizer (give it learning_rate=1e-3 and more epochs). AdamW at a constant rate in place of SGD with
-    patience: few steps must do. Cost: `epochs` forward and backward passes of the student per text to learn from,
-    and none of the model; minutes on a CPU for texts of a few hundred tokens.
+    `student`: "minilm", a folder, or "tiny", two random layers of BERT with MiniLM's tokenizer (give it
+    learning_rate=1e-3 and more epochs). Cost: `epochs` forward and backward passes of the student per text to learn
+    from, and none of the model; minutes on a CPU for texts of a few hundred tokens.
+
+    Differences from the paper: the student learns by AdamW at a constant rate for `epochs` epochs, where the paper has
+    SGD (its B.1), because few steps have to do. The paper's equation 7 has no weight, which is weight=1; the default of
+    5 is that of SMaT's code for attention.
     """
 
     student: str = "minilm"

@@ -83,7 +83,8 @@ class Verdict:
 
     `mean` and `than_mean` are the two values in the table. `difference` has NaN for what is unknown; on a group metric
     it counts groups instead of texts. `adjusted` is the claim's p-value after Holm's correction over the study; NaN for
-    claims that were not tested. `note` says why a claim was not judged, or what is not known of its model.
+    claims that were not tested. `accuracy` is the model's share of right predictions, NaN where it is not known. `note`
+    says why a claim was not judged, or what is not known of its model.
     """
 
     says: str
@@ -98,6 +99,7 @@ class Verdict:
     difference: Difference = UNKNOWN
     adjusted: float = math.nan
     note: str = ""
+    accuracy: float = math.nan
 
     @property
     def survives(self) -> bool | None:
@@ -132,7 +134,7 @@ def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:
         finding, note = "not judged", learned.says
     elif not learned.known:
         note = "; ".join(part for part in (note, learned.says) if part)
-    return replace(verdict, finding=finding, difference=gap, note=note)
+    return replace(verdict, finding=finding, difference=gap, note=note, accuracy=learned.accuracy)
 
 
 def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -33,6 +33,7 @@ from raison.numerics.attributive_masking import LossWeights
 from raison.numerics.class_scores import class_scores
 from raison.select import check_selection
 from raison.training.aml_settings import LOSSES, AmlSettings, check_settings
+from raison.training.apart import check_apart, learned_by
 from raison.training.card import run_notes
 from raison.training.chance import check_learned
 from raison.training.checkpoint import Best
@@ -89,6 +90,7 @@ def train_aml(
     """
     started = time.monotonic()
     refuse_others(out, AML)
+    check_apart([data.name, *learned_by(model.name)], [data, dev])
     job = _prepared(model, data, out, settings, dev)
     with training_in(out, AML, job.identity):
         card = _searched_and_trained(job, (data, dev), (command, started))

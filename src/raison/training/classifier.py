@@ -23,6 +23,7 @@ from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
 from raison.models.stack.modes import drawing, quiet
 from raison.numerics.class_scores import ClassScores, class_scores
+from raison.training.apart import check_apart
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card, write_card
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -114,6 +115,7 @@ def train_classifier(
     """
     started = time.monotonic()
     refuse_others(out, CLASSIFIER)
+    check_apart([data.train.name], [data.test, data.dev])
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
     job = _Job(base, data, settings.labels or labels_of(data.train), out, settings)

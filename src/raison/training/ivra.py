@@ -31,6 +31,7 @@ from raison.models.derived.trained_attention import AttentionCard, write
 from raison.models.loading import weights, zoo
 from raison.models.loading.load import load
 from raison.models.stack.modes import drawing, quiet
+from raison.training.apart import check_apart, learned_by
 from raison.training.card import run_notes
 from raison.training.chance import check_learned
 from raison.training.classifier import labels_of
@@ -84,6 +85,7 @@ def fine_tune(
     """
     started = time.monotonic()
     refuse_others(out, FINE_TUNING)
+    check_apart([data.name], [dev])
     folder = weights.located(base, settings.progress)
     model = _fresh(folder, data, settings.seed)
     job = _job(model, data, dev, out, settings)
@@ -123,6 +125,7 @@ def train_ivra(
     started = time.monotonic()
     settings.created()
     refuse_others(out, IVRA)
+    check_apart([data.name, *learned_by(model.name)], [data, dev])
     own = trainable_copy(model)
     job = _job(own, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **identity_of(model)})

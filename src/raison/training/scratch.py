@@ -22,6 +22,7 @@ from raison.models.loading import weights, zoo
 from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.modes import quiet
+from raison.training.apart import check_apart
 from raison.training.batches import TokenBatches, tokenize
 from raison.training.card import Outcome, Setup, make_card
 from raison.training.classifier import (
@@ -140,6 +141,7 @@ def train_scratch(
     if mistakes := mistakes_in(settings):
         raise InputError(f"this model cannot be made: {' '.join(mistakes)}")
     refuse_others(out, SCRATCH)
+    check_apart([train.name], [held_out])
     labels = labels_of(train)
     identity = {
         **(base_identity(settings.base) if settings.base else {}),

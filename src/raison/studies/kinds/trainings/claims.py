@@ -45,7 +45,8 @@ def _verdict(study: Trainings, claim: dict[str, Any], place: Place, labels: Labe
     learned = _learned(study, [name for name in (row, than) if isinstance(name, str)], place, labels)
     told = Verdict(*about, "missing", found.summary.mean, than_mean)
     # What a training costs is no statement about explanations.
-    return judged(told, difference, Learned(1.0, 0.0) if metric in MEASURES else learned)
+    verdict = judged(told, difference, Learned(1.0, 0.0) if metric in MEASURES else learned)
+    return replace(verdict, accuracy=learned.accuracy)
 
 
 def _learned(study: Trainings, rows: list[str], place: Place, labels: Labels) -> Learned:

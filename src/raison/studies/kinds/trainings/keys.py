@@ -47,6 +47,7 @@ TASK: Keys = {
     "dev": Key(shape.TABLE),
     "test": Key(shape.TABLE, True),
     "also": Key(shape.TEXTS),
+    "even_at_chance": Key(shape.FLAG),
 }
 POSTHOC: Keys = {"methods": Key(shape.TEXTS, True), "tasks": Key(shape.TEXTS)}
 CLAIM: Keys = {key: value for key, value in shape.CLAIM.items() if key != "run"} | {"task": Key(shape.TEXT)}

@@ -1,6 +1,7 @@
 """One task under one seed: the plain model, what explains it, and every training that starts from it."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -8,18 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from raison.compare import execute
+from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
 from raison.jobs.store import RecordStore, write_whole
 from raison.methods import CATALOGUE
+from raison.runs.judging import Learned
 from raison.runs.run import Run, open_run
 from raison.studies.kinds.trainings.jobs import Asked, TaskData, correct, header_for, judging, trained
 from raison.studies.kinds.trainings.recipes import Recipes, as_values, make
 from raison.studies.kinds.trainings.results import MODELS, PLAIN, Explaining, Key, RowKind, TrainingRecord
 from raison.studies.kinds.trainings.rows import TrainingRow
 from raison.studies.kinds.trainings.spec import Task, TrainingStudy
+from raison.studies.labels import majority_of
 
 TRAINED = "trained.json"
 """In a model's folder once its training is through."""
@@ -95,8 +99,22 @@ def _fine_tuned(shop: Workshop, task: Task, seed: int, folder: Path) -> _Made:
     return _Made(name, folder, "plain", as_values(settings), _count(settings, data), history, seconds)
 
 
+def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
+    """InputError for a plain model that has hardly learned its task, unless the file says to go on."""
+    majority = majority_of(shop.data[task.name].test)
+    plain = shop.records[task.name, task.name, PLAIN, seed]
+    learned = Learned(plain.accuracy, math.nan if majority is None else majority, "the test texts")
+    if learned.failed and not task.even_at_chance:
+        raise InputError(
+            f"[tasks.{task.name}], seed {seed}: the plain model has hardly learned its task ({learned.says}), so no "
+            "explainer of it is trained. Fine-tune it longer ([plain] epochs) or on more texts, or set "
+            f"even_at_chance = true in [tasks.{task.name}] and go on with --resume."
+        )
+
+
 def _train(shop: Workshop, task: Task, seed: int, what: tuple[TrainingRow, Path]) -> None:
     row, plain = what
+    _refuse_chance(shop, task, seed)
     data, folder = shop.data[task.name], plain.with_name(f"{row.folder}-{seed}")
     settings = make(shop.recipes.settings, row.settings, seed, shop.bars)
     name = f"{task.name}, seed {seed}: {row.name}"

@@ -22,6 +22,7 @@ For each task and seed one plain model is fine-tuned; every training starts from
 it was trained for, and the post-hoc methods explain the plain model. raison.studies.kinds.trainings.check has all keys.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,10 +46,16 @@ from raison.studies.kinds.trainings.check import canonical_measure, canonical_ro
 from raison.studies.kinds.trainings.recipes import Recipes
 from raison.studies.kinds.trainings.rows import PosthocRow, TrainingRow, posthoc_rows, training_rows
 
+_GOES_ON = re.compile(r"(?m)^even_at_chance[ \t]*=.*\n?")
+"""A study that stopped at a model at chance goes on in its folder once this key was added."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A base model and its data; `also` are tasks on whose test data this one's models are judged, too."""
+    """A base model and its data; `also` are tasks on whose test data this one's models are judged, too.
+
+    `even_at_chance` trains explainers of a plain model that has hardly learned the task, too.
+    """
 
     name: str
     base: str
@@ -58,6 +65,7 @@ class Task:
     test: StudyData
     dev: StudyData | None = None
     also: tuple[str, ...] = ()
+    even_at_chance: bool = False
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -85,8 +93,8 @@ class TrainingStudy:
 
     @property
     def digest(self) -> str:
-        """The hash that names the file's content."""
-        return digest_of(self.text)
+        """The hash that names the file's content, without what only says to go on."""
+        return digest_of(_GOES_ON.sub("", self.text))
 
     @property
     def name(self) -> str:
@@ -168,6 +176,7 @@ def _task(name: str, entry: Mapping[str, Any], folder: Path) -> Task:
         test=data_of(entry["test"], folder),
         dev=data_of(entry["dev"], folder) if "dev" in entry else None,
         also=tuple(entry.get("also", ())),
+        even_at_chance=entry.get("even_at_chance", False),
     )
 
 

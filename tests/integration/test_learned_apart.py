@@ -1,0 +1,61 @@
+"""No training is judged on a data set that shares texts with one that its model learned from."""
+
+from pathlib import Path
+
+import pytest
+
+from raison.cli.train import app
+from raison.core.errors import InputError
+from raison.data import Dataset
+from raison.training.apart import check_apart, learned_by
+from tests.integration.test_bad_input import run
+from tests.tiny import TINY
+
+COMMANDS = {
+    "classifier": "--train sst2:test --test mr:test",
+    "scratch": "--train sst2:test --dev mr:test --architecture bert",
+    "aml": "--data sst2:test --dev mr:test --model model",
+    "ivra": "--data sst2:test --dev mr:test --model model --criteria comp",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data root with two sets that share texts, and a tiny classifier."""
+    (tmp_path / "data/sst2_glue").mkdir(parents=True)
+    (tmp_path / "data/mr").mkdir()
+    (tmp_path / "data/sst2_glue/sentiment-test.tsv").write_text("a good film\t1\na dull film\t0\n" * 20)
+    for end in ("neg", "pos"):
+        (tmp_path / f"data/mr/rt-polarity.{end}").write_text(f"{end} film\n" * 5331)
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    monkeypatch.setenv("RAISON_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_command_is_here() -> None:
+    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert names == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_refuses_texts_that_its_model_learned_from(
+    name: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(monkeypatch, capsys, "train", name, *COMMANDS[name].split(), "--out", "out")
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        "raison: mr shares texts with sst2, from which the model learned: test it on other data.",
+    )
+    assert not (place / "out").exists()
+
+
+def test_a_ready_made_model_says_what_it_learned_from() -> None:
+    assert [name.partition("/")[0] for name in learned_by("demo/sst2")] == ["sst2_glue"]
+    assert learned_by("somebody/elses") == []
+    with pytest.raises(InputError, match="mr shares texts with sst2"):
+        check_apart(["my.tsv", *learned_by("demo/sst2")], [None, Dataset("mr/dev", ())])
+    check_apart(learned_by("demo/sst2"), [None, Dataset("sst2/dev", ()), Dataset("my.tsv", ())])
