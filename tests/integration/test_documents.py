@@ -1,17 +1,16 @@
 """Every command and every line of Python in README.md and docs/ runs as it stands, from the root of a clone."""
 
-import os
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from sybil import Document, Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+from typer.testing import CliRunner
 
+from raison.cli import app
 from raison.core.errors import LoadError
 from raison.models.loading import weights
 
@@ -27,18 +26,15 @@ INSTALL = ("python3", "pip", "pytest")
 
 
 def commands(example: Example) -> None:
-    """Run a block's lines, in a process each."""
+    """Run a block's lines, as the installed command does, in this process: each would import torch anew."""
     for line in example.parsed.replace("\\\n", " ").splitlines():
         for command in line.split(" && "):
             name, *arguments = shlex.split(command, comments=True)
             if Path(name).name in INSTALL:
                 continue
             assert Path(name).name == "raison", command
-            script = "from raison.cli import main; main()"
-            done = subprocess.run(
-                [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, f"{command}\n{done.exception}\n{done.output[-2000:]}"
 
 
 def toml(example: Example) -> None:
@@ -65,7 +61,6 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     # A clone has no data sets beside it, and no Hub has to be asked.
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("RAISON_DATA", raising=False)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), *sys.path]))
     for example in parsed(page):
         example.evaluate()
 
