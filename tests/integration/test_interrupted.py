@@ -58,6 +58,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
     typed, marker, said = COMMANDS[name]

@@ -163,6 +163,7 @@ def test_token_f1_is_that_of_eraser(top: int | None, annotators: str, count: int
         assert pooled(metric, cases) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 2 / 3, 1.0])
 @pytest.mark.parametrize("annotators", COMBINED)
 @pytest.mark.parametrize(("top", "some_marked"), [(None, False), (None, True), (3, True), (10, True)])

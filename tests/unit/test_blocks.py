@@ -108,6 +108,7 @@ def test_the_model_stays_and_only_blocks_are_copied(name: str) -> None:
     assert all(not p.requires_grad or p.grad is None for block in find_blocks(model.core) for p in block.parameters())
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("name", "how"), [*((name, "initial") for name in KINDS), ("bert", "permuted"), ("prompt gpt2", "permuted")]
 )

@@ -117,6 +117,7 @@ def report(kind: str, folder: Path, word: str) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("word", HOSTILE)
 @pytest.mark.parametrize("kind", REPORTS)
 def test_no_markup_of_a_report_comes_from_its_folder(kind: str, word: str, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_threads_at_once() -> None:
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(4) as pool:
-            for found in pool.map(run, range(24)):
+            for found in pool.map(run, range(8)):
                 close(found, expected)
     finally:
         sys.setswitchinterval(switching)
