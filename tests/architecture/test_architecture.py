@@ -15,6 +15,15 @@ from raison.metrics import CATALOGUE as METRICS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src/raison").rglob("*.py"))
+NO_TORCH = (
+    *(f"numerics.{name}" for name in ("paired", "multiple", "ranks", "agreement", "pareto")),
+    "core.results",
+    "runs.statistics",
+    "runs.agreement",
+    "studies.kinds.comparison.claims",
+    "cli.report",
+)
+"""What reads results besides the report."""
 
 
 def test_imports_respect_the_layers() -> None:
@@ -70,6 +79,18 @@ def test_import_is_light() -> None:
         "import json; print(json.dumps([m for m in ('torch', 'transformers', 'scipy', 'pandas') if m in sys.modules]))"
     )
     assert json.loads(run_python(code)) == []
+
+
+def test_what_reads_results_never_imports_torch() -> None:
+    code = (
+        "import importlib, pkgutil, sys, raison.report\n"
+        "report = [f'raison.report.{found.name}' for found in pkgutil.iter_modules(raison.report.__path__)]\n"
+        f"for name in [*report, *{[f'raison.{name}' for name in NO_TORCH]!r}]:\n"
+        "    importlib.import_module(name)\n"
+        "    assert 'torch' not in sys.modules, name\n"
+        "print(len(report))"
+    )
+    assert int(run_python(code)) > 10
 
 
 def test_command_line_help_is_light() -> None:

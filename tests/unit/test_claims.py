@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,12 +182,6 @@ def test_findings_page(tmp_path: Path) -> None:
     assert all(f"(first {TEXTS} rows only, not finished)" in row and "b/study.toml" in row for row in rows[1:])
     assert "**missing**" in rows[2]
     assert "generated" in text
-
-
-def test_verdicts_need_no_torch() -> None:
-    code = "import sys, raison.studies.kinds.comparison.claims, raison.runs.agreement; print('torch' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"
 
 
 def of_values(values: np.ndarray, side: str = "above") -> str:

@@ -249,12 +249,6 @@ def test_command_says_where_the_report_is(tmp_path: Path) -> None:
     assert found == {"page": str(page), "tables": [str(page.with_name(name)) for name in ("tables.md", "tables.tex")]}
 
 
-@pytest.mark.parametrize("module", ["report.study", "report.study_page", "report.texts", "report.plots", "cli.report"])
-def test_never_imports_torch(module: str) -> None:
-    code = f"import sys, raison.{module}; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_writing_a_report_never_imports_torch(report: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from raison.studies.kinds.comparison.report import write;"
