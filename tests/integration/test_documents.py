@@ -15,7 +15,7 @@ from raison.core.errors import LoadError
 from raison.models.loading import weights
 
 ROOT = Path(__file__).parents[2]
-GENERATED = ("docs/findings.md", "docs/methods.md", "docs/metrics.md")
+GENERATED = ("docs/methods.md", "docs/metrics.md")
 PAGES = [
     str(path.relative_to(ROOT))
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

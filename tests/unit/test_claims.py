@@ -15,7 +15,6 @@ from raison.numerics.paired import Difference, against, difference
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs
-from raison.studies.findings import page
 from raison.studies.kinds.comparison.claims import verdicts
 from raison.studies.kinds.comparison.results import digest_of, read_study
 from tests.unit.test_run_agreement import BASE
@@ -163,25 +162,6 @@ def test_groups_that_were_left_out_cannot_be_paired(tmp_path: Path) -> None:
 def test_a_single_comparison_states_nothing(tmp_path: Path) -> None:
     write_run(tmp_path)
     assert verdicts(read_study(tmp_path)) == []
-
-
-def test_findings_page(tmp_path: Path) -> None:
-    write_run(tmp_path / "a" / "m--d")
-    write_study(tmp_path / "a", [claim("auroc", "bad", above="good")], ["m--d"])
-    write_run(tmp_path / "b" / "m--d", texts=20)
-    write_study(tmp_path / "b", [claim("auroc", 0.5, above="good")], ["m--d", "m--e"], limit=TEXTS)
-    text = page([tmp_path / "b", tmp_path / "a"], tmp_path)
-    rows = [line for line in text.splitlines() if line.startswith("| A study")]
-    assert len(rows) == 3
-    # A bar in a title must not add a column.
-    assert {line.replace("\\|", "").count("|") for line in rows} == {12}
-    assert "| **holds** (accuracy unknown, largest class unknown) | yes | auroc |" in rows[0]
-    assert "`raison study run a/study.toml`" in rows[0]
-    assert f"{SCORES['good'].mean():.4f} (good)" in rows[0]
-    assert "not finished" not in rows[0]
-    assert all(f"(first {TEXTS} rows only, not finished)" in row and "b/study.toml" in row for row in rows[1:])
-    assert "**missing**" in rows[2]
-    assert "generated" in text
 
 
 def of_values(values: np.ndarray, side: str = "above") -> str:

@@ -1,0 +1,101 @@
+"""docs/findings.py: the table, the numbers in the page that is written by hand, and the pages of the studies."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ("aml_table_4", "ivra_table_6", "thesis_gradients_blocks")
+"""Small studies, one of each kind that states claims."""
+
+
+def loaded() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("findings", ROOT / "docs/findings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+findings = loaded()
+
+
+def row(claim: str, run: str, verdict: str, difference: str = "0.25") -> dict[str, str]:
+    known = dict.fromkeys(findings.COLUMNS, "")
+    known |= {"study": "s", "claim": claim, "run": run, "verdict": verdict, "holm": "yes", "metric": "m"}
+    return known | {"difference": difference, "low": "0.1", "high": "0.4", "first_value": "0.75", "second_value": "0.5"}
+
+
+ROWS = [
+    row("a is better", "one", "holds"),
+    row("a is better", "two", "fails", "-0.00012"),
+    row("a is better", "three", "not judged"),
+    row("b is better", "one", "undecided", "1.5"),
+]
+
+
+@pytest.mark.parametrize(
+    ("mark", "number"),
+    [
+        ("holds s; a*", "1 of 2"),
+        ("fails s", "1 of 3"),
+        ("undecided s; *; one", "1 of 2"),
+        ("left s", "1"),
+        ("gap s; a*; one; m", "0.250 [0.100, 0.400]"),
+        ("first s; a*; one", "0.750"),
+        ("second s; a*; one", "0.500"),
+        ("gaps s", "-0.0001 to 1.50"),
+    ],
+)
+def test_a_mark_says_what_the_table_has(mark: str, number: str) -> None:
+    page = f"Found in <!-- {mark} -->whatever was there<!-- / --> cells."
+    assert findings.filled(page, ROWS) == f"Found in <!-- {mark} -->{number}<!-- / --> cells."
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("holds t", "no claim fits"),
+        ("holds s; c*", "no claim fits"),
+        ("gap s; a*", "3 claims where one is asked for"),
+        ("gaps s; a*; three", "no claim is judged"),
+        ("mean s", "'mean' in .* is none of holds"),
+    ],
+)
+def test_a_mark_that_nothing_answers_is_an_error(mark: str, said: str) -> None:
+    with pytest.raises(findings.StaleError, match=said):
+        findings.filled(f"<!-- {mark} --><!-- / -->", ROWS)
+
+
+def test_the_tally_counts_judged_claims() -> None:
+    said = findings.filled("<!-- tally --><!-- / -->", ROWS)
+    assert "4 claims in 1 studies, of which 3 are judged: 1 hold (1 also after" in said
+    assert "1 are not judged, 0 are too few, 0 are missing." in said
+
+
+def test_changed_records_have_another_digest(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "records.jsonl").write_text("1\n")
+    before = findings.digest(tmp_path)
+    (tmp_path / "report/index.html").write_text("a page")
+    assert findings.digest(tmp_path) == before
+    (tmp_path / "records.jsonl").write_text("2\n")
+    assert findings.digest(tmp_path) != before
+
+
+def test_the_committed_files_are_not_stale() -> None:
+    assert findings.stale() == []
+
+
+def test_every_study_that_states_claims_has_its_verdicts() -> None:
+    assert {path.parent.name for path in (ROOT / "studies").glob("*/results")} == set(findings.read_digests())
+    assert set(SAMPLE) < {row["study"] for row in findings.read_table()}
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_table_is_what_the_records_say(name: str) -> None:
+    """Digests of records do not see a rule that changed: a small study of each kind is judged anew."""
+    assert findings.rows_of(name, findings.studies()[name]) == [r for r in findings.read_table() if r["study"] == name]
