@@ -290,8 +290,8 @@ def page(name: str, rows: Sequence[Row]) -> str:
     runs = list(dict.fromkeys(row["run"] for row in rows))
     source = f"\n{about['source']}. " if "source" in about else "\n"
     text = (
-        f"# {about['title']}\n\n{NOTE}{source.strip()} `raison study run studies/{name}/results/study.toml` makes it "
-        f"again ([study](../../studies/{name}/results/study.toml)).\n\n{about.get('about', '').strip()}\n"
+        f"# {about['title']}\n\n{NOTE}{source.strip()} `raison study run studies/{name}/mini.toml` runs it "
+        f"again; [what was run](../../studies/{name}/results/study.toml).\n\n{about.get('about', '').strip()}\n"
     )
     if not rows:
         return text + "\nIt states no claims: `raison report` makes its tables.\n"
