@@ -11,8 +11,6 @@ from raison.core import errors
 from tests.tiny import TINY
 
 TEXT = "the film is not a quiet pleasure"
-# peft asks transformers for an attribute that it is about to rename.
-pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 
 
 def adapted(family: str, targets: list[str], head: str) -> tuple[PeftModel, object]:

@@ -118,7 +118,6 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Any]:
     return folder / "adapter", tuned, tokenizer
 
 
-@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # asked for by peft
 def test_a_lora_folder_of_a_language_model_writes(adapter: tuple[Path, Any, Any]) -> None:
     folder, tuned, tokenizer = adapter
     loaded, in_hand = raison.load(folder), raison.load(tuned, tokenizer)
@@ -131,7 +130,6 @@ def test_a_lora_folder_of_a_language_model_writes(adapter: tuple[Path, Any, Any]
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # asked for by peft
 def test_a_lora_folder_of_a_language_model_takes_a_prompt(adapter: tuple[Path, Any, Any]) -> None:
     folder, tuned, tokenizer = adapter
     loaded, in_hand = raison.load(folder, prompt=DAY), raison.load(tuned, tokenizer, prompt=DAY)

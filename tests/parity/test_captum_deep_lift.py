@@ -12,11 +12,7 @@ from raison.models.gradients.rules.mode import applied
 from raison.models.gradients.rules.rescale import rescale_rules
 
 attr = pytest.importorskip("captum.attr")
-pytestmark = [
-    pytest.mark.peer,
-    pytest.mark.filterwarnings("ignore:Setting forward, backward hooks"),
-    pytest.mark.filterwarnings("ignore:Input Tensor"),
-]
+pytestmark = pytest.mark.peer
 
 
 class Gated(nn.Module):

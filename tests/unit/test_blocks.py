@@ -22,9 +22,6 @@ from tests.prompted import DAY
 from tests.tiny import QUESTIONS, TEXTS, TINY, build_answering, build_language_model
 from tests.unit.test_tap_isolation import snapshot
 
-# peft asks transformers for an attribute that it is about to rename.
-pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
-
 
 def loaded(name: str) -> tuple[Classifier, list[object]]:
     """An adapter of one kind, and texts for it."""

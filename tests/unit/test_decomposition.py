@@ -126,7 +126,6 @@ def test_the_slope_is_zero_at_zero() -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 def test_adapters_are_part_of_the_matrices() -> None:
     """A matrix inside another module is found by calling that; the caller's model is training, with dropout."""
     model, tokenizer = TINY["bert"]()

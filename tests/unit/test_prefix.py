@@ -149,7 +149,6 @@ def test_a_changed_model_is_run_again(change: Callable[[PreTrainedModel], None])
     torch.testing.assert_close(after.states, compute_prefix(base, IDS).states)
 
 
-@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")
 def test_switching_an_adapter_off_is_a_change() -> None:
     from peft import LoraConfig, get_peft_model
 

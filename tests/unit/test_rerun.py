@@ -27,8 +27,6 @@ from tests.unit.test_tap_isolation import snapshot
 TEXT, OTHER = "a dull plot , but the end is good", "the film is a quiet pleasure"
 FAMILIES = (*(name for name in sorted(TINY) if name != "t5"), "modernbert mean")
 RPI = Rpi(baselines=3, steps=3, layers="top 2", variant="paper")
-# peft asks transformers for an attribute that it is about to rename.
-pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 
 
 @dataclass(frozen=True)

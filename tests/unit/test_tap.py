@@ -218,7 +218,6 @@ def projections(model: PreTrainedModel) -> list[str]:
     return [name for name, part in model.named_modules() if part in attention and isinstance(part, nn.Linear | Conv1D)]
 
 
-@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # asked for by peft
 @pytest.mark.parametrize("name", TINY)
 def test_peft_models(name: str) -> None:
     model, inputs = padded_batch(name)
