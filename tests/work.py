@@ -2,22 +2,26 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 
 import raison
+from raison.attribution import Settings
 from raison.data import Dataset, Row
 from raison.jobs import folder as kinds
 from raison.jobs.folder import Kind
+from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGHTS
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.studies.kinds.comparison.work import run as run_study
-from raison.studies.kinds.trainings.spec import read as read_trainings_file
-from raison.studies.kinds.trainings.work import examine_trainings, execute_trainings
+from raison.studies.kinds.trainings.work import run as run_trainings
 from raison.studies.kinds.trust.spec import read as read_trust_file
-from raison.studies.kinds.trust.work import examine_trust, execute_trust
+from raison.studies.kinds.trust.work import check_trust_folder, examine_trust, execute_trust
 from raison.training.aml import train_aml
 from raison.training.aml_settings import AmlSettings
 from raison.training.classifier import ClassifierSettings, Splits, train_classifier
@@ -31,7 +35,6 @@ from tests.trust_stand_in import Stand
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
 TEXTS = tuple(" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(18))
-DATA = Dataset("words", tuple(Row(text, LABELS[i % 3], i) for i, text in enumerate(TEXTS)), labels=LABELS)
 STUDY = """
 schema = 1
 title = "Tiny"
@@ -111,41 +114,59 @@ def prepare(place: Path) -> Path:
     (place / "words.tsv").write_text("".join(f"{text}\t{LABELS[i % 3]}\n" for i, text in enumerate(TEXTS)))
     for name, text in (("study", STUDY), ("trainings", TRAININGS), ("trust", TRUST)):
         (place / f"{name}.toml").write_text(text.replace("PLACE", str(place)))
+    (place / "settings.json").write_text('{"metric": "gini", "epochs": 1, "seed": 0}')
     return place
 
 
+def asked(place: Path, name: str) -> Any:
+    """One of the settings with which the work is done."""
+    return json.loads((place / "settings.json").read_text())[name]
+
+
+def data_of(place: Path) -> Dataset:
+    lines = [line.split("\t") for line in (place / "words.tsv").read_text().splitlines()]
+    return Dataset("words", tuple(Row(text, label, i) for i, (text, label) in enumerate(lines)), labels=LABELS)
+
+
 def compare(place: Path, out: Path) -> None:
-    raison.compare(raison.load(place / "tiny"), TEXTS, ["occlusion"], ["gini"], out=out, progress=False)
+    texts, metric = data_of(place).texts, asked(place, "metric")
+    raison.compare(raison.load(place / "tiny"), texts, ["occlusion"], [metric], out=out, progress=False)
 
 
 def audit(place: Path, out: Path) -> None:
-    raison.audit(raison.load(place / "tiny"), TEXTS[2:4], ["saliency"], out=out, plan=AUDIT, progress=False)
+    model, texts = raison.load(place / "tiny"), data_of(place).texts[2:4]
+    settings = Settings(seed=asked(place, "seed"))
+    raison.audit(model, texts, ["saliency"], out=out, plan=AUDIT, settings=settings, progress=False)
 
 
 def trainings(place: Path, out: Path) -> None:
-    execute_trainings(examine_trainings(read_trainings_file(place / "trainings.toml")), out, progress=False)
+    run_trainings(place / "trainings.toml", out, resume=True, progress=False)
 
 
 def trust(place: Path, out: Path) -> None:
     works = Stand().works()
-    execute_trust(examine_trust(read_trust_file(place / "trust.toml", works), works), out, progress=False)
+    study = read_trust_file(place / "trust.toml", works)
+    check_trust_folder(out, study, None, resume=True)
+    execute_trust(examine_trust(study, works), out, progress=False)
 
 
 def classifier(place: Path, out: Path) -> None:
-    settings = ClassifierSettings(epochs=1, batch_size=8, rank=2, checkpoint_every=2, progress=False)
-    train_classifier(str(place / "tiny"), Splits(DATA, replace(DATA, rows=DATA.rows[:4])), out, settings)
+    data, epochs = data_of(place), asked(place, "epochs")
+    settings = ClassifierSettings(epochs=epochs, batch_size=8, rank=2, checkpoint_every=2, progress=False)
+    train_classifier(str(place / "tiny"), Splits(data, replace(data, rows=data.rows[:4])), out, settings)
 
 
 def scratch(place: Path, out: Path) -> None:
+    data, epochs = data_of(place), 2 * asked(place, "epochs")
     settings = ScratchSettings(
-        architecture="bert", width=8, heads=2, vocabulary=320, epochs=2, batch_size=9, progress=False
+        architecture="bert", width=8, heads=2, vocabulary=320, epochs=epochs, batch_size=9, progress=False
     )
-    train_scratch(DATA, replace(DATA, rows=DATA.rows[:4]), out, settings)
+    train_scratch(data, replace(data, rows=data.rows[:4]), out, settings)
 
 
 def fine_tuned(place: Path, out: Path) -> None:
-    settings = FineTuneSettings(epochs=1, batch_size=6, texts=6, validation=3, progress=False)
-    fine_tune(str(place / "tiny"), DATA, out, settings)
+    settings = FineTuneSettings(epochs=asked(place, "epochs"), batch_size=6, texts=6, validation=3, progress=False)
+    fine_tune(str(place / "tiny"), data_of(place), out, settings)
 
 
 def aml(place: Path, out: Path) -> None:
@@ -157,16 +178,18 @@ def aml(place: Path, out: Path) -> None:
         trials=2,
         search_texts=4,
         search_epochs=1,
-        epochs=1,
+        epochs=asked(place, "epochs"),
         batch_size=6,
         progress=False,
     )
-    train_aml(raison.load(place / "tiny"), DATA, out, settings)
+    train_aml(raison.load(place / "tiny"), data_of(place), out, settings)
 
 
 def ivra(place: Path, out: Path) -> None:
-    settings = IvraSettings(criteria=("comp",), epochs=1, batch_size=6, texts=6, validation=3, progress=False)
-    train_ivra(raison.load(place / "tiny"), DATA, out, settings)
+    settings = IvraSettings(
+        criteria=("comp",), epochs=asked(place, "epochs"), batch_size=6, texts=6, validation=3, progress=False
+    )
+    train_ivra(raison.load(place / "tiny"), data_of(place), out, settings)
 
 
 WORKS: Mapping[Kind, Work] = {
@@ -181,6 +204,69 @@ WORKS: Mapping[Kind, Work] = {
     kinds.AML: aml,
     kinds.IVRA: ivra,
 }
+
+
+def _edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text, path
+    path.write_text(text.replace(old, new))
+
+
+def _other_weights(place: Path) -> None:
+    """Of the same names and shapes, under the same name."""
+    path = place / "tiny" / "model.safetensors"
+    state = {name: 1.01 * value for name, value in load_file(path).items()}
+    save_file(state, path, metadata={"format": "pt"})
+
+
+def _other_vocabulary(place: Path) -> None:
+    """Two words have changed their numbers."""
+    path = place / "tiny" / "tokenizer.json"
+    held = json.loads(path.read_text())
+    words = held["model"]["vocab"]
+    one, other = list(words)[-2:]
+    words[one], words[other] = words[other], words[one]
+    path.write_text(json.dumps(held))
+
+
+def _other_configuration(place: Path) -> None:
+    _edited(place / "tiny" / "config.json", '"layer_norm_eps": 1e-12', '"layer_norm_eps": 0.001')
+
+
+def _other_text(place: Path) -> None:
+    lines = (place / "words.tsv").read_text().splitlines(keepends=True)
+    lines[2] = f"really {lines[2]}"
+    (place / "words.tsv").write_text("".join(lines))
+
+
+def _other_settings(place: Path) -> None:
+    (place / "settings.json").write_text('{"metric": "entropy", "epochs": 2, "seed": 1}')
+    _edited(place / "study.toml", '"gini"', '"entropy"')
+    _edited(place / "trainings.toml", "epochs = 1", "epochs = 2")
+    _edited(place / "trust.toml", "steps = 3", "steps = 4")
+
+
+CHANGES: Mapping[str, Callable[[Path], None]] = {
+    WEIGHTS: _other_weights,
+    TOKENIZER: _other_vocabulary,
+    CONFIGURATION: _other_configuration,
+    DATA: _other_text,
+    SETTINGS: _other_settings,
+}
+"""What can become another one between two starts, by the name that errors use -> makes it so in a prepared place."""
+
+
+@contextmanager
+def changed(place: Path, what: str) -> Iterator[None]:
+    """Inside, the work is about something else of the same name."""
+    before = tree(place)
+    CHANGES[what](place)
+    try:
+        yield
+    finally:
+        for name, held in before.items():
+            (place / name).write_bytes(held)
+
 
 _CLOCK = ("seconds", "training_seconds", "crc32", "spent", "estimate", "peak_bytes", "evaluated_seconds")
 

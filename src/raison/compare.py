@@ -34,7 +34,7 @@ from raison.evaluate import (
 from raison.jobs.folder import COMPARISON, refuse_others, working_in
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.methods import CATALOGUE
-from raison.models.derived.identity import identity_of
+from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Advance, progress_bar
 from raison.runs.run import CAUTIONS, SCHEMA, Record, Run, check_same, open_run
 from raison.runs.table import comparison
@@ -148,6 +148,13 @@ def _compared(plan: Plan, choosers: Sequence[AnyMetric], folder: Path, progress:
         found = open_run(header, folder)
         execute(plan, found, progress)
         return comparison(found)
+
+
+def begin(plan: Plan, header: dict[str, object], folder: Path) -> Run:
+    """The run of a plan within larger work, to go on with; a new one notes what has to be said beside its results."""
+    if not (folder / COMPARISON.marker).exists():
+        header = header | {CAUTIONS: caution_of_texts(_unknown_shares(plan))}
+    return open_run(header, folder)
 
 
 def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
@@ -301,6 +308,7 @@ def _identity(plan: Plan) -> dict[str, str]:
     settings = asdict(replace(plan.settings, target=None if labels else target))
     return {
         **identity_of(plan.model),
+        **files_identity(plan.model, [*(row.method for row in plan.rows), *plan.metrics]),
         DATA: digest_of([_digest_of_texts(plan), labels, plan.data]),
         SETTINGS: digest_of([rows, metrics, settings]),
     }

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ import pytest
 
 from raison.core.errors import DataError, RaisonError
 from raison.jobs import disk
-from raison.jobs.folder import COMPARISON, KINDS, TRUST, Kind, working_in
+from raison.jobs.folder import COMPARISON, KINDS, STUDY, TRAININGS, TRUST, Kind, working_in
+from raison.studies.kinds.comparison.report import write as write_report
 from tests.interruptions import Cut, Interruption
 from tests.work import WORKS, content, prepare, tree
 
@@ -136,6 +139,39 @@ def test_a_full_disk_is_one_line_and_the_work_goes_on(
         monkeypatch.setattr(disk, "os", os)
         WORKS[kind](place, out)
         assert content(out) == content(whole[kind]), moment
+
+
+@pytest.mark.parametrize("name", ["agreement.json", "labels.json"])
+def test_what_a_study_made_of_its_records_is_read_as_it_was_written(
+    place: Path, whole: dict[Kind, Path], tmp_path: Path, name: str
+) -> None:
+    """One digit that changed is refused by the report; deleted, the file comes again."""
+    out = shutil.copytree(whole[STUDY], tmp_path / "out")
+    before = content(out)
+    [path] = sorted(out.rglob(name))
+    path.write_bytes(re.sub(rb"(\.\d*)\d", rb"\g<1>7", path.read_bytes(), count=1))
+    with pytest.raises(DataError, match=f"{name}.*its checksum does not match.*--resume"):
+        write_report(out, tmp_path / "page", False)
+    path.unlink()
+    WORKS[STUDY](place, out)
+    assert content(out) == before
+
+
+def test_a_training_whose_note_is_broken_is_done_again(tmp_path: Path) -> None:
+    place, out = prepare(tmp_path), tmp_path / "out"
+    (place / "trainings.toml").write_text(
+        (place / "trainings.toml").read_text().replace("seeds =", "keep = true\nseeds =")
+    )
+    WORKS[TRAININGS](place, out)
+    before = content(out)
+    notes = sorted(out.rglob("trained.json"))
+    assert len(notes) == 2
+    for path in notes:
+        path.write_bytes(re.sub(rb"(\.\d*)\d", rb"\g<1>7", path.read_bytes(), count=1))
+    # Without their records all of it is asked for once more.
+    (out / "trainings.jsonl").unlink()
+    WORKS[TRAININGS](place, out)
+    assert content(out) == before
 
 
 def test_a_left_over_part_does_not_stand_in_the_way(place: Path, whole: dict[Kind, Path]) -> None:

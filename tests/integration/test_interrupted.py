@@ -1,6 +1,7 @@
 """Ctrl-C in every command that takes long: one line that says what is kept and how to go on, and the exit code 130."""
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+import raison
 from raison.cli import app
 from raison.cli.interruption import interruptible
+from raison.data import RecordStore
 from tests.work import prepare
 
 LONG = "the film is a dull and quiet pleasure but not good for its loud end " * 3
@@ -22,11 +25,14 @@ LASTS = "--data long.tsv --model tiny --methods 'kernel_shap(samples=200000)'"
 LASTING = "--epochs 9999 --out out"
 TRAIN = f"--train words.tsv {LASTING}"
 KEPT = r"raison: interrupted; what is finished is kept in {out}\. To go on: raison {command}"
+PAGES = r"raison: interrupted; the pages written so far are whole\. To write all of them: raison {command}"
 NOTHING = r"raison: interrupted; nothing is kept.* To begin again: raison {command}"
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": (f"explain '{LONG}' --model tiny --method 'kernel_shap(samples=200000)'", "", NOTHING),
     "compare": (f"compare {LASTS} --out out", "run.json", KEPT),
     "compare in memory": (f"compare {LASTS}", "", NOTHING),
+    "estimate": ("estimate --data long.tsv --model tiny --methods 'rpi(steps=200000)'", "", NOTHING),
+    "report": ("report many --out out", "texts/many/0001.html", PAGES),
     "audit": (f"audit {LASTS} --out out --no-plots", "audit.json", KEPT),
     "study": ("study run study.toml --out out", "study.json", KEPT + " --resume"),
     "trainings": ("study run trainings.toml --out out", "trainings.json", KEPT + " --resume"),
@@ -41,6 +47,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "ivra": (f"train ivra {DATA} --even-at-chance --criteria comp {LASTING}", "training.json", KEPT),
 }
 """What is typed, the file that says that it has begun, and what an interrupt then says."""
+MANY = 4000
+"""Texts of the run whose report is interrupted."""
 
 
 @pytest.fixture
@@ -58,10 +66,25 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def many_texts(place: Path) -> None:
+    """The records of a run of one text, as those of many."""
+    run = place / "many"
+    raison.compare(raison.load(place / "tiny"), ["a dull film"], ["occlusion"], ["gini"], out=run, progress=False)
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(header | {"texts": MANY}))
+    for name in ("records", "explanations"):
+        store = RecordStore(run / f"{name}.jsonl")
+        records = store.read().records
+        store.path.unlink()
+        store.append(record | {"text": number} for number in range(MANY) for record in records)
+
+
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
     typed, marker, said = COMMANDS[name]
+    if name == "report":
+        many_texts(place)
     words, begun = shlex.split(typed), place / "out" / marker
     # A shell that starts the tests in the background has them ignore the signal.
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

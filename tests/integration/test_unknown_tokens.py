@@ -1,6 +1,8 @@
 """Texts that a vocabulary lacks: said in the notes, wherever scores are shown, and of as many texts as there are."""
 
 import copy
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,14 +12,20 @@ import raison
 from raison.core.generation import GenerationExplanation
 from raison.core.model import LanguageModel
 from raison.core.unknown import MOST, unknown_in
+from raison.jobs.folder import AUDIT, COMPARISON, STUDY, Kind
 from raison.report.generation_page import page as generation_page
 from raison.report.generation_terminal import generation_plain
 from raison.report.html_tables import results_page
 from raison.report.terminal import explanation_text, plain
+from raison.studies.kinds.audit.report import write as write_audit
+from raison.studies.kinds.comparison.report import write as write_study
 from tests.tiny import TINY
 from tests.tokenizers import TOKENIZERS
+from tests.work import WORKS, prepare
 
 CHINESE = "这部 电影 good"
+REPORTS = {COMPARISON: write_study, STUDY: write_study, AUDIT: write_audit}
+"""Work in whose folder explanations are compared, and what makes a page of it."""
 BYTES = ("gpt2", "qwen3", "roberta", "modernbert")
 """Families whose tiny tokenizers have every byte."""
 
@@ -65,6 +73,23 @@ def test_tables_say_of_how_many_texts() -> None:
     clean = raison.compare(model, texts[:1], ["occlusion"], ["comprehensiveness"], progress=False)
     assert clean.cautions == ()
     assert "Warning" not in str(clean)
+
+
+@pytest.mark.parametrize("kind", REPORTS, ids=lambda kind: kind.name)
+def test_a_report_that_is_made_later_says_it(kind: Kind, tmp_path: Path) -> None:
+    place, out = prepare(tmp_path), tmp_path / "out"
+    lines = (place / "words.tsv").read_text().splitlines(keepends=True)
+    (place / "words.tsv").write_text("".join([*lines[:2], f"{CHINESE}\tnegative\n", *lines[3:]]))
+    for _ in range(2):
+        # Gone on with, too.
+        WORKS[kind](place, out)
+    page = REPORTS[kind](out, None, False)
+    texts = 2 if kind == AUDIT else len(lines)
+    told = re.compile(rf"\b\d+ of {texts} texts have tokens that are unknown.*, 1 of them for the most part")
+    written = [page, *(page.with_name(name) for name in ("tables.md", "tables.tex"))]
+    for path in (path for path in written if path.exists()):
+        assert told.search(path.read_text(encoding="utf-8")), path
+    assert len([path for path in written if path.exists()]) >= 2
 
 
 def test_prompts_that_cannot_be_read_are_said_too() -> None:

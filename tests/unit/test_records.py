@@ -8,7 +8,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import RecordStore
-from raison.jobs.store import write_whole
+from raison.jobs.store import read_record, write_record, write_whole
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -126,3 +126,22 @@ def test_records_are_found_by_where_they_begin(tmp_path: Path) -> None:
     store.append([{"a": n} for n in range(5)])
     places = [line.offset for line in store.lines()]
     assert [record["a"] for record in store.at(places[::-2])] == [4, 2, 0]
+
+
+def test_a_file_of_one_record_notices_every_changed_byte(tmp_path: Path) -> None:
+    path, record = tmp_path / "pairs.json", {"pairs": [0.25, None, "é"]}
+    assert read_record(path) is None
+    write_record(path, record)
+    assert read_record(path) == record
+    held = path.read_bytes()
+    name = held.index(b"crc32")
+    # The name of the checksum alone is no part of the record: without it the file is one of an older version.
+    for place in (*range(name), *range(name + len(b"crc32"), len(held) - 1)):
+        path.write_bytes(held[:place] + bytes([held[place] ^ 1]) + held[place + 1 :])
+        with pytest.raises(DataError, match=r"cannot read .*pairs\.json \(.*\): delete it and run .* --resume"):
+            read_record(path)
+
+
+def test_a_file_of_one_record_of_an_older_version_is_read(tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text('{\n "majorities": {"d": 0.5}\n}\n')
+    assert read_record(tmp_path / "labels.json") == {"majorities": {"d": 0.5}}

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -74,6 +75,13 @@ class Method(ABC):
         A method with the property TRAINED overrides this.
         """
         return
+
+    def files(self, model: LanguageModel) -> tuple[Path, ...]:
+        """Files that decide its scores beside the model's own: work that goes on must find them as they were.
+
+        A method with the property TRAINED overrides this.
+        """
+        return ()
 
     @property
     def most_units(self) -> int | None:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -137,6 +138,11 @@ class GroupMetric(ABC):
     reference: ClassVar[str]
     higher_is_better: ClassVar[bool | None]
     needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS})
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that decide its values: work that goes on must find them as they were."""
+        return ()
 
     @property
     @abstractmethod

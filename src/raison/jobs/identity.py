@@ -9,11 +9,13 @@ from typing import Any
 
 from raison.core.errors import DataError, RaisonError
 from raison.jobs import disk
-from raison.jobs.folder import Kind, read_marker, working_in, write_marker
+from raison.jobs.folder import Kind, read_marker, refuse_others, working_in, write_marker
 
 IDENTITY = "identity"
 WEIGHTS, TOKENIZER, CONFIGURATION = "model weights", "tokenizer", "model configuration"
 DATA, SETTINGS = "data", "settings"
+FILES = "files of "
+"""Before the label of a method or a metric: its trained explainer, or whatever else it reads beside the model."""
 
 Identity = Mapping[str, str]
 """What decides the numbers -> its digest. The names are those that errors use."""
@@ -59,18 +61,26 @@ def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> 
     refuse(place, what, differing(known[IDENTITY], asked))
 
 
+def _begun(place: Path, kind: Kind, asked: Identity) -> bool:
+    """Whether the folder holds this training. Raises DataError for another one."""
+    known = read_marker(place, kind)
+    if known is not None:
+        check(place, "training", known, asked)
+    return known is not None
+
+
 @contextmanager
 def training_in(place: Path, kind: Kind, asked: Identity) -> Iterator[None]:
     """Inside, the folder is this training's alone. What is trained is written down first; DataError for another one.
 
     A mistake that is found before anything was trained leaves nothing that would stand in the way of the next try.
     """
+    refuse_others(place, kind)
+    # Another training's folder is refused before parts of files are removed in it; again once it is held.
+    _begun(place, kind, asked)
     with working_in(place, kind):
-        known = read_marker(place, kind)
-        if known is None:
+        if not _begun(place, kind, asked):
             write_marker(place, kind, {"schema": 1, "kind": kind.name, IDENTITY: dict(asked)})
-        else:
-            check(place, "training", known, asked)
         try:
             yield
         except RaisonError:

@@ -1,10 +1,10 @@
-"""An append-only file of JSON lines that survives kills and full disks, and notices what was changed in it."""
+"""Files of JSON lines, and of one, that survive kills and full disks, and notice what was changed in them."""
 
 import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,16 +112,51 @@ class RecordStore:
         return self.path.open("rb")
 
     def _checked(self, line: bytes, number: int) -> bytes:
-        found = _SUMMED.search(line)
-        if found is None:
-            return line
-        content = line[: found.start()] + b"}"
-        if zlib.crc32(content) != int(found[1], 16):
+        content = _unsummed(line)
+        if content is None:
             raise DataError(
                 f"{self.path}, line {number}: the record was changed after it was written (its checksum does not "
                 "match). Put the file back as it was, or delete the line and start again: its work is then done again."
             )
         return content
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a file that holds one record, whole, with its checksum. Raises DataError when it cannot be written."""
+    disk.write_whole(path, _summed(json.dumps(record, ensure_ascii=False)))
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """What `write_record` wrote; None where there is no such file. Those of older versions have no checksum.
+
+    Raises DataError for one that is broken, with the way to have it made anew.
+    """
+    try:
+        content = _unsummed(path.read_bytes().strip())
+        found = None if content is None else json.loads(content)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    if content is None or (isinstance(found, dict) and _SUM in found):
+        raise unreadable(path, "it was changed after it was written, for its checksum does not match")
+    if not isinstance(found, dict):
+        raise unreadable(path, "it holds no JSON object")
+    return found
+
+
+def unreadable(path: Path, why: object) -> DataError:
+    """What to say of a file that is made from what stays in its folder."""
+    return DataError(f"cannot read {path} ({why}): delete it and run the study again with --resume to have it anew.")
+
+
+def _unsummed(line: bytes) -> bytes | None:
+    """A line without its checksum, if it has one; None where the two do not match."""
+    found = _SUMMED.search(line)
+    if found is None:
+        return line
+    content = line[: found.start()] + b"}"
+    return content if zlib.crc32(content) == int(found[1], 16) else None
 
 
 def _summed(line: str) -> bytes:

@@ -1,6 +1,7 @@
 """Attributive Masking Learning."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -12,7 +13,8 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 from raison.core.target import probabilities
-from raison.masking.explainer import find
+from raison.masking.explainer import KIND, find
+from raison.models.derived.explainers import files_of
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class Aml(Method):
             raise InputError(f"steps of aml cannot be {self.steps!r}: give a whole number from 0 on (0: one pass).")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise InputError(f"learning_rate of aml cannot be {self.learning_rate!r}: give a number above 0.")
+
+    def files(self, model: LanguageModel) -> tuple[Path, ...]:
+        return files_of(model.name, self.checkpoint, KIND)
 
     def check(self, model: LanguageModel) -> None:
         find(model, self.checkpoint, self.metric)

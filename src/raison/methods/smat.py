@@ -1,6 +1,7 @@
 """SMaT: a mix of attention heads that was trained with the model."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from jaxtyping import Float
@@ -9,6 +10,7 @@ from torch import Tensor
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
+from raison.models.derived.explainers import files_of
 from raison.models.derived.trained_attention import find
 
 
@@ -39,6 +41,9 @@ class Smat(Method):
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.TRAINED})
     passes: ClassVar[str] = "1 forward"
+
+    def files(self, model: LanguageModel) -> tuple[Path, ...]:
+        return files_of(model.name, self.checkpoint, "smat")
 
     def check(self, model: LanguageModel) -> None:
         find(model, self.checkpoint, "smat")

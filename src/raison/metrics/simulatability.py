@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -65,6 +66,10 @@ class Simulatability(GroupMetric):
             raise InputError(f"epochs, batch and learning_rate must be above 0, max_tokens at least {FEWEST}.")
         if self.part not in PARTS:
             raise UnknownNameError("part of the scores", self.part, PARTS)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(sorted(path for path in Path(self.student).glob("*") if path.is_file()))
 
     @property
     def size(self) -> None:

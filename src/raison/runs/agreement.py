@@ -1,6 +1,5 @@
 """How alike the methods of a run explain the same texts: agreement.json in the run's folder."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from raison.core.errors import DataError, InputError
+from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.results import Summary
-from raison.jobs.store import write_whole
+from raison.jobs.store import read_record, unreadable, write_record
 from raison.numerics.agreement import AGREEMENTS
 from raison.numerics.bootstrap import mean_interval
 
@@ -73,29 +72,22 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
             for pair in pairs_in(folder)
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _unreadable(folder / FILE, error) from None
+        raise unreadable(folder / FILE, repr(error)) from None
 
 
 def pairs_in(folder: Path) -> list[Pair]:
     """The pairs that a run's folder holds, text by text; [] where nothing was written. Raises DataError."""
-    path = folder / FILE
-    try:
-        pairs: list[Pair] = json.loads(path.read_text(encoding="utf-8"))["pairs"]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _unreadable(path, error) from None
+    found = read_record(folder / FILE)
+    pairs = [] if found is None else found.get("pairs")
+    if not isinstance(pairs, list):
+        raise unreadable(folder / FILE, "it lists no pairs")
     return pairs
 
 
 def add_pairs(folder: Path, pairs: Iterable[Pair]) -> None:
     """Put these into a run's folder, in place of those of the same two rows. Raises DataError."""
     known = {frozenset((pair["first"], pair["second"])): pair for pair in (*pairs_in(folder), *pairs)}
-    write_whole(folder / FILE, json.dumps({"pairs": [*known.values()]}, ensure_ascii=False) + "\n")
-
-
-def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(f"cannot read {path} ({error!r}): delete it and run the study again with --resume.")
+    write_record(folder / FILE, {"pairs": [*known.values()]})
 
 
 def _summary(values: Sequence[float | None]) -> Summary:

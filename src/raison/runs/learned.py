@@ -7,14 +7,13 @@ writes them (raison.studies.labels). Where nothing says what was predicted of th
 model's accuracy on held-out texts of its training stands for it, which the study's header has where it is known.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import DataError
+from raison.jobs.store import read_record, unreadable
 from raison.runs.judging import Learned
 
 FILE = "labels.json"
@@ -41,16 +40,13 @@ class Labels:
 
 def read_labels(folder: Path) -> Labels:
     """What a study's folder has of its labels; nothing where no file was written. Raises DataError for a broken one."""
-    path = folder / FILE
-    if not path.exists():
+    said = read_record(folder / FILE)
+    if said is None:
         return Labels()
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
         return Labels(
             {str(key): float(share) for key, share in said["majorities"].items()},
             {str(key): float(share) for key, share in said["accuracies"].items()},
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"cannot read {path} ({error}): delete it, and run the study again with --resume to have it written anew."
-        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreadable(folder / FILE, error) from None

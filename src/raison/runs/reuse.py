@@ -12,10 +12,10 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.jobs.folder import STUDY
-from raison.jobs.identity import CONFIGURATION, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
+from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.store import write_whole
 from raison.runs.agreement import Pair, add_pairs, pairs_in
-from raison.runs.run import HEADER, Key, Record, Run, read_header, read_run, settings_hash
+from raison.runs.run import CAUTIONS, HEADER, Key, Record, Run, read_header, read_run, settings_hash
 
 FILE = "reused.json"
 _OWN = ("rows", "metrics")
@@ -72,11 +72,12 @@ class _Offer:
 
 def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer | None:
     """None where the source is another run; its records, which may be many, are not read then."""
-    places = _places(header, read_header(folder / HEADER))
-    if places is None or not _same_model(folder, model):
+    known = read_header(folder / HEADER)
+    places, exchanged = _places(header, known), _exchanged(header, known)
+    grouped = [metric["label"] for metric in header["metrics"] if metric["grouped"]]
+    if places is None or not _same_model(folder, model) or exchanged & {*grouped}:
         return None
     source, pairs = read_run(folder), pairs_in(folder) if agreement else []
-    grouped = [metric["label"] for metric in header["metrics"] if metric["grouped"]]
     paired = {row for pair in pairs for row in (pair["first"], pair["second"])}
     rows = {}
     for row in header["rows"]:
@@ -86,9 +87,20 @@ def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None,
         made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
         # A selected map is no method's own: it has no pairs.
         made = made and (not agreement or label in paired or row["selected_by"] is not None)
-        if row in source.header["rows"] and there and (made or _explains(source, label, seeds)):
+        same = row in source.header["rows"] and row["method"] not in exchanged
+        if same and there and (made or _explains(source, label, seeds)):
             rows[label] = seeds
     return _Offer(rows, places, source, pairs)
+
+
+def _differing(header: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return differing(other.get(IDENTITY, {}), header.get(IDENTITY, {}))
+
+
+def _exchanged(header: dict[str, Any], other: dict[str, Any]) -> set[str]:
+    """The methods and metrics that read other files there than here; files that are gone may have been the same."""
+    both = header.get(IDENTITY, {}).keys() & other.get(IDENTITY, {}).keys()
+    return {part.removeprefix(FILES) for part in _differing(header, other) if part in both and part.startswith(FILES)}
 
 
 def _explains(source: Run, row: str, seeds: Sequence[int]) -> bool:
@@ -118,11 +130,12 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
 
 def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
     """Where the other's records have the scores of the run's metrics; None where it is no such run."""
-    keys = (header.keys() | other.keys()) - {*_OWN, IDENTITY}
+    keys = (header.keys() | other.keys()) - {*_OWN, IDENTITY, CAUTIONS}
     if any(header.get(key) != other.get(key) for key in keys):
         return None
     # Rows and metrics, which may differ, are among the settings; what else belongs to them was compared above.
-    if set(differing(other.get(IDENTITY, {}), header.get(IDENTITY, {}))) - {SETTINGS} and IDENTITY in other:
+    parts = {part for part in _differing(header, other) if not part.startswith(FILES)} - {SETTINGS}
+    if parts and IDENTITY in other:
         return None
     known = [metric for metric in other["metrics"] if not metric["grouped"]]
     wanted = [metric for metric in header["metrics"] if not metric["grouped"]]

@@ -4,12 +4,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raison.core.errors import DataError
 from raison.jobs.folder import Kind, read_marker, refuse_others, write_marker
-from raison.jobs.identity import IDENTITY, check, refuse
+from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
 from raison.jobs.store import write_whole
 from raison.studies.kinds.comparison.results import FILE
 
 UNCOMPARED = ("versions", IDENTITY)
+
+
+def check_goes_on(folder: Path, kind: Kind, digest: str, limit: int | None, resume: bool) -> None:
+    """DataError unless a study may write here: the folder holds none, or with `resume` this one. Touches nothing.
+
+    Asked before models and data are loaded; `check_header` asks the rest.
+    """
+    refuse_others(folder, kind)
+    known = read_marker(folder, kind)
+    if known is None:
+        return
+    if known.get("digest") != digest:
+        refuse(folder, "study", [SETTINGS])
+    if known.get("limit") != limit:
+        rows = "all rows" if known.get("limit") is None else f"--limit {known['limit']}"
+        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
+    if not resume:
+        raise DataError(
+            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
+        )
 
 
 def check_header(folder: Path, kind: Kind, header: Mapping[str, Any]) -> None:

@@ -1,12 +1,11 @@
 """What labels tell of a study's models: the share of the largest class, and of right predictions."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from raison.data import Dataset
-from raison.jobs.store import write_whole
+from raison.jobs.store import write_record
 from raison.runs.learned import FILE, Labels, read_labels
 from raison.runs.run import Run
 
@@ -47,4 +46,4 @@ def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[
         {key: share for key, share in {**known.accuracies, **accuracies}.items() if share is not None},
     )
     said = {"majorities": labels.majorities, "accuracies": labels.accuracies}
-    write_whole(folder / FILE, json.dumps(said, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+    write_record(folder / FILE, {part: dict(sorted(shares.items())) for part, shares in said.items()})

@@ -21,14 +21,14 @@ from raison.data.digest import dataset_digest
 from raison.evaluate import AnyMetric, check_metrics, create_metrics
 from raison.jobs import disk
 from raison.jobs.folder import AML, refuse_others
-from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
+from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, of_several, training_in
 from raison.jobs.store import RecordStore
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models.derived import explainers
 from raison.models.derived.attributor import Attributor
 from raison.models.derived.explainers import Card, Goal, new_attributor
-from raison.models.derived.identity import identity_of
+from raison.models.derived.identity import base_identity, identity_of
 from raison.numerics.attributive_masking import LossWeights
 from raison.numerics.class_scores import class_scores
 from raison.select import check_selection
@@ -140,6 +140,7 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
     identity = {
         **identity_of(model),
+        **of_several({} if backbone == explainers.OWN else {"the backbone": base_identity(backbone)}),
         DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
         # A search may be made longer.
         SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),

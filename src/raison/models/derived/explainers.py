@@ -89,6 +89,12 @@ def usual_folder(model: str, kind: str) -> Path:
     return shipped if (shipped / FILE).exists() else own
 
 
+def files_of(model: str, checkpoint: str | None, kind: str) -> tuple[Path, ...]:
+    """The card and the weights of an explainer, its own folder's or the model's usual one; () where there is none."""
+    folder = usual_folder(model, kind) if checkpoint is None else Path(checkpoint)
+    return (folder / FILE, *sorted(folder.glob("*.safetensors"))) if (folder / FILE).exists() else ()
+
+
 def check_said(card: Fields) -> None:
     """What every explainer's card says of the model that it was trained for. Raises DataError."""
     card.string("model")

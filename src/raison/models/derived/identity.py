@@ -1,6 +1,7 @@
 """Which model it is: digests of weights, tokenizer and configuration, the same wherever and however it is run."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+from raison.core.method import Method
+from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
-from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, digest_of
+from raison.core.registry import label_of
+from raison.jobs.identity import CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived import explainers
 from raison.models.loading import weights
@@ -23,6 +27,8 @@ SAMPLES = 65_536
 """Values of a tensor that are looked at one by one; more where it has more rows."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_UNDECISIVE = ("model", "history", "provenance")
+"""Parts of an explainer's card that say where and how it was trained."""
 _UNSTEADY = ("_name_or_path", "transformers_version", "_commit_hash", "dtype", "torch_dtype", "_attn_implementation")
 """Parts of a configuration that say where and how a model was loaded, not what it computes."""
 
@@ -62,6 +68,24 @@ def base_identity(name: str) -> dict[str, str]:
         TOKENIZER: _tokenizer(read_tokenizer(folder)),
         CONFIGURATION: digest_of(_plain(read_config(folder))),
     }
+
+
+def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | Metric]) -> dict[str, str]:
+    """Digests of the files that methods and metrics read beside the model: whole files, and what cards decide."""
+    found = {}
+    for one in used:
+        files = one.files(model) if isinstance(one, Method) else one.files if isinstance(one, GroupMetric) else ()
+        if files:
+            found[f"{FILES}{label_of(one)}"] = digest_of([[path.name, _content(path)] for path in files])
+    return found
+
+
+def _content(path: Path) -> object:
+    """What a file holds; of a card what decides the scores."""
+    if path.suffix != ".json":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    held = json.loads(path.read_text(encoding="utf-8"))
+    return {name: value for name, value in held.items() if name not in _UNDECISIVE}
 
 
 def _weights(model: nn.Module) -> str:

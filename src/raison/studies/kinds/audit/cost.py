@@ -24,9 +24,6 @@ from raison.text.edits import edit
 from raison.trust.attacks import attacks, undifferentiable
 from raison.trust.substitution import kept_tries
 
-SHORT, LONG = 1, 2
-"""Steps of the attacks on one text that are timed: what all steps, draws and texts take follows from the difference."""
-
 
 @dataclass(frozen=True, slots=True)
 class AuditCost:
@@ -116,19 +113,20 @@ def _attacking(job: Job) -> float:
     if not methods:
         return 0.0
     lengths = model.encode(list(job.texts[:attacked]), job.settings.unit, job.settings.truncate).lengths
-    usual = sorted(range(attacked), key=lengths.__getitem__)[attacked // 2]
+    # A rather short text, for the time of an attack grows with the tokens and this is the dearest to measure.
+    short = sorted(range(attacked), key=lengths.__getitem__)[attacked // 4]
     asked = job.plan.attack
 
     def timed(steps: int) -> float:
         plan = replace(asked, steps=steps, draws=1)
-        return _timed(lambda: attacks(model, [job.texts[usual]], methods, job.settings, (plan,)))
+        return _timed(lambda: attacks(model, [job.texts[short]], methods, job.settings, (plan,)))
 
-    short, long = timed(SHORT), timed(LONG)
-    step = max(0.0, long - short) / (LONG - SHORT)
+    once, twice = timed(1), timed(2)
+    step = max(0.0, twice - once)
     # What is left is an explanation of the text as it is and one of a random change, which takes as long.
-    explained = max(0.0, short - SHORT * step) / 2
+    explained = max(0.0, once - step) / 2
     whole = explained * (1 + asked.draws) + step * asked.steps
-    return whole * sum(lengths) / lengths[usual]
+    return whole * sum(lengths) / lengths[short]
 
 
 def _changing(job: Job, speed: Speed) -> float:

@@ -7,8 +7,9 @@ from raison.core.results import Summary
 from raison.report import phrases
 from raison.report.html_tables import breakable, grid, minus, scores_table, settings_list
 from raison.report.markup import NOTHING, Markup, document, html, joined, lines
-from raison.report.parts import definitions, figures
+from raison.report.parts import definitions, figures, warnings_box
 from raison.report.plots import pareto_plot
+from raison.report.tables import warnings
 from raison.report.trust_plots import attack_plots, randomisation_plots, substitution_plots
 from raison.runs.statistics import pareto
 from raison.studies.kinds.audit.results import COMPREHENSIVE, ORDER, SUFFICIENT, Audit, Evidence, Light, MethodAudit
@@ -22,6 +23,7 @@ def page(audit: Audit, draw: bool) -> str:
     parts = [
         html("<h1>{}</h1>", title(audit)),
         _advice(audit),
+        warnings_box(warnings(audit.table)),
         _verdicts(audit),
         _figures(audit) if draw else NOTHING,
         _rules(),

@@ -8,7 +8,7 @@ from raison.report import phrases, plots
 from raison.report.html import compact
 from raison.report.markup import NOTHING, Markup, asset, document, html, joined, lines
 from raison.report.shown import Shown, shown_texts
-from raison.report.tables import code_markdown, escape_markdown
+from raison.report.tables import code_markdown, escape_markdown, warnings
 from raison.runs.run import read_run
 from raison.studies.kinds.audit.page import STYLES, file_of, of_method, page
 from raison.studies.kinds.audit.results import FAITHFULNESS, Audit, MethodAudit, read_audit
@@ -56,7 +56,9 @@ def markdown(audit: Audit) -> str:
             f"{one.passes:,.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    parts = [f"# {escape_markdown(title(audit))}", f"{advice} {escape_markdown(audit.reason)}", "\n".join(lines)]
+    parts = [f"# {escape_markdown(title(audit))}", f"{advice} {escape_markdown(audit.reason)}"]
+    parts += [f"**{escape_markdown(warning)}**" for warning in warnings(audit.table)]
+    parts.append("\n".join(lines))
     for one in audit.methods:
         answers = "\n".join(f"- {QUESTIONS[found.question]} {escape_markdown(found.says)}" for found in one.evidence)
         parts += [f"## {code_markdown(one.method)}: {LIGHTS[one.light]}", answers]
@@ -72,7 +74,7 @@ def plain(audit: Audit) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     advice = f"Recommended: {audit.recommended}." if audit.recommended else "No method can be recommended."
-    return "\n".join([*lines, "", f"{advice} {audit.reason}"]) + "\n"
+    return "\n".join([*lines, "", *warnings(audit.table), f"{advice} {audit.reason}"]) + "\n"
 
 
 def _method_page(

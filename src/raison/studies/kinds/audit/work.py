@@ -11,13 +11,13 @@ from typing import Any
 
 from raison._version import __version__
 from raison.attribution import Settings
-from raison.compare import execute, header_of
+from raison.compare import begin, execute, header_of
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.jobs.folder import AUDIT, read_marker, refuse_others, working_in, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, check, digest_of
-from raison.models.derived.identity import identity_of
-from raison.runs.run import open_run
+from raison.methods import CATALOGUE
+from raison.models.derived.identity import files_identity, identity_of
 from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import TRUST, Audit, read_audit
 from raison.studies.kinds.audit.spec import MODEL, AuditPlan, Job, comparisons, job_of, run_of, study_of
@@ -64,7 +64,7 @@ def audit(
         write_marker(job.folder, AUDIT, header)
         for name, comparison in comparisons(job).items():
             with _timed(job, header, name):
-                execute(comparison, open_run(header_of(comparison), job.folder / name), job.progress)
+                execute(comparison, begin(comparison, header_of(comparison), job.folder / name), job.progress)
         with _timed(job, header, TRUST):
             _trust(job, header["trust"])
         return read_audit(job.folder)
@@ -122,7 +122,8 @@ def _header(job: Job, asked: Identity) -> dict[str, Any]:
 def _identity(job: Job) -> dict[str, str]:
     """Of all that decides the numbers."""
     asked = [job.model.name, job.methods, asdict(job.settings), asdict(job.plan)]
-    return {**identity_of(job.model), DATA: digest_of(job.texts), SETTINGS: digest_of(asked)}
+    files = files_identity(job.model, map(CATALOGUE.create, job.methods))
+    return {**identity_of(job.model), **files, DATA: digest_of(job.texts), SETTINGS: digest_of(asked)}
 
 
 def _trust(job: Job, entry: Mapping[str, Any]) -> None:

@@ -1,14 +1,13 @@
 """Run a study: check everything, then one comparison for every model and data set, resumable."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from raison._version import __version__
-from raison.compare import Plan, execute, header_of
-from raison.core.errors import DataError, RaisonError
+from raison.compare import Plan, begin, execute, header_of
+from raison.core.errors import RaisonError
 from raison.data import Dataset
 from raison.jobs.folder import STUDY as STUDY_KIND
 from raison.jobs.folder import refuse_others, working_in, write_marker
@@ -16,7 +15,8 @@ from raison.jobs.store import write_whole
 from raison.progress import Advance
 from raison.runs import agreement
 from raison.runs.reuse import rows_in, runs_in, take_over
-from raison.runs.run import HEADER, SCHEMA, Run, check_same, open_run
+from raison.runs.run import HEADER, SCHEMA, Run, check_same
+from raison.studies.headers import check_goes_on
 from raison.studies.kinds.comparison.check import run_name
 from raison.studies.kinds.comparison.results import FILE, STUDY
 from raison.studies.kinds.comparison.spec import Study, StudyError, read
@@ -91,24 +91,7 @@ def folder_of(study: Study, out: str | Path | None) -> Path:
 
 def check_folder(folder: Path, study: Study, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    refuse_others(folder, STUDY_KIND)
-    copy = folder / FILE
-    try:
-        different = copy.exists() and copy.read_text(encoding="utf-8") != study.text
-        known = json.loads((folder / STUDY).read_text(encoding="utf-8")) if (folder / STUDY).exists() else None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    if different or (known is not None and known["digest"] != study.digest):
-        raise DataError(f"{folder} holds another study: choose another folder for --out, or delete this one.")
-    if known is None:
-        return
-    if known["limit"] != limit:
-        rows = "all rows" if known["limit"] is None else f"--limit {known['limit']}"
-        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
-    if not resume:
-        raise DataError(
-            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
-        )
+    check_goes_on(folder, STUDY_KIND, study.digest, limit, resume)
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
@@ -167,7 +150,7 @@ def _execute(examined: Examined, folder: Path, progress: bool | Advance, sources
         write_whole(folder / FILE, examined.study.text)
     write_labels(folder, examined.data, {})
     for name, plan in examined.plans():
-        found = open_run(examined.headers[name], folder / name)
+        found = begin(plan, examined.headers[name], folder / name)
         key, data = next(run for run in examined.study.runs if run_name(*run) == name)
         take_over(found, sources, examined.models[key], agreement=examined.study.agreement)
         execute(plan, found, progress)

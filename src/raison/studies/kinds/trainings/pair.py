@@ -1,6 +1,5 @@
 """One task under one seed: the plain model, what explains it, and every training that starts from it."""
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -8,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.compare import execute
-from raison.core.errors import InputError
+from raison.compare import begin, execute
+from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
-from raison.jobs.store import RecordStore, write_whole
+from raison.jobs.store import RecordStore, read_record, write_record
 from raison.methods import CATALOGUE
 from raison.runs.judging import Learned
-from raison.runs.run import Run, open_run
+from raison.runs.run import Run
 from raison.studies.kinds.trainings.jobs import Asked, TaskData, correct, header_for, judging, trained
 from raison.studies.kinds.trainings.recipes import Recipes, as_values, make
 from raison.studies.kinds.trainings.results import MODELS, PLAIN, Explaining, Key, RowKind, TrainingRecord
@@ -95,7 +94,7 @@ def _fine_tuned(shop: Workshop, task: Task, seed: int, folder: Path) -> _Made:
         history: Mapping[str, Any] = card.get("history", {})
         return history
 
-    history, seconds = _once(folder, work)
+    history, seconds = _once(shop, folder, work)
     return _Made(name, folder, "plain", as_values(settings), _count(settings, data), history, seconds)
 
 
@@ -126,7 +125,7 @@ def _train(shop: Workshop, task: Task, seed: int, what: tuple[TrainingRow, Path]
         history: Mapping[str, Any] = card.history
         return history
 
-    history, seconds = _once(folder, work)
+    history, seconds = _once(shop, folder, work)
     made = _Made(name, folder, "training", as_values(settings), _count(settings, data), history, seconds)
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
     model, found = trained(folder), []
@@ -164,7 +163,7 @@ def _judge(shop: Workshop, asked: Asked, model: LanguageModel, made: _Made) -> R
     shop.tell(f"{made.name}: explaining{where}")
     plan = judging(shop.study, asked, model, shop.data[asked.test].test)
     # Records of texts survive a kill, and stay beside the weights that made them.
-    found = open_run(header_for(plan, made.name), made.folder / JUDGED / asked.test)
+    found = begin(plan, header_for(plan, made.name), made.folder / JUDGED / asked.test)
     execute(plan, found, shop.bars)
     return found
 
@@ -207,15 +206,19 @@ def _explained(record: TrainingRecord, run: Run, asked: Asked, method: str) -> T
     )
 
 
-def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any], float]:
+def _once(shop: Workshop, folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any], float]:
     """What a training wrote down, and its seconds; a training that is through is not called again."""
     path = folder / TRAINED
-    if not path.exists():
+    try:
+        found = read_record(path)
+    except DataError:
+        shop.tell(f"{path} is broken: the training is done again")
+        found = None
+    if found is None:
         started = time.monotonic()
         history = dict(work())
-        seconds = history.get("seconds", time.monotonic() - started)
-        write_whole(path, json.dumps({"history": history, "seconds": seconds}, ensure_ascii=False) + "\n")
-    found = json.loads(path.read_text(encoding="utf-8"))
+        found = {"history": history, "seconds": history.get("seconds", time.monotonic() - started)}
+        write_record(path, found)
     return found["history"], float(found["seconds"])
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from raison._version import __version__
-from raison.core.errors import DataError, InputError, RaisonError
+from raison.core.errors import InputError, RaisonError
 from raison.core.registry import label_of
 from raison.evaluate import create_metrics, info_of
-from raison.jobs.folder import TRAININGS, beginning, read_marker, refuse_others, working_in
+from raison.jobs.folder import TRAININGS, beginning, working_in
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import base_identity
-from raison.studies.headers import begin_study, check_header
+from raison.studies.headers import begin_study, check_goes_on, check_header
 from raison.studies.kinds.comparison.spec import StudyError
 from raison.studies.kinds.comparison.work import folder_of
 from raison.studies.kinds.trainings import recipes as trainings_recipes
@@ -88,19 +88,7 @@ def trainings_folder(study: TrainingStudy, out: str | Path | None) -> Path:
 
 def check_trainings_folder(folder: Path, study: TrainingStudy, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    refuse_others(folder, TRAININGS)
-    known = read_marker(folder, TRAININGS)
-    if known is None:
-        return
-    if known.get("digest") != study.digest:
-        raise DataError(f"{folder} holds another study: choose another folder for --out, or delete this one.")
-    if known["limit"] != limit:
-        rows = "all rows" if known["limit"] is None else f"--limit {known['limit']}"
-        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
-    if not resume:
-        raise DataError(
-            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
-        )
+    check_goes_on(folder, TRAININGS, study.digest, limit, resume)
 
 
 def examine_trainings(

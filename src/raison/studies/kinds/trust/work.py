@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from raison._version import __version__
-from raison.core.errors import DataError, RaisonError
+from raison.core.errors import RaisonError
 from raison.data import Dataset
 from raison.data.digest import dataset_digest
-from raison.jobs.folder import TRUST, read_marker, refuse_others, working_in
+from raison.jobs.folder import TRUST, working_in
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
-from raison.models.derived.identity import identity_of
-from raison.studies.headers import begin_study, check_header
+from raison.methods import CATALOGUE
+from raison.models.derived.identity import files_identity, identity_of
+from raison.studies.headers import begin_study, check_goes_on, check_header
 from raison.studies.kinds.comparison.spec import StudyError
 from raison.studies.kinds.comparison.work import folder_of
 from raison.studies.kinds.trust.jobs import Run, about_model, do_run, entry_of, reasons
@@ -66,19 +67,7 @@ def trust_folder(study: TrustStudy, out: str | Path | None) -> Path:
 
 def check_trust_folder(folder: Path, study: TrustStudy, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    refuse_others(folder, TRUST)
-    known = read_marker(folder, TRUST)
-    if known is None:
-        return
-    if known.get("digest") != study.digest:
-        raise DataError(f"{folder} holds another study: choose another folder for --out, or delete this one.")
-    if known["limit"] != limit:
-        rows = "all rows" if known["limit"] is None else f"--limit {known['limit']}"
-        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
-    if not resume:
-        raise DataError(
-            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
-        )
+    check_goes_on(folder, TRUST, study.digest, limit, resume)
 
 
 def examine_trust(study: TrustStudy, works: Works, limit: int | None = None) -> ExaminedTrust:
@@ -91,7 +80,7 @@ def examine_trust(study: TrustStudy, works: Works, limit: int | None = None) -> 
         try:
             model = load_named_model(study.models[key])
             models[key] = about_model(study, key, model, works)
-            identities[key] = identity_of(model)
+            identities[key] = {**identity_of(model), **files_identity(model, map(CATALOGUE.create, study.methods))}
         except RaisonError as error:
             found.append(f"[models.{key}]: {error}")
             continue
