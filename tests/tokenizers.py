@@ -112,8 +112,9 @@ def _gpt2(add_prefix_space: bool, trim_offsets: bool) -> PreTrainedTokenizerFast
 def _roberta() -> PreTrainedTokenizerFast:
     tokenizer = _byte_level(False, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     tokenizer.post_processor = processors.RobertaProcessing(
-        sep=("</s>", tokenizer.token_to_id("</s>")),
-        cls_token=("<s>", tokenizer.token_to_id("<s>")),
+        # By place: their names are others in older versions.
+        ("</s>", tokenizer.token_to_id("</s>")),
+        ("<s>", tokenizer.token_to_id("<s>")),
         trim_offsets=True,
         add_prefix_space=False,
     )
