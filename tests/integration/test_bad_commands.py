@@ -1,6 +1,8 @@
 """Every command on bad input: exit code 2 and one line, whatever is wrong with it."""
 
 import io
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -110,3 +112,24 @@ def test_standard_input_that_is_no_text(
 def test_what_moves_a_terminal_is_shown_as_an_escape() -> None:
     assert printable("a\x1b[31mb\x07\u202ec\nd\ud800é海") == r"a\x1b[31mb\x07\u202ec\x0ad\ud800é海"
     assert printable("a\nb", keep="\n") == "a\nb"
+
+
+@pytest.mark.parametrize("command", [("--help",), ("methods",), ("cite", "lime"), ("explain", "fine", *MODEL)])
+def test_nobody_reads_the_output(command: tuple[str, ...], folder: Path) -> None:
+    """As in `raison ... | head -0`: no traceback, and nothing about a pipe."""
+    arguments = [part.format(model=folder, base=folder.parent) for part in command]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "from raison.cli import main; main()", *arguments],
+            check=False,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+        )
+    finally:
+        os.close(writing)
+    assert done.stderr == ""
+    assert done.returncode in (0, 1)

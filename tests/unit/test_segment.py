@@ -133,3 +133,10 @@ def test_long_text_takes_linear_time() -> None:
     assert len(word_spans(text)) == 11 * 5000
     assert len(sentence_spans(text)) == 2 * 5000
     assert time.perf_counter() - began < 20
+
+
+def test_halves_of_characters_are_characters() -> None:
+    """Some programs cut a text within an emoji."""
+    text = "One \ud83d half. Two \udc00\ud83d."
+    assert [text[start:end] for start, end in sentence_spans(text)] == ["One \ud83d half.", "Two \udc00\ud83d."]
+    assert [text[start:end] for start, end in word_spans(text)][1] == "\ud83d"

@@ -8,6 +8,8 @@ from itertools import groupby, pairwise
 import regex
 import sentencex
 
+from raison.text.halves import without_halves
+
 Span = tuple[int, int]
 
 _WORD_BOUNDARY = regex.compile(r"(?wV1)\b")
@@ -50,7 +52,7 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
     A paragraph of more than WINDOW characters is looked at in parts, which begin where a sentence was found to begin,
     and a sentence of more is cut after a word: the time grows with the text, and no faster.
     """
-    ends = _sentence_ends(_plain_spaces(text), language)
+    ends = _sentence_ends(_plain_spaces(without_halves(text)), language)
     spans = []
     for _, words in groupby(word_spans(text), key=lambda word: bisect_right(ends, word[0])):
         own = list(words)

@@ -26,6 +26,7 @@ from raison.models.tokens.continuation import (
 )
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.text.halves import without_halves
 
 
 class Generator:
@@ -155,7 +156,7 @@ class Generator:
         return self._plain_ids(text), True
 
     def _plain_ids(self, text: str) -> list[int]:
-        return self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return self._tokenizer(without_halves(text), add_special_tokens=False, verbose=False)["input_ids"]
 
     def _logits(self, ids: Sequence[int], first: int) -> Float[Tensor, "reads vocabulary"]:
         """Logits after each token from `first` on, through the output matrix alone."""

@@ -21,6 +21,7 @@ from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.text.halves import without_halves
 
 CLASSES = ("answer", "other answers")
 
@@ -71,7 +72,9 @@ class QuestionEncoder:
         if self._longest is None or not isinstance(text[0], str):
             return
         # Special tokens and one token of the context must fit, too.
-        length = len(self._tokenizer(text[0], "", verbose=False, padding=False, truncation=False)["input_ids"])
+        length = len(
+            self._tokenizer(without_halves(text[0]), "", verbose=False, padding=False, truncation=False)["input_ids"]
+        )
         if length + 2 > self._longest:
             raise TextTooLongError(
                 f"the question of {where} has {length} tokens with the special ones, and the model reads at most "

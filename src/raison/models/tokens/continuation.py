@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError
 from raison.core.unit import Granularity, Text, Unit, check_unit
+from raison.text.halves import without_halves
 from raison.text.segment import Span
 from raison.text.units import find_units
 
@@ -69,7 +70,7 @@ def plain_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> Prompt:
     """A prompt as it is, after the tokenizer's own begin-of-text token where it has one."""
     if not text.strip():
         raise InputError("the prompt is empty or blank: there is nothing to explain.")
-    encoded = tokenizer(text, return_offsets_mapping=True, verbose=False)
+    encoded = tokenizer(without_halves(text), return_offsets_mapping=True, verbose=False)
     ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
     # A tokenizer that ends texts by itself would tell the model that there is nothing to go on with.
     owners = encoded.sequence_ids(0)
@@ -102,7 +103,8 @@ def chat_prompt(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message])
         regions.append((start, cursor))
     if text[cursor:] != rest:
         raise InputError(_REWRITTEN)
-    encoded = tokenizer(text, return_offsets_mapping=True, verbose=False, add_special_tokens=False)
+    plain = without_halves(text)
+    encoded = tokenizer(plain, return_offsets_mapping=True, verbose=False, add_special_tokens=False)
     return Prompt(text, tuple(encoded["input_ids"]), tuple(map(tuple, encoded["offset_mapping"])), tuple(regions))
 
 

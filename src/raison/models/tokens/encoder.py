@@ -10,6 +10,7 @@ from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import Granularity, Text, check_unit, segments
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.models.tokens.token_rows import TokenRow, padding_id, stack
+from raison.text.halves import without_halves
 from raison.text.units import find_units
 
 _CUTTING = Lock()
@@ -78,7 +79,7 @@ class TextEncoder:
 
     def _tokens(self, tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], *, cut: bool) -> BatchEncoding:
         return tokenizer(
-            *parts,
+            *map(without_halves, parts),
             return_offsets_mapping=True,
             verbose=False,
             padding=False,

@@ -11,8 +11,9 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.unit import Granularity, Text, Unit, check_unit
 from raison.models.tokens.label_words import Speller, find_label_ids
-from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.models.tokens.plain_names import plain_names
 from raison.models.tokens.token_rows import TokenRow, padding_id, stack
+from raison.text.halves import without_halves
 from raison.text.prompts import Prompt, Template
 from raison.text.segment import Span
 from raison.text.units import find_units
@@ -34,6 +35,9 @@ class _Tokens:
 class PromptEncoder:
     """Puts texts into a prompt, tokenizes the whole once, and finds the units. Works on a copy of the tokenizer.
 
+    The name of a special token is that token in the prompt, whose chat template may write some, and plain text in a
+    text.
+
     `explained` "input" gives units and offsets of the text alone. "prompt" explains the whole string: it is the
     encoding's text, and its units are the prompt's sentences and shots and then the input's units. Whatever else the
     model reads (cue, separators, markers, special tokens) has the unit -1.
@@ -46,13 +50,17 @@ class PromptEncoder:
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, prompt: Prompt, max_tokens: int | None, explained: Explained
     ) -> None:
-        self._tokenizer = own_tokenizer(tokenizer)
+        self._names = plain_names(tokenizer)
+        self._tokenizer = self._names.tokenizer
         self.prompt = prompt
         self.explained = explained
         self.pad_id = padding_id(tokenizer)
         self.rendered = prompt.render(_template_of(self._tokenizer))
+        # The same, character for character, as it is tokenized.
+        seal = self._names.sealed
+        self._framed = replace(self.rendered, before=seal(self.rendered.before), after=seal(self.rendered.after))
         speller = Speller(lambda string: self._tokenize(string).ids, self._shown, tokenizer.unk_token_id)
-        self.label_ids = find_label_ids(prompt, self.rendered, speller)
+        self.label_ids = find_label_ids(prompt, self._framed, speller)
         # The last token of a label word is only predicted, never read.
         self._reserve = max(len(ids) for ids in self.label_ids) - 1
         self.max_tokens = None if max_tokens is None else max_tokens - self._reserve
@@ -82,7 +90,7 @@ class PromptEncoder:
         return text
 
     def _encode_one(self, text: str, where: str, unit: Granularity, truncate: bool) -> TokenRow:
-        tokens = self._tokenize(self.rendered.around(text))
+        tokens = self._tokenize(self._framed.around(text))
         shown, removed = text, 0
         if self.max_tokens is not None and len(tokens.ids) > self.max_tokens:
             if not truncate:
@@ -91,7 +99,7 @@ class PromptEncoder:
                     "Shorten it, pass truncate=True (--truncate) to explain its beginning, or take fewer shots."
                 )
             shown = self._cut(text, where, tokens)
-            length, tokens = len(tokens.ids), self._tokenize(self.rendered.around(shown))
+            length, tokens = len(tokens.ids), self._tokenize(self._framed.around(shown))
             removed = length - len(tokens.ids)
         start = len(self.rendered.before)
         inside = _tokens_in(tokens, (start, start + len(shown)))
@@ -134,7 +142,7 @@ class PromptEncoder:
         for _, end in reversed(spans[: max(room, 0)]):
             shown = text[: end - start]
             # The token at the cut may become two, and a character may consist of several.
-            if shown.strip() and len(self._tokenize(self.rendered.around(shown)).ids) <= self.max_tokens:
+            if shown.strip() and len(self._tokenize(self._framed.around(shown)).ids) <= self.max_tokens:
                 return shown
         raise TextTooLongError(
             f"no token of {where} fits: {self._sizes(text, tokens)}. Take a prompt with fewer shots."
@@ -156,12 +164,13 @@ class PromptEncoder:
         """
         plain = self.prompt.chat is None
         encoded = self._tokenizer(
-            string,
+            without_halves(string),
             return_offsets_mapping=True,
             add_special_tokens=plain,
             verbose=False,
             padding=False,
             truncation=False,
+            split_special_tokens=True,
         )
         owners = encoded.sequence_ids(0)
         length = len(owners)
@@ -178,12 +187,12 @@ class PromptEncoder:
             # A byte-level tokenizer that trims its offsets leaves a token of white space its end alone.
             covered.append((min(start, reached) if start == end else start, end))
             reached = max(reached, end)
-        ids = tuple(encoded["input_ids"][:length])
+        ids = self._names.ids(encoded["input_ids"][:length], owners[:length])
         types = tuple(encoded.get("token_type_ids", [0] * len(owners))[:length])
         return _Tokens(ids, types, offsets, tuple(covered))
 
     def _check_room(self) -> None:
-        length = len(self._tokenize(self.rendered.around("")).ids)
+        length = len(self._tokenize(self._framed.around("")).ids)
         if self.max_tokens is not None and length >= self.max_tokens:
             raise InputError(
                 f"the prompt '{self.prompt.name}' has {length} tokens, its label words need {self._reserve} more, and "

@@ -89,7 +89,7 @@ def entry_of(study: TrustStudy, works: Works, model: LanguageModel, run: Run) ->
         "model": run.model,
         "data": run.data,
         "source": run.texts.name,
-        "texts": hashlib.sha256("\n".join(map(str, run.texts.texts)).encode()).hexdigest()[:16],
+        "texts": hashlib.sha256("\n".join(map(str, run.texts.texts)).encode("utf-8", "surrogatepass")).hexdigest()[:16],
         "randomisation": _randomisation(study, works, model, run),
         "attacks": _attacks(study, works, model, run),
     }
