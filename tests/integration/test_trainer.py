@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.core.errors import InputError, NonFiniteError
+from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
 from raison.training import checkpoint
 from raison.training.objective import Batch, Objective
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -387,3 +387,60 @@ def test_only_the_named_scores_keep_weights() -> None:
     assert history.best["b"].weights == {}
     assert same(history.best["a"].weights, score.states[1])
     assert same(checkpoint.trainable_state(module), score.states[1])
+
+
+@dataclass(frozen=True)
+class Noisy(Objective):
+    """A number per row with a draw per row."""
+
+    @property
+    def by_row(self) -> bool:
+        return True
+
+    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
+        noise = torch.randint(2**62, batch.labels.shape) / 2**62
+        losses = nn.functional.cross_entropy(module(batch.inputs), batch.labels, reduction="none")
+        return (losses * noise).mean()
+
+
+@dataclass(frozen=True)
+class Compared(Noisy):
+    """The same, said to compare rows."""
+
+    @property
+    def by_row(self) -> bool:
+        return False
+
+
+class Narrow(Net):
+    """Memory for three rows."""
+
+    tried = 0
+
+    def forward(self, inputs: dict[str, Tensor]) -> Tensor:
+        self.tried += 1
+        if len(inputs["points"]) > 3:
+            raise torch.OutOfMemoryError("no room")
+        return super().forward(inputs)
+
+
+def without_dropout(module: Net) -> Net:
+    module.layers[2].p = 0.0
+    return module
+
+
+def test_a_batch_that_does_not_fit_is_taken_in_parts_that_add_up() -> None:
+    wide, narrow = without_dropout(net()), without_dropout(Narrow())
+    narrow.load_state_dict(wide.state_dict())
+    plan = TrainSettings(epochs=2, progress=False)
+    expected, found = (fit(plan, module, Points(), Noisy()) for module in (wide, narrow))
+    assert found.losses == pytest.approx(expected.losses, abs=1e-6)
+    for one, other in zip(narrow.parameters(), wide.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    # Eight rows, four, two and two, two and two; from then on two at a time.
+    assert narrow.tried == 7 + 39 * 4
+
+
+def test_a_batch_that_does_not_fit_and_compares_rows_is_one_line() -> None:
+    with pytest.raises(OutOfMemoryError, match="a step on 8 rows does not fit .* smaller batches"):
+        fit(TrainSettings(progress=False), Narrow(), Points(), Compared())

@@ -21,6 +21,7 @@ from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
+from raison.models.stack.layers import layer_stack
 from raison.numerics.attributive_masking import LossWeights
 from raison.training.masks import MaskedTexts
 from raison.training.objective import Batch
@@ -367,3 +368,46 @@ def test_refuses_settings_that_cannot_be(settings, said):
         Aml(**settings)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_out_of_memory_changes_no_map_of_a_training(tmp_path):
+    """Layers that take two rows at most: a text's two masked versions."""
+    adapter, _ = pair("bert", tmp_path)
+    module, _, _ = training(adapter, tmp_path)
+    for part in module.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    rows = torch.arange(len(TEXTS))
+    shares, losses = module.shares(), fit_losses(module, rows)
+    failed: list[int] = []
+
+    def limited(_layer, args, kwargs):
+        found = len(args[0] if args else kwargs["hidden_states"])
+        if found > 2:
+            failed.append(found)
+            raise torch.OutOfMemoryError("no room")
+
+    stacks = (layer_stack(adapter.core), layer_stack(module.attributor.backbone))
+    hooks = [layer.register_forward_pre_hook(limited, with_kwargs=True) for stack in stacks for layer in stack]
+    found = module.shares()
+    assert failed
+    failed.clear()
+    assert fit_losses(module, rows) == pytest.approx(losses, abs=1e-5)
+    assert failed
+    for hook in hooks:
+        hook.remove()
+    torch.testing.assert_close(found, shares, rtol=1e-4, atol=1e-5)
+
+
+def fit_losses(module: MaskedTexts, rows: torch.Tensor) -> tuple[float, ...]:
+    """The losses of two steps at a rate that changes no weight, on all texts at once."""
+
+    class Whole:
+        def __len__(self):
+            return 1
+
+        def epoch(self, number, start):
+            yield Batch({"rows": rows}, rows)
+
+    plan = TrainSettings(epochs=2, learning_rate=1e-12, warmup=0.0, progress=False)
+    return fit(plan, module, Whole(), AttributiveMasking(SEARCHED)).losses

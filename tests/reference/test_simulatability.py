@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.explanation import Explanation
@@ -24,6 +25,7 @@ from raison.models.derived.student import (
     teach,
     token_shares,
 )
+from raison.models.stack.layers import layer_stack
 from raison.models.stack.tap import tap
 from tests.tiny import TINY
 
@@ -339,3 +341,24 @@ def test_ready_made_students_learn(name: str, layers: int) -> None:
     lessons = [Lesson(text, label, (), ()) for label, text in enumerate(("the plot moves", "a dull film"))]
     teach(student, lessons, Course(0.0, 20, 2, 5e-4, 0))
     assert predict(student, [lesson.text for lesson in lessons]) == [0, 1]
+
+
+def test_out_of_memory_changes_no_student(base: str) -> None:
+    """Memory for three texts: a batch of eight is taken in parts, and so are the next ones."""
+    lessons = [Lesson(e.text, CLASSES.index(e.prediction), e.units, e.scores) for e in marked_texts(6, 12)[0]]
+    wide, narrow = new_student(base, CLASSES, 64, 0), new_student(base, CLASSES, 64, 0)
+    failed: list[int] = []
+
+    def limited(_layer: nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+        if len(args[0]) > 3:
+            failed.append(len(args[0]))
+            raise torch.OutOfMemoryError("no room")
+
+    hook = layer_stack(narrow.core)[0].register_forward_pre_hook(limited)
+    for student in (wide, narrow):
+        teach(student, lessons, Course(2.5, 2, 8, 1e-3, 0))
+    hook.remove()
+    assert failed == [8, 4, 4]
+    texts = [lesson.text for lesson in lessons]
+    found, expected = (student.logits(student.encode(texts)).detach() for student in (narrow, wide))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)

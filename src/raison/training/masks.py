@@ -82,8 +82,7 @@ class MaskedTexts(nn.Module):
         texts, encoding = self._texts, self._texts.encoding
         found = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
         with torch.no_grad(), self.attributor.quiet():
-            for rows in texts.model.batches(encoding):
-                part = self._shares(rows)
+            for rows, part in texts.model.in_batches(encoding, self._shares):
                 found[rows, : part.shape[1]] = part.double().cpu()
         return found
 

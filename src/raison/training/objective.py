@@ -1,8 +1,10 @@
 """What a loss is: the trainer's only view of what is being learned."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -14,10 +16,20 @@ class Batch:
     inputs: dict[str, Tensor]
     labels: Tensor
 
+    def select(self, rows: Sequence[int]) -> "Batch":
+        """Some of the rows."""
+        chosen = torch.tensor(list(rows))
+        return Batch({name: column[chosen] for name, column in self.inputs.items()}, self.labels[chosen])
+
 
 @dataclass(frozen=True)
 class Objective(ABC):
     """A loss: a frozen record of its settings and one function. Its name is its file's name."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether the loss is the mean of one number per row, whichever rows are beside it: parts of a batch add up."""
+        return False
 
     @abstractmethod
     def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:

@@ -1,15 +1,17 @@
 """A small trainer that knows no language model: AdamW, warm-up and linear decay, evaluations, checkpoints, resume."""
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from raison.core.errors import InputError, NonFiniteError
+from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
+from raison.models.passes.batching import TokenBudget, mean_over
 from raison.progress import progress_bar
 from raison.training import checkpoint
 from raison.training.objective import Batch, Objective
@@ -129,6 +131,8 @@ class _Run:
     batches: Batches
     objective: Objective
     evaluation: Evaluation | None
+    room: TokenBudget = field(default_factory=lambda: TokenBudget(sys.maxsize))
+    """Rows that a step takes at once."""
 
     def go(self) -> History:
         done = self._restore()
@@ -160,19 +164,42 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.module.train()
-        loss = self.objective.loss(self.module, batch)
-        value = float(loss.detach())
+        parameters = _trainable(self.module)
+        loss, *gradients = self._loss_and_gradients(batch, parameters)
+        value = float(loss)  # type: ignore[arg-type]
         if not math.isfinite(value):
             raise NonFiniteError(f"the loss became {value}: lower the learning rate (now at most {rate:g}).")
-        parameters = _trainable(self.module)
-        # Not backward(): it would also fill the gradients of other models that the loss runs through.
-        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         if math.isfinite(self.settings.clip):
             nn.utils.clip_grad_norm_(parameters, self.settings.clip)
         self.optimizer.step()
         return value
+
+    def _loss_and_gradients(self, batch: Batch, parameters: list[nn.Parameter]) -> list[Tensor | None]:
+        """The batch's loss, and its gradient for each parameter; in parts where memory runs out, if parts add up."""
+
+        def run(rows: list[int]) -> list[Tensor | None]:
+            before = checkpoint.random_state()
+            try:
+                loss = self.objective.loss(self.module, batch if len(rows) == len(batch.labels) else batch.select(rows))
+                # Not backward(): it would also fill the gradients of other models that the loss runs through.
+                return [loss.detach(), *torch.autograd.grad(loss, parameters, allow_unused=True)]
+            except torch.OutOfMemoryError:
+                # The parts draw what the whole would have drawn.
+                checkpoint.set_random_state(before)
+                raise
+
+        count = len(batch.labels)
+        if self.objective.by_row:
+            return mean_over(self.room, range(count), run)
+        try:
+            return run(list(range(count)))
+        except torch.OutOfMemoryError:
+            raise OutOfMemoryError(
+                f"a step on {count} rows does not fit into the device's memory, and its loss compares rows: take "
+                "smaller batches (--batch-size), shorter texts (--max-tokens), or a device with more memory."
+            ) from None
 
     def _look(self, done: checkpoint.Progress, steps: int) -> None:
         """Evaluate and save what is due after a step; in this order, so that no resume evaluates again."""

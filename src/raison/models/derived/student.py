@@ -30,6 +30,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.spans import answer_tokens, answering, inside_window
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
+from raison.models.passes.batching import TokenBudget, mean_over
 from raison.models.stack.modes import drawing
 from raison.models.stack.tap import attention_modules, tap
 from raison.models.tokens.alignment import shared_characters
@@ -140,25 +141,33 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
 
     Loss of a batch: cross-entropy of the labels + weight x mean KL(hint || the student's attention explanation). An
     answer counts half for its first and half for its last token; one outside what the student reads of its context is
-    no lesson. AdamW without dropout, at a constant rate: no random number is drawn from torch.
+    no lesson. A batch that does not fit into memory is taken in parts, which add up to the same step. AdamW without
+    dropout, at a constant rate: no random number is drawn from torch.
     """
     lessons, encoding, labels = _readable(student, lessons)
     hints = token_shares(encoding, lessons)
     mix = nn.Parameter(torch.zeros(_heads(student), device=student.device)) if course.weight else None
-    groups = [{"params": list(student.model.parameters())}]
+    parameters = list(student.model.parameters())
+    groups = [{"params": parameters}]
     if mix is not None:
         groups.append({"params": [mix], "lr": MIX_RATE})
     optimizer = torch.optim.AdamW(groups, lr=course.learning_rate)
+    learned = parameters if mix is None else [*parameters, mix]
+    room = TokenBudget(course.batch)
     rng = np.random.default_rng(course.seed)
+
+    def slopes(rows: list[int]) -> Sequence[Tensor | None]:
+        part = encoding.select(rows)
+        loss = _loss(student, part, labels[rows], hints[rows, : part.input_ids.shape[1]], (mix, course.weight))
+        return torch.autograd.grad(loss, learned, allow_unused=True)
+
     with torch.enable_grad():
         for _ in range(course.epochs):
             order = rng.permutation(len(lessons))
             for start in range(0, len(order), course.batch):
-                rows = order[start : start + course.batch].tolist()
-                part = encoding.select(rows)
-                loss = _loss(student, part, labels[rows], hints[rows, : part.input_ids.shape[1]], (mix, course.weight))
-                optimizer.zero_grad()
-                loss.backward()
+                found = mean_over(room, order[start : start + course.batch].tolist(), slopes)
+                for parameter, slope in zip(learned, found, strict=True):
+                    parameter.grad = slope
                 nn.utils.clip_grad_norm_(student.model.parameters(), CLIP)
                 optimizer.step()
 

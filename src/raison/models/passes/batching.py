@@ -168,6 +168,33 @@ def shrinking(
     yield from shrinking(budget, run, rows[half:])
 
 
+def mean_over(
+    budget: TokenBudget, rows: Sequence[int], run: Callable[[list[int]], Sequence[Tensor | None]]
+) -> list[Tensor | None]:
+    """Means over the rows, `run` giving means over some of them: over all at once where they fit into memory.
+
+    `budget` counts rows here. After out of memory the rows are taken in parts, and so are those of later calls. None
+    stands for zeros.
+    """
+    total: list[Tensor | None] = []
+    size = min(budget.tokens, len(rows))
+    room, largest = TokenBudget(size), 1
+    for start in range(0, len(rows), size):
+        for part, means in shrinking(room, run, list(rows[start : start + size])):
+            if len(part) == len(rows):
+                return list(means)
+            largest = max(largest, len(part))
+            shares = [None if mean is None else mean * (len(part) / len(rows)) for mean in means]
+            total = [_plus(*pair) for pair in zip(total, shares, strict=True)] if total else shares
+    if room.tokens < size:
+        budget.tokens = largest
+    return total
+
+
+def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    return other if one is None else one if other is None else one + other
+
+
 def run_grouped(
     budget: TokenBudget, lengths: Sequence[int], run: Callable[[list[int]], Result]
 ) -> Iterator[tuple[list[int], Result]]:

@@ -26,6 +26,10 @@ class AttributiveMasking(Objective):
     def __post_init__(self) -> None:
         check_mask_size(self.size)
 
+    @property
+    def by_row(self) -> bool:
+        return True
+
     def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
         """Nats per text."""
         return module(batch.inputs["rows"], self.weights, self.size).mean()

@@ -19,6 +19,10 @@ class CrossEntropy(Objective):
 
     smoothing: float = 0.0
 
+    @property
+    def by_row(self) -> bool:
+        return True
+
     def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
         """Nats per row."""
         return functional.cross_entropy(module(batch.inputs), batch.labels, label_smoothing=self.smoothing)

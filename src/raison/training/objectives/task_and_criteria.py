@@ -19,6 +19,11 @@ class TaskAndCriteria(Objective):
 
     criteria: tuple[tuple[Criterion, float], ...] = ()
 
+    @property
+    def by_row(self) -> bool:
+        """Criteria compare texts, and a student learns from all of a batch."""
+        return not self.criteria
+
     def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
         step = module.step(batch.inputs["rows"].tolist())  # type: ignore[operator]
         total = cross_entropy(step.decisions, step.labels).mean()
