@@ -107,9 +107,10 @@ class Classifier(LanguageModel):
         self.capabilities = capabilities_of(self.core, self.readout, self.head) - frozenset(self.withheld)
         self._pooling = self._pooling or (known_pooling(self.core) if self.withheld else None)
         self._anatomy: Anatomy | None = None
+        self._workings = workings
         self._packed = None if workings is None else workings.packed
         self._last_row = LastRow(self.core)
-        self._reruns = Reruns(self.core, self._predict, self.budget)
+        self._reruns = Reruns(self.core, self._predict, self.budget, {} if workings is None else workings.layers)
         self._reduced: ReducedModel[Classifier] = (
             ReducedModel(model, self.core) if workings is None else workings.reduced
         )
@@ -300,7 +301,8 @@ class Classifier(LanguageModel):
         if isinstance(self.head, SpanHead):
             completion = Answering(self, self.head)
         elif not (self.readout is None or isinstance(self.readout, HeadReadout)):
-            completion = Completion(self.classes, self, self.readout)
+            workings = None if self._workings is None else self._workings.of_twin(tree)
+            completion = Completion(self.classes, self, self.readout, workings)
         found = Classifier(tree, self.tokenizer, self.name, completion)
         found.readout = (
             None if self.readout is None else OwnReadout(self.readout.branches, self.readout, self.core.dtype)

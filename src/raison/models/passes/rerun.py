@@ -68,11 +68,12 @@ class Runner(ABC):
 class Reruns:
     """The sites of one model, and for which layers re-running was found to be right."""
 
-    def __init__(self, core: nn.Module, predict: Predict, budget: TokenBudget) -> None:
+    def __init__(self, core: nn.Module, predict: Predict, budget: TokenBudget, right: dict[int, bool]) -> None:
+        """What is found out is noted in `right`: outputs of one model share it."""
         self._core = core
         self._predict = predict
         self._budget = budget
-        self._right: dict[int, bool] = {}
+        self._right = right
 
     def sites(
         self, encoding: Encoding, rows: Float[Tensor, "1 tokens"], layers: Callable[[int], Sequence[int]]
