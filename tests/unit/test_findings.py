@@ -1,6 +1,7 @@
 """docs/findings.py: the table, the numbers in the page that is written by hand, and the pages of the studies."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +17,11 @@ def loaded() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
     return module
 
 
@@ -26,6 +31,7 @@ findings = loaded()
 def row(claim: str, run: str, verdict: str, difference: str = "0.25") -> dict[str, str]:
     known = dict.fromkeys(findings.COLUMNS, "")
     known |= {"study": "s", "claim": claim, "run": run, "verdict": verdict, "holm": "yes", "metric": "m"}
+    known |= {"side": "below" if run == "two" else "above"}
     return known | {"difference": difference, "low": "0.1", "high": "0.4", "first_value": "0.75", "second_value": "0.5"}
 
 
@@ -68,6 +74,17 @@ def test_a_mark_says_what_the_table_has(mark: str, number: str) -> None:
 def test_a_mark_that_nothing_answers_is_an_error(mark: str, said: str) -> None:
     with pytest.raises(findings.StaleError, match=said):
         findings.filled(f"<!-- {mark} --><!-- / -->", ROWS)
+
+
+def test_the_figure_is_turned_to_the_claims_side() -> None:
+    page = "### 7. Better?\n<!-- gap s; a*; one --><!-- / -->\n### 8. Lower?\n<!-- gap s; a*; two --><!-- / -->"
+    rows = [ROWS[0], {**ROWS[1], "difference": "-0.25", "low": "-0.4", "high": "-0.1", "verdict": "holds"}]
+    first, second = (
+        line.split("<circle")[1].partition(" cy")[0] for line in findings.figure(page, rows).split("</text><line")[-2:]
+    )
+    assert first == second
+    assert "7. a is better (one)" in findings.figure(page, rows)
+    assert "8. a is better (two)" in findings.figure(page, rows)
 
 
 def test_the_tally_counts_judged_claims() -> None:

@@ -1,0 +1,154 @@
+"""The marks in findings.md: what each says is found in the table of claims. docs/findings.py lists them."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from forest import Effect, forest
+
+PAGES = "studies"
+"""The folder of the studies' pages."""
+JUDGED = ("holds", "fails", "undecided")
+MARK = re.compile(r"<!-- (\w+)((?: [^>]*)?) -->(.*?)<!-- / -->", re.DOTALL)
+QUESTION = re.compile(r"^### (\d+)\.", re.MULTILINE)
+LONGEST = 110
+"""Letters of a label in the figure."""
+Row = Mapping[str, str]
+
+
+class StaleError(Exception):
+    """A mark in findings.md that the table does not answer."""
+
+
+def filled(text: str, rows: Sequence[Row]) -> str:
+    """The page with every number as the table has it. Raises StaleError for a mark that fits no claim."""
+
+    def number_of(mark: re.Match[str]) -> str:
+        kind, about = mark[1], mark[2]
+        if kind not in ANSWERS:
+            raise StaleError(f"'{kind}' in {mark[0]!r:.120} is none of {', '.join(ANSWERS)}")
+        fitting = [row for row in rows if _fits(row, about)]
+        if not fitting:
+            raise StaleError(f"no claim fits {mark[0]!r:.160}")
+        return f"<!-- {kind}{about} -->{ANSWERS[kind](fitting)}<!-- / -->"
+
+    return MARK.sub(number_of, text)
+
+
+def figure(text: str, rows: Sequence[Row]) -> str:
+    """The page's single differences, each under the number of its question."""
+    effects = []
+    for mark in MARK.finditer(text):
+        if mark[1] == "gap":
+            row = _single([row for row in rows if _fits(row, mark[2])])
+            question = QUESTION.findall(text[: mark.start()])[-1]
+            label = f"{question}. {row['claim']} ({row['run'].partition('--')[0]})"
+            effect = Effect(
+                label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…",
+                row["verdict"],
+                *(float(row[column]) for column in ("difference", "low", "high")),
+            )
+            effects.append(effect.turned() if row["side"] == "below" else effect)
+    return forest(effects)
+
+
+def _fits(row: Row, about: str) -> bool:
+    asked = [part.strip() or "*" for part in about.split(";")]
+    return all(
+        fnmatchcase(row[column], pattern)
+        for column, pattern in zip(("study", "claim", "run", "metric"), asked, strict=False)
+    )
+
+
+def _share(verdict: str) -> Callable[[Sequence[Row]], str]:
+    def said(rows: Sequence[Row]) -> str:
+        judged = [row["verdict"] for row in rows if row["verdict"] in JUDGED]
+        return f"{judged.count(verdict)} of {len(judged)}"
+
+    return said
+
+
+def _left(rows: Sequence[Row]) -> str:
+    return str(sum(row["verdict"] not in JUDGED for row in rows))
+
+
+def _gap(rows: Sequence[Row]) -> str:
+    return interval(_single(rows))
+
+
+def interval(row: Row) -> str:
+    """The difference with its interval."""
+    return f"{_short(row['difference'])} [{_short(row['low'])}, {_short(row['high'])}]"
+
+
+def _single(rows: Sequence[Row]) -> Row:
+    if len(rows) != 1:
+        raise StaleError(f"{len(rows)} claims where one is asked for, such as '{rows[0]['claim']}' on {rows[0]['run']}")
+    return rows[0]
+
+
+def _one(column: str) -> Callable[[Sequence[Row]], str]:
+    return lambda rows: _short(_single(rows)[column])
+
+
+def _range(column: str) -> Callable[[Sequence[Row]], str]:
+    def said(rows: Sequence[Row]) -> str:
+        values = sorted((float(row[column]), row[column]) for row in rows if row["verdict"] in JUDGED)
+        if not values:
+            raise StaleError(f"no claim is judged, such as '{rows[0]['claim']}'")
+        return f"{_short(values[0][1])} to {_short(values[-1][1])}"
+
+    return said
+
+
+def _short(value: str) -> str:
+    """Three digits behind the point: two from one on, and four where three would be zero."""
+    known = float(value)
+    return f"{known:.{2 if abs(known) >= 1 else 3 if abs(known) >= 0.0005 or not known else 4}f}"
+
+
+def _tally(rows: Sequence[Row]) -> str:
+    kinds = ("holds", "fails", "undecided", "not judged", "too few", "missing")
+    counts = Counter(row["verdict"] for row in rows)
+    judged = sum(counts[kind] for kind in JUDGED)
+    holm = Counter(row["verdict"] for row in rows if row["holm"] == "yes")
+    return (
+        f"{len(rows)} claims in {len({row['study'] for row in rows})} studies, of which {judged} are judged: "
+        f"{counts['holds']} hold ({holm['holds']} also after Holm's correction within their study), "
+        f"{counts['fails']} fail ({holm['fails']}), {counts['undecided']} are undecided. "
+        + ", ".join(f"{counts[kind]} are {kind}" for kind in kinds[3:])
+        + "."
+    )
+
+
+def _pages(rows: Sequence[Row]) -> str:
+    names = {row["study"]: Counter[str]() for row in rows}
+    for row in rows:
+        names[row["study"]][row["verdict"] if row["verdict"] in JUDGED else "left out"] += 1
+    header = ["study", "holds", "fails", "undecided", "not judged, too few, missing"]
+    cells = [
+        [f"[{name}]({PAGES}/{name}.md)", *(str(counts[kind]) for kind in (*JUDGED, "left out"))]
+        for name, counts in names.items()
+    ]
+    return "\n\n" + markdown(header, cells) + "\n"
+
+
+ANSWERS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+    **{verdict: _share(verdict) for verdict in JUDGED},
+    "left": _left,
+    "gap": _gap,
+    "first": _one("first_value"),
+    "second": _one("second_value"),
+    "gaps": _range("difference"),
+    "firsts": _range("first_value"),
+    "seconds": _range("second_value"),
+    "tally": _tally,
+    "pages": _pages,
+}
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    text = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (header, *lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (text[0], ["---"] * len(header), *text[1:]))
