@@ -355,3 +355,17 @@ def test_what_was_taken_from_a_file_is_said(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "cannot be split into columns for certain" in err
     assert run(monkeypatch, capsys, *arguments, *more, "--delimiter", "none")[0] == 0
+
+
+def test_each_mistake_of_a_study_has_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text('schema = 1\ntitle = "t"\nmethods = ["limee"]\nmetrics = ["ginni"]\n', encoding="utf-8")
+    code, _, err = run(monkeypatch, capsys, "study", "check", str(path))
+    first, *mistakes = err.splitlines()
+    assert code == 2
+    assert first.startswith(f"raison: {path} cannot be run, it has {len(mistakes)} mistakes:")
+    assert any("Did you mean 'lime'" in line for line in mistakes)
+    assert any("Did you mean 'gini'" in line for line in mistakes)
+    assert "\\x0a" not in err

@@ -9,7 +9,7 @@ import typer
 from raison._version import __version__
 from raison.cli import audit, catalogue, compare, doctor, estimate, explain, report, study, train
 from raison.cli.interruption import interruptible
-from raison.core.errors import RaisonError
+from raison.core.errors import MISTAKE, RaisonError
 from raison.core.printable import printable
 
 app = typer.Typer(
@@ -70,6 +70,7 @@ def main() -> None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    """One line, whatever is in the reason, and the exit code of bad input."""
-    sys.stderr.write(f"raison: {printable(reason)}\n")
+    """One line, whatever is in the reason, and the exit code of bad input; of a list of mistakes, one line each."""
+    lines = (printable(line) for line in reason.split(MISTAKE))
+    sys.stderr.write(f"raison: {MISTAKE.join(lines)}\n")
     sys.exit(2)

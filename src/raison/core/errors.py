@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
+MISTAKE = "\n  "
+"""Before each mistake of an error that lists several."""
+
 
 class RaisonError(Exception):
     """Base of all errors that this library raises on purpose."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import MISTAKE, InputError, UnknownNameError
 from raison.text.prompts.kinds import Chat, Scoring
 
 Shots = Sequence[tuple[str, str]]
@@ -18,7 +18,7 @@ class PromptError(InputError):
 
     def __init__(self, where: str, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)
-        shown = mistakes[0] if len(mistakes) == 1 else "".join(f"\n  {mistake}" for mistake in mistakes)
+        shown = mistakes[0] if len(mistakes) == 1 else "".join(f"{MISTAKE}{mistake}" for mistake in mistakes)
         super().__init__(f"{where}: {shown}")
 
 

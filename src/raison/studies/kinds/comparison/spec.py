@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from raison.core.errors import DataError
+from raison.core.errors import MISTAKE, DataError
 from raison.core.unit import Granularity
 from raison.data import Column, Wanted
 from raison.models.loading.load import Explained
@@ -36,7 +36,7 @@ class StudyError(DataError):
 
     def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
         count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        super().__init__("\n".join([f"{path} cannot be run, it has {count}:", *(f"  {line}" for line in mistakes)]))
+        super().__init__(MISTAKE.join([f"{path} cannot be run, it has {count}:", *mistakes]))
         self.mistakes = tuple(mistakes)
 
 
