@@ -16,28 +16,31 @@ from raison.numerics.decomposition import attended, contributions, followed
 
 @dataclass(frozen=True)
 class Alti(Method):
-    """How much of each token reaches the prediction if it mixes by how near its contributions are to what they make.
+    """Propagates each token's contribution through the layers, weighting it by its proximity to the layer's output.
 
-    score = r . C^L ... C^1 (Ferrando et al. 2022, section 3), with C^l the rows of
+    score = r . C^L ... C^1 (Ferrando et al. 2022, section 3), where C^l has the rows
 
     c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1), divided by their sums,
-    T_ij = gamma_1 (z_ij - mean z_ij) / sigma_1i, z_ij = sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i,
+        T_ij = gamma_1 (z_ij - mean z_ij) / sigma_1i,
+        z_ij = sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i.
 
-    y_i what leaves the norm after attention, biases b_O and beta included, and sigma_1i what it divides by. r are the
-    model's prediction rows. Returns (batch, tokens): shares that sum to 1 over all tokens, special ones included, never
-    negative. 1 forward pass, and in each layer a product of (tokens x tokens) vectors over the heads, a small part of a
-    pass for each token.
+    y_i is the output of the norm after attention, biases b_O and beta included, sigma_1i is that norm's divisor, and r
+    are the model's prediction rows. Returns (batch, tokens): shares that sum to 1 over all tokens, special ones
+    included, never negative.
 
-    Where norms come first (GPT-2, Llama, T5, ModernBERT) nothing is normalised after the sum, and as in ALTI+ (Ferrando
-    et al. 2022b) T_ij = z_ij is the contribution to the residual stream y_i after attention, with x_j normalised inside
-    W_V x_j and plain in [i = j] x_i.
+    1 forward pass, and in each layer a product of (tokens x tokens) vectors over the heads, a small part of a pass for
+    each token.
+
+    In pre-norm models (GPT-2, Llama, T5, ModernBERT) nothing is normalised after the sum. As in ALTI+ (Ferrando et al.
+    2022b), T_ij = z_ij is then the contribution to the residual stream y_i after attention; x_j is normalised inside
+    W_V x_j and not in [i = j] x_i.
 
     Guarantees nothing about the prediction: the scores are the same for every target, and the feed-forward layers and
-    the head are left out.
+    the head are ignored.
 
     Differences from the paper: r is the first token's row for a model that predicts from it, the last token's for a
-    decoder, and the mean where the model pools a mean; norms that come first. A row in which no token's contribution
-    points to the sum has nothing to divide, and passes nothing on.
+    decoder, and the mean where the model pools a mean; pre-norm models are supported. A row in which no token's
+    contribution points towards the sum cannot be normalised, and passes nothing on.
 
     Reference: ferrando2022measuring; ferrando2022towards.
     """

@@ -19,34 +19,36 @@ from raison.models.derived.explainers import files_of
 
 @dataclass(frozen=True)
 class Aml(Method):
-    """How much of each unit a trained attribution model keeps when it masks all that the prediction does not need.
+    """The share of each unit that a trained attribution model keeps when it masks what the prediction does not need.
 
-    a = G(x, y) in [0, 1] (Barkan et al. 2024, AML, equation 1), where G was trained (`raison train aml`) to minimise
-    lambda_p L_p(F(x'), y) + lambda_a L_a(a) + lambda_inv L_inv(F(x''), y) (equations 4 to 7) with x' = a x + (1 - a) m,
-    x'' the same with 1 - a, and m an embedding that stands for a masked token. y are the model's probabilities, or,
-    where another class than the predicted one is explained, that class alone.
+    a = G(x, y) in [0, 1] (Barkan et al. 2024, AML, equation 1). G was trained (`raison train aml`) to minimise lambda_p
+    L_p(F(x'), y) + lambda_a L_a(a) + lambda_inv L_inv(F(x''), y) (equations 4 to 7), with x' = a x + (1 - a) m, x'' the
+    same with 1 - a in place of a, and m the embedding that replaces a masked token. y are the model's probabilities. If
+    a class other than the predicted one is explained, y is that class alone.
 
-    `checkpoint` is the explainer's folder; None takes the one beside the model's files (some demo models carry theirs),
-    or that which was trained for its name. `metric` is one of those that it was trained for; None the first.
-    `steps` 0 is pAML: the trained G as it is. More are fAML: a copy of G is fine-tuned on the text, so many steps, with
-    the label embeddings fixed. Without a choice the last map counts; a metric (`select=`) chooses the best of all
-    `steps` + 1. `learning_rate` None is the one that the explainer was trained with.
+    - `checkpoint`: the explainer's folder. None takes the one beside the model's files (some demo models include one),
+      or the one that was trained for the model's name.
+    - `metric`: one of the metrics that the explainer was trained for; None takes the first.
+    - `steps`: 0 is pAML, the trained G as it is. More is fAML: a copy of G is fine-tuned on the text for so many steps,
+      with fixed label embeddings. Without selection the last map is returned; a metric (`select=`) chooses the best of
+      all `steps` + 1.
+    - `learning_rate`: None is the rate that the explainer was trained with.
 
-    Returns (batch, units), between 0 and 1, of no sum and no unit. A unit of several tokens of G has their greatest
-    score (or mean, as trained).
+    Returns (batch, units), between 0 and 1; the scores have no unit and no fixed sum. A unit of several tokens of G has
+    their highest score (or mean, as trained).
 
-    steps = 0: one forward pass, of G. Otherwise `steps` times a forward and a backward pass of G and of two masked
-    texts, and one more forward pass of G. F's prediction of the text itself is known to every method. Many texts are
-    fine-tuned at once, each with low-rank parameters of its own.
+    steps = 0: one forward pass of G. Otherwise: `steps` times a forward and a backward pass of G and of two masked
+    texts, and one more forward pass of G. F's prediction of the whole text is not counted, because every method has it.
+    Many texts are fine-tuned at once, each with low-rank parameters of its own.
 
-    Guarantees nothing about single texts: G is as good as its training, and scores show what keeps the class, never
-    what speaks against it. The best of several maps by a metric is to be compared with the best of as many random
-    maps by it (`random(draws=11)` for 10 steps).
+    Guarantees nothing about single texts: G is as good as its training. Scores show what keeps the class, never what
+    speaks against it. Compare the best of several maps by a metric with the best of as many random maps
+    (`random(draws=11)` for 10 steps).
 
-    Differences from the paper: G may add low-rank matrices to its backbone instead of training all of it. From its
-    published code: no factor 1/c in the encoded prediction, every class's embedding is trained, the map after the last
-    step counts, and the rate falls to zero within the steps. G starts from the fine-tuned model's own encoder where the
-    paper names a pretrained one.
+    Differences from the paper: G may add low-rank matrices to its backbone instead of training all of it, and it starts
+    from the fine-tuned model's own encoder where the paper names a pretrained one. Differences from its published code:
+    no factor 1/c in the encoded prediction; every class's embedding is trained; the map after the last step is
+    returned; the rate falls to zero within the steps.
 
     Reference: barkan2024aml; hu2022lora.
     """

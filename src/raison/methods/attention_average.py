@@ -19,18 +19,20 @@ Queries = Literal["all", "prediction"]
 
 @dataclass(frozen=True)
 class AttentionAverage(Method):
-    """How much attention each token gets, on average over layers, heads and the tokens that attend.
+    """The attention that each token gets, averaged over layers, heads and attending tokens.
 
     score_i = 1 / (L H T) sum_l sum_h sum_j A_lhji over layers l, heads h and all tokens j of the text, special ones
     included (the equation of section 2.2.2.3 of the thesis Assessing the Interpretability of Large Language Models).
-    Returns (batch, tokens): shares that sum to 1 over all tokens, never negative. 1 forward pass, which could be the
-    prediction's own.
+    Returns (batch, tokens): shares that sum to 1 over all tokens, never negative.
 
-    `queries="prediction"` takes the rows from which the model predicts instead of all: the last token's of a decoder,
-    the first one's of a model that predicts from it.
+    1 forward pass, which can be the prediction's own.
+
+    `queries="prediction"` averages only over the rows that the model predicts from: the last token's of a decoder, the
+    first token's of a model that predicts from it.
 
     Guarantees nothing about the prediction: the scores are the same for every target, and deeper layers attend to
-    states that are no longer those of single tokens. In a decoder early tokens, which more rows can see, score higher.
+    states that no longer belong to single tokens. In a decoder, early tokens score higher because more rows can see
+    them.
 
     Differences from the thesis: none.
 

@@ -18,26 +18,27 @@ from raison.numerics.maximum_flow import token_flows
 
 @dataclass(frozen=True)
 class AttentionFlow(Method):
-    """How much of the prediction each token could feed if attention weights were the capacities of pipes.
+    """The maximum flow from the prediction to each token, with attention weights as capacities.
 
-    score_t = the maximum flow from the model's prediction rows, at the last layer's output, to token t, at the first
-    layer's input, through the network whose edges from position i of a layer's output to position j of its input have
-    the capacities B_l[i, j] (Abnar and Zuidema 2020, section 3). B_l = (A_l + I) / 2, rows rescaled to sum to 1
-    (equation 1), A_l the mean over heads of layer l's attention; `residual=False` leaves out the identity. A flow of 1
-    in all may start at the prediction rows, by their shares. Returns (batch, tokens), each between 0 and 1; scores
-    share pipes, so they do not sum to 1. Special tokens score zero here: their flows are not computed.
+    score_t is the maximum flow from the model's prediction rows, at the last layer's output, to token t, at the first
+    layer's input. The edge from position i of a layer's output to position j of its input has the capacity B_l[i, j]
+    (Abnar and Zuidema 2020, section 3). B_l = (A_l + I) / 2, rows rescaled to sum to 1 (equation 1), with A_l the mean
+    over heads of layer l's attention; `residual=False` leaves out the identity. The prediction rows together supply a
+    flow of 1, by their shares. Returns (batch, tokens), each between 0 and 1. The flows to different tokens share
+    edges, so the scores do not sum to 1. Special tokens score zero: their flows are not computed.
 
-    1 forward pass, and for each token of a unit a maximum flow (Dinic's algorithm of scipy, on one core): 60 tokens
-    take 0.1 seconds with 6 layers and 0.8 with 30, 200 tokens 4 seconds with 6 layers. Capacities are rounded to 2^-30.
+    1 forward pass, and for each token of a unit a maximum flow (Dinic's algorithm of scipy, on one core). 60 tokens
+    take 0.1 seconds with 6 layers and 0.8 with 30; 200 tokens take 4 seconds with 6 layers. Capacities are rounded to
+    2^-30.
 
-    Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward
-    layers and the head are ignored. Very often the pipes into a token are the narrowest cut: its score is then
-    min(1, sum_i B_1[i, t]), what all tokens together attend to it in the first layer, whatever happens above. In
-    decoders, whose early tokens are attended to by all later ones, many scores are 1.
+    Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward layers
+    and the head are ignored. Very often the edges into a token are the minimum cut. The token's score is then min(1,
+    sum_i B_1[i, t]), the attention that it gets in the first layer, whatever happens above. In decoders, many scores
+    are 1, because all later tokens attend to the early ones.
 
-    Differences from the paper: it starts at the first token's row; here at the rows that the model predicts from (the
-    first token's, the last one's of a decoder, equal shares where the model pools a mean). Scores of a unit's tokens
-    are added, as those of all methods.
+    Differences from the paper: the flow starts at the rows that the model predicts from (the first token's, the last
+    one's of a decoder, equal shares where the model pools a mean); the paper starts at the first token's row. As for
+    all methods, the scores of a unit's tokens are added.
 
     Reference: abnar2020quantifying.
     """

@@ -19,22 +19,24 @@ Queries = Literal["prediction", "all"]
 
 @dataclass(frozen=True)
 class AttentionLast(Method):
-    """How much the last layer attends to each token where the prediction is made.
+    """The attention of the last layer at the position that the prediction is made from.
 
-    score = r . A_L, A_L the mean over heads of the last layer's attention (query x key) and r the model's prediction
-    rows: one for the last token of a decoder or the first of a model that predicts from it, equal shares where the
-    model pools a mean. Returns (batch, tokens): shares that sum to 1 over all tokens, special ones included, never
-    negative. 1 forward pass, which could be the prediction's own (the paper counts 0; finding the prediction rows can
-    cost the model one more for the whole batch).
+    score = r . A_L, with A_L the mean over heads of the last layer's attention (query x key) and r the model's
+    prediction rows: one for the last token of a decoder or the first token of a model that predicts from it, equal
+    shares where the model pools a mean. Returns (batch, tokens): shares that sum to 1 over all tokens, special ones
+    included, never negative.
 
-    `queries="all"` takes the mean over the rows of all tokens instead; in a decoder early tokens, which more rows can
-    see, then score higher.
+    1 forward pass, which can be the prediction's own (the paper counts 0). Finding the prediction rows can cost the
+    model one more for the whole batch.
 
-    Guarantees nothing about the prediction: the scores are the same for every target, the states that are attended to
-    are no longer those of single tokens, and values and heads' weights are ignored.
+    `queries="all"` takes the mean over the rows of all tokens instead. In a decoder, early tokens then score higher
+    because more rows can see them.
 
-    Differences from the paper: Kariyappa et al. 2024, whose baseline A-Last this is, name the layer alone and cite
-    Hollenstein and Beinborn; the mean over heads and the row are choices made here.
+    Guarantees nothing about the prediction: the scores are the same for every target, the attended states no longer
+    belong to single tokens, and values and the heads' weights are ignored.
+
+    Differences from the paper: this is the baseline A-Last of Kariyappa et al. 2024, who name only the layer and cite
+    Hollenstein and Beinborn. The mean over heads and the row are choices made here.
 
     Reference: hollenstein2021relative; kariyappa2024progressive.
     """

@@ -19,21 +19,22 @@ Queries = Literal["prediction", "all"]
 
 @dataclass(frozen=True)
 class AttentionRollout(Method):
-    """How much of each token reaches the prediction if attention alone moves information between positions.
+    """Propagates attention through the layers, as if attention alone moved information between positions.
 
     score = r . B_L ... B_1 with B_l = (A_l + I) / 2, rows rescaled to sum to 1 (Abnar and Zuidema 2020, equation 1),
     A_l the mean over heads of layer l's attention (query x key) and r the model's prediction rows. Returns (batch,
-    tokens): shares that sum to 1 over all tokens, special ones included, never negative. 1 forward pass (finding the
-    prediction rows can cost the model one more for the whole batch).
+    tokens): shares that sum to 1 over all tokens, special ones included, never negative.
 
-    Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward
-    layers and the head are ignored.
+    1 forward pass. Finding the prediction rows can cost the model one more for the whole batch.
+
+    Guarantees nothing about the prediction: the scores are the same for every target, and values, feed-forward layers
+    and the head are ignored.
 
     `residual=False` leaves out the identity: B_l = A_l. `queries="all"` takes the mean over all rows for r. Both
     together are the rollout of the thesis Assessing the Interpretability of Large Language Models, section 2.2.2.3.
 
-    Differences from the paper: it reads the first token's row; here r is that row for a model that predicts from its
-    first token, the last token's for a decoder, and the mean where the model pools a mean.
+    Differences from the paper: r is the first token's row for a model that predicts from it, the last token's for a
+    decoder, and the mean where the model pools a mean. The paper reads the first token's row.
 
     Reference: abnar2020quantifying.
     """

@@ -16,25 +16,29 @@ from raison.integration.relevance import propagated
 
 @dataclass(frozen=True)
 class AttnLrp(Method):
-    """Relevance that goes back through softmax, products and activations, computed as input times a changed gradient.
+    """Relevance propagated back through softmax, products and activations, computed as input times a modified gradient.
 
-    score_t = e_t . g_t, e the word embeddings and g the gradient of the target in which (Achtibat et al. 2024)
-        a linear layer has its gradient                  (the epsilon rule for epsilon = 0)
-        an activation f(z) has the slope f(z) / z        (the identity rule; also for the tanh of a pooler)
-        a product of two states, of attention (queries and keys, weights and values) or of a gated feed-forward layer,
-            gives half of its gradient to each factor    (the uniform rule)
-        a softmax is differentiated                      (R_i = x_i (R'_i - s_i sum_j R'_j))
-        a norm's divisor is constant, its mean is not    (the identity rule)
-    so that queries and keys get a quarter, values a half. Returns (batch, tokens), signed, in units of the target. 1
-    forward and 1 backward pass.
+    score_t = e_t . g_t, with e the word embeddings and g the gradient of the target under these rules (Achtibat et al.
+    2024):
+        linear layer: its gradient                           (the epsilon rule for epsilon = 0)
+        activation f(z): the slope f(z) / z                  (the identity rule; also for the tanh of a pooler)
+        product of two states, in attention (queries and keys, weights and values) or in a gated feed-forward layer:
+            half of its gradient to each factor              (the uniform rule)
+        softmax: its gradient                                (R_i = x_i (R'_i - s_i sum_j R'_j))
+        norm: the divisor is constant, the mean is not       (the identity rule)
+    Queries and keys therefore get a quarter each, values a half. Returns (batch, tokens), signed, in units of the
+    target.
 
-    Guarantees no sum: biases and position embeddings take their part, and the softmax's rule is a first-order one.
-    Relevance is that of the embedding as against zero. The authors warn that scores of Qwen3 can be skewed by single
-    tokens, and advise a contrastive target (target=(this, not_that)) for GPT-2.
+    1 forward and 1 backward pass.
 
-    Differences from the paper: epsilon is zero, as in the authors' own fast version; where z = 0 an activation passes
+    Guarantees no sum: biases and position embeddings absorb a part, and the softmax's rule is a first-order one.
+    Relevance is relative to an embedding of zero. The authors warn that scores of Qwen3 can be skewed by single tokens,
+    and advise a contrastive target (target=(this, not_that)) for GPT-2.
+
+    Differences from the paper: epsilon is zero, as in the authors' own fast version; where z = 0, an activation passes
     nothing on. Activations that are not zero at zero (sigmoid, softplus) keep their slope. Every sqrt or rsqrt in the
-    model counts as a norm's divisor. The slope of what is asked of the logit (a probability, say) is a plain one.
+    model counts as a norm's divisor. The function that turns the logit into the target (a probability, for example)
+    keeps its ordinary gradient.
 
     Reference: achtibat2024attnlrp.
     """

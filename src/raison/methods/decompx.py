@@ -21,33 +21,38 @@ _TOGETHER = 1 << 26
 
 @dataclass(frozen=True)
 class Decompx(Method):
-    """The logit as a sum of one term per token, by carrying each token's part of every hidden state through the model.
+    """Decomposes the logit into one term per token, by propagating each token's part of every hidden state.
 
-    x_i = sum_k x_i<-k, at first x_i<-k = [i = k] x_i; each layer keeps the sum exact (Modarressi et al. 2023, section 3
-    and appendix A). Attention: sum_h sum_j A^h_ij W_O^h W_V^h x_j<-k + x_i<-k, A constant. Norms: gamma (x_i<-k - mean
-    x_i<-k) / sigma_i (no mean in an RMS norm), sigma constant. Activations f: x_i<-k f(x_i) / x_i per feature, the line
-    through the origin. A bias b is shared out among the k by |<x_i<-k, b>| / sum_k; in the first layer b_V stays with
-    its token. After the last layer the same with the model's norm and head; tokens' terms are averaged where a mean
-    is pooled. Returns (batch, tokens), signed, in logits: the term of the target's class, minus that of the other class
-    for a pair or a margin.
+    x_i = sum_k x_i<-k, starting with x_i<-k = [i = k] x_i. Each layer keeps this sum exact (Modarressi et al. 2023,
+    section 3 and appendix A):
 
-    1 forward pass, and work like that of about one further forward pass for each token, special ones and a prompt
-    included. Memory: per text two sets of tokens x tokens hidden states (three where norms come first) and a bounded
-    rest, heads and sources being mixed a few at a time where they would not fit.
+    - Attention: sum_h sum_j A^h_ij W_O^h W_V^h x_j<-k + x_i<-k, with A constant.
+    - Norms: gamma (x_i<-k - mean x_i<-k) / sigma_i (no mean in an RMS norm), with sigma constant.
+    - Activations f: x_i<-k f(x_i) / x_i per feature, the line through the origin.
+    - A bias b is divided among the k in proportion to |<x_i<-k, b>|; in the first layer b_V stays with its token.
+    - The model's final norm and head follow the same rules. Where the model pools a mean, the tokens' terms are
+      averaged.
 
-    Guarantees that the terms of all tokens, special ones and a prompt included, sum to the logit (the note
-    `decomposition_gap` has what rounding leaves: little at single precision, more in half). That is not the difference
-    to the text without its units, and special tokens often hold the larger part: the note `unscored` has their sum and
-    the prompt's. A probability has no such terms: of every other choice of `of` the logit is decomposed, as the note
-    `decomposed` says.
+    Returns (batch, tokens), signed, in logits: the term of the target's class, minus that of the other class for a pair
+    or a margin.
 
-    `gate` is about products f(g) u (SwiGLU, gated GELU): "constant" takes f(g) as a constant factor of u's vectors, as
-    attention is one of the values'; "half" gives half of the product to u's vectors and half, by f's line through the
-    origin, to g's.
+    1 forward pass, and the work of about one more forward pass for each token, special and prompt tokens included.
+    Memory: per text two sets of tokens x tokens hidden states (three in pre-norm models) and a bounded remainder; heads
+    and sources are mixed a few at a time if they would not fit.
 
-    Differences from the paper: norms that come first, RMS norms, gates, decoders and mean pooling; DistilBERT, which
-    the published code lacks; a slope f(x) / x without an offset in the divisor; where no token's vector has a product
-    with a bias, those that have a vector share it equally; special tokens get no score.
+    Guarantees that the terms of all tokens, special and prompt tokens included, sum to the logit. The note
+    `decomposition_gap` holds the rounding error: small in single precision, larger in half. This sum is not the
+    difference from the text without its units, and special tokens often hold the larger part: the note `unscored` has
+    their sum and the prompt's. A probability has no such terms. For every other choice of `of`, the logit is
+    decomposed, and the note `decomposed` says so.
+
+    `gate` decides about products f(g) u (SwiGLU, gated GELU). "constant" treats f(g) as a constant factor of u's
+    vectors, as attention is a constant factor of the values'. "half" gives half of the product to u's vectors and half,
+    by f's line through the origin, to g's.
+
+    Differences from the paper: pre-norm models, RMS norms, gates, decoders and mean pooling are supported, and
+    DistilBERT, which the published code lacks; the slope f(x) / x has no offset in the divisor; if no token's vector
+    has a product with a bias, those that have a vector share it equally; special tokens get no score.
 
     Reference: modarressi2023decompx.
     """

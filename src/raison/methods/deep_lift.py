@@ -17,35 +17,36 @@ from raison.integration.repeated import own_embeddings
 
 @dataclass(frozen=True)
 class DeepLift(Method):
-    """How much of the difference between a text's value and a baseline's comes from each token.
+    """Attributes the difference between the values of a text and of a baseline to the tokens.
 
-    score_t = (x_t - b_t) . m_t, x the word embeddings, b those of the baseline, and m the multipliers: 1 at the target
-    itself, and passed back through the model by the chain rule, with finite differences in place of slopes
-    (Shrikumar et al. 2017, equations 2 and 3, and the rescale rule of section 3.5). With ' for the baseline's run:
+    score_t = (x_t - b_t) . m_t, with x the word embeddings, b those of the baseline, and m the multipliers. m is 1 at
+    the target and is passed back through the model by the chain rule, with finite differences in place of slopes
+    (Shrikumar et al. 2017, equations 2 and 3, and the rescale rule of section 3.5). A prime marks the baseline's run:
         y = f(z), f of one number (GELU, SiLU, tanh, ...):   m_z = m_y (y - y') / (z - z')
         y = a b (attention's two products, gates):           m_a = m_y (b + b') / 2, m_b = m_y (a + a') / 2
         s = softmax(z):   m_z = L m_s - w sum(L m_s), L the logarithmic mean of s and s', w the like of log sum exp
         layer and RMS norms: as their centring, square, mean, root and product, each by the rules above
     Products are summed over the embedding's features. Returns (batch, tokens), signed, in units of the target. Special
-    tokens keep their embedding, so that they score zero.
+    tokens keep their embedding, so they score zero.
 
-    `baseline`: "removal" replaces every unit as the problem's removal does (deletion has no embedding: the model's
-    first removal in place stands in), "mask", "ellipsis", "unk" and "pad" name a token, "zero" is a vector of zeros.
-    The note `baseline` says which it was.
+    `baseline`: "removal" replaces every unit as the problem's removal does (for deletion, which has no embedding, the
+    model's first removal in place); "mask", "ellipsis", "unk" and "pad" name a token; "zero" is a vector of zeros. The
+    note `baseline` says which was used.
 
     2 forward and 1 backward pass, text and baseline in one batch. The note `completeness_gap` is the sum of the scores
-    minus (v(x) - v(b)): rounding, where every call of the model that is not linear has a rule, as in the families
-    BERT, RoBERTa, DistilBERT, ELECTRA, ModernBERT, GPT-2, Llama, Mistral, Qwen3 and T5. A gap tells of one without.
+    minus (v(x) - v(b)). It is a rounding error if every nonlinear call of the model has a rule, as in the families
+    BERT, RoBERTa, DistilBERT, ELECTRA, ModernBERT, GPT-2, Llama, Mistral, Qwen3 and T5. A larger gap reveals a call
+    without one.
 
-    Guarantees that sum only up to the gap, and relative to its own baseline: the value of the fully removed text where
-    the baseline is the problem's removal. Two networks that compute the same function in other steps may get other
-    scores, and a token that changes nothing may score other than zero.
+    Guarantees that sum only up to the gap, and relative to its own baseline (the fully removed text, if the baseline is
+    the problem's removal). Two networks that compute the same function in different steps may get different scores, and
+    a token that changes nothing may score other than zero.
 
-    Differences from the paper: it has no rule for products, softmax and normalisation; those above are the
+    Differences from the paper: it has no rule for products, softmax and normalisation; the rules above are the
     symmetric ones that keep the sum. Nothing is divided by a difference near zero: the points are moved apart by 1e-5
-    of their size. The RevealCancel rule is left out. captum's DeepLift knows activation modules alone (ReLU, tanh, ...,
-    and a softmax rule that keeps no sum) and takes plain gradients of everything else, in Hugging Face models also of
-    GELU, softmax and norms: its sum is then not the difference.
+    of their size. The RevealCancel rule is left out. captum's DeepLift knows only activation modules (ReLU, tanh, ...,
+    and a softmax rule that keeps no sum) and takes plain gradients of everything else, including GELU, softmax and
+    norms in Hugging Face models, so its scores do not sum to the difference.
 
     Reference: shrikumar2017learning.
     """

@@ -25,29 +25,30 @@ NAME = "discretized_integrated_gradients"
 
 @dataclass(frozen=True)
 class DiscretizedIntegratedGradients(Method):
-    """The gradient gathered on a way over words of the vocabulary, from a text without content to the text.
+    """Sums the gradient along a path over words of the vocabulary, from a text without content to the text.
 
-    score_t = sum_j (p_{j+1} - p_j)_t . d v(p_j) / d e_t (Sanyal and Ren 2021), v the target, p_0 the word embeddings of
-    the baseline and p_{m+1} those of the text. A token's points between come from m = `steps` anchors, found from the
-    text on: the next is, among the `neighbours` nearest words of the anchor before, the one closest to its monotone
-    version ("greedy"), or the one with the most features between anchor and baseline ("maxcount"). In the monotone
-    version a feature that is not between is set to one m-th of the way to the baseline. All tokens move at once.
-    Returns (batch, tokens), signed, in units of the target. Special tokens and a prompt keep their embedding and score
-    zero.
+    score_t = sum_j (p_{j+1} - p_j)_t . d v(p_j) / d e_t (Sanyal and Ren 2021), with v the target, p_0 the word
+    embeddings of the baseline and p_{m+1} those of the text. A token's points in between come from m = `steps` anchors,
+    found from the text backwards. The next anchor is one of the `neighbours` nearest words of the current one: the word
+    closest to its monotone version ("greedy"), or the word with the most features between anchor and baseline
+    ("maxcount"). In the monotone version, a feature that is not in between is set to one m-th of the way to the
+    baseline. All tokens move at once. Returns (batch, tokens), signed, in units of the target. Special and prompt
+    tokens keep their embedding and score zero.
 
     `factor` halves all steps so many times. `rule` says where a step's gradient is taken: at its beginning ("left", as
-    in the paper) or in its middle, which is closer to the integral for the same passes. `baseline` as for
-    integrated_gradients; the note `baseline` says which it was.
+    in the paper) or in its middle, which is closer to the integral for the same passes. `baseline` is as for
+    integrated_gradients; the note `baseline` says which was used.
 
     2^factor (steps + 1) forward and as many backward passes. Neighbours and anchors are found once per model and word,
-    and kept in memory; neighbours take one product of the words met with the embedding table.
+    and kept in memory; neighbours take one product of the new words with the embedding table.
 
-    Guarantees no sum: scores add up to v(x) - v(b) as `factor` grows, up to there with the error of the few large steps
-    of the paper's path. A token whose embedding has no effect, or is the baseline's, scores zero.
+    Guarantees no sum: scores approach v(x) - v(b) only as `factor` grows. The few large steps of the paper's path leave
+    an error. A token whose embedding has no effect, or equals the baseline's, scores zero.
 
-    Differences from the paper: a mask token as baseline where there is one, instead of padding; no division by the L2
-    norm of the scores; special tokens are told by the encoding, where the public version knows the names [CLS] and
-    [SEP] alone. It adds positions twice (before and inside the model); here paths are in word embedding space.
+    Differences from the paper: the baseline is a mask token if there is one, instead of padding; scores are not divided
+    by their L2 norm; special tokens come from the encoding, where the public version knows only the names [CLS] and
+    [SEP]. The public version adds positions twice (before and inside the model); here paths are in word embedding
+    space.
 
     Reference: sanyal2021discretized.
     """

@@ -38,25 +38,30 @@ CANCELLED = 1e-6
 
 @dataclass(frozen=True)
 class Ensemble(Method):
-    """The mean of several methods' scores, each method's scaled to the same size on each text.
+    """The mean of several methods' scores, each scaled to the same size on each text.
 
     score_i = 1/k sum_m s_mi / N_m over the k members m, with s_m the scores of the units (the thesis Assessing the
-    Interpretability of Large Language Models, section 3.4). `normalise="absolute"`: N_m = sum_j |s_mj|, so that signs
-    stay and no cancellation can make a member large. `normalise="sum"`: N_m = sum_j s_mj, the thesis's words; a member
-    whose scores sum to less than zero then has all its signs turned (the note `turned` names it), and one whose scores
-    cancel out is an error. A member without any score but 0 counts as zeros. Returns (batch, units), without a unit.
+    Interpretability of Large Language Models, section 3.4). Returns (batch, units), without a unit.
+
+    - `normalise="absolute"`: N_m = sum_j |s_mj|. Signs are kept, and cancellation cannot make a member large.
+    - `normalise="sum"`: N_m = sum_j s_mj, as the thesis says. A member whose scores sum to less than zero then changes
+      all its signs (the note `turned` names it); one whose scores cancel out is an error.
+
+    A member with no score other than 0 counts as zeros.
 
     `methods` are names or calls of other methods, or "top3" (lime, kernel_shap, integrated_gradients: the default) or
-    "all", the thesis's seven. Random members draw what they draw alone under the same seed. The passes are those of
-    the members together; a removal that several of them evaluate counts once. A member that is compared beside the
-    ensemble is not computed again. The note `members` holds their notes.
+    "all", the thesis's seven. A random member draws what it draws alone under the same seed. The note `members` holds
+    the members' notes.
 
-    Signed where all members are. Unsigned ones (saliency, attention) say how much a unit matters and push up what
-    signed ones find to speak against the target: mix them for a ranking by importance, not for signs. Guarantees no
-    sum: with "absolute" the magnitudes sum to at most 1.
+    The passes are those of the members together; a removal that several of them evaluate counts once. A member that is
+    compared beside the ensemble is not computed again.
 
-    Differences from the thesis: it scales so that scores sum to 1 (normalise="sum"); the default scales by absolute
-    values, for the signed scores of a text may sum to nearly 0, or to less.
+    Signs are reliable only if all members are signed. Unsigned members (saliency, attention) say how much a unit
+    matters, and so raise units that signed members find to speak against the target. Mix them for a ranking by
+    importance, not for signs. Guarantees no sum: with "absolute", the magnitudes sum to at most 1.
+
+    Differences from the thesis: it scales so that scores sum to 1 (normalise="sum"). The default scales by absolute
+    values, because the signed scores of a text may sum to nearly 0 or to less.
 
     Reference: oxford2022assessing.
     """

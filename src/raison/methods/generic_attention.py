@@ -16,25 +16,26 @@ from raison.numerics.context_mixing import gathered, head_mean
 
 @dataclass(frozen=True)
 class GenericAttention(Method):
-    """How much attention brings of each token to the prediction, where it counts for the target.
+    """Attention propagated through the layers, with each head weighted by its gradient for the target.
 
-    R_0 = I, M_l = mean over heads of relu(dv/dA_l * A_l), R_l = R_{l-1} + M_l R_{l-1}, score = r . (R_L - I)
-    (Chefer et al. 2021, equations 1, 5 and 6), A_l layer l's attention probabilities, (heads, query, key), v the target
-    (the paper's is a logit: of="logit"), and r the model's prediction rows: the first token's, the last one's of a
-    decoder, equal shares where the model pools a mean. Returns (batch, tokens), never negative, in units of the target.
-    1 forward and 1 backward pass (finding the prediction rows can cost the model two more for the whole batch).
+    R_0 = I, M_l = mean over heads of relu(dv/dA_l * A_l), R_l = R_{l-1} + M_l R_{l-1}, score = r . (R_L - I) (Chefer et
+    al. 2021, equations 1, 5 and 6), with A_l layer l's attention probabilities, (heads, query, key), v the target (the
+    paper's is a logit: of="logit"), and r the model's prediction rows: the first token's, the last one's of a decoder,
+    equal shares where the model pools a mean. Returns (batch, tokens), never negative, in units of the target.
 
-    Guarantees no sum and no sign: what attention brings against the target is cut off. Values and feed-forward layers
-    count only in so far as they are part of the gradient.
+    1 forward and 1 backward pass. Finding the prediction rows can cost the model two more for the whole batch.
 
-    The identity that R starts from is taken away: a token's own state, which every layer carries on, would else be the
-    only large score of the row that predicts. Where that is a special token it is not scored anyway; the last token of
-    a decoder without special tokens is scored by what attention brings of it, which leaves out the residual path.
+    Guarantees no sum and no sign: contributions of attention against the target are cut off. Values and feed-forward
+    layers count only as part of the gradient.
 
-    Differences from the paper: it sets the predicting row's own entry to zero; here only the identity is taken away,
-    because the last token of a decoder is a part of the text. Of the paper's rules, those for pure self-attention.
-    Its published code can put relevance propagated back to A in A's place (use_lrp), and a variant in other work
-    rescales rows of M_l + I and adds up columns; neither is the paper's.
+    The identity that R starts from is subtracted. A token's own state, which every layer carries on, would otherwise be
+    the only large score of the row that predicts. If that row belongs to a special token, it is not scored anyway. The
+    last token of a decoder without special tokens is scored by what attention contributes, without the residual path.
+
+    Differences from the paper: it sets the predicting row's own entry to zero; here only the identity is subtracted,
+    because the last token of a decoder is a part of the text. Of the paper's rules, those for pure self-attention are
+    implemented. Its published code can put relevance propagated back to A in A's place (use_lrp), and a variant in
+    other work rescales rows of M_l + I and adds up columns; neither is the paper's.
 
     Reference: chefer2021generic.
     """

@@ -16,27 +16,29 @@ from raison.numerics.decomposition import attended, contributions, followed
 
 @dataclass(frozen=True)
 class Globenc(Method):
-    """How much of each token reaches the prediction if the norms of its contributions in each layer say how much.
+    """Propagates each token's contribution through the layers, weighting it by its norm.
 
-    score = r . N^L ... N^1 (Modarressi et al. 2022, section 3), with N_ij = ||v_ij||_2 in each layer,
+    score = r . N^L ... N^1 (Modarressi et al. 2022, section 3), with N_ij = ||v_ij||_2 in each layer, where
 
-    z_ij = sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i,
-    u_ij = gamma_1 (z_ij - mean z_ij) / sigma_1i, v_ij = gamma_2 (u_ij - mean u_ij) / sigma_2i,
+        z_ij = sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i,
+        u_ij = gamma_1 (z_ij - mean z_ij) / sigma_1i, v_ij = gamma_2 (u_ij - mean u_ij) / sigma_2i.
 
-    sigma_1i and sigma_2i being what the layer's two norms really divide by: the second that of the sum with the
-    feed-forward layer, which has no other part in it. Biases b_O and beta belong to no token and are left out. r are
-    the model's prediction rows. Returns (batch, tokens): never negative; 1 forward pass, and in each layer a product of
-    (tokens x tokens) vectors over the heads, a small part of a pass for each token.
+    sigma_1i and sigma_2i are the actual divisors of the layer's two norms. The second is that of the sum with the
+    feed-forward layer, which has no other effect here. Biases b_O and beta belong to no token and are left out. r are
+    the model's prediction rows. Returns (batch, tokens), never negative.
 
-    Where norms come first (GPT-2, Llama, T5, ModernBERT) nothing is normalised after the sum: N_ij = ||z_ij||_2 is the
-    contribution to the residual stream after attention, with x_j normalised inside W_V x_j and plain in [i = j] x_i.
+    1 forward pass, and in each layer a product of (tokens x tokens) vectors over the heads, a small part of a pass for
+    each token.
 
-    Guarantees nothing about the prediction: the scores are the same for every target, norms lose their signs and their
-    directions, and the feed-forward layers and the head are left out.
+    In pre-norm models (GPT-2, Llama, T5, ModernBERT) nothing is normalised after the sum. N_ij = ||z_ij||_2 is then the
+    contribution to the residual stream after attention; x_j is normalised inside W_V x_j and not in [i = j] x_i.
 
-    Differences from the paper: the row is divided by its sum in every layer, which changes nothing but its scale (the
-    scores of all tokens, special ones included, sum to 1); r is the first token's row for a model that predicts from
-    it, the last token's for a decoder, and the mean where the model pools a mean; norms that come first.
+    Guarantees nothing about the prediction: the scores are the same for every target, norms lose signs and directions,
+    and the feed-forward layers and the head are ignored.
+
+    Differences from the paper: each row is divided by its sum in every layer, which changes only the scale (the scores
+    of all tokens, special ones included, sum to 1); r is the first token's row for a model that predicts from it, the
+    last token's for a decoder, and the mean where the model pools a mean; pre-norm models are supported.
 
     Reference: modarressi2022globenc.
     """

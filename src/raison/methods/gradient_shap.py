@@ -22,28 +22,28 @@ from raison.integration.repeated import own_embeddings
 
 @dataclass(frozen=True)
 class GradientShap(Method):
-    """The gradient at random points between a baseline and the text, gathered: integrated gradients by sampling.
+    """Integrated gradients by sampling: the gradient at random points between baselines and the text.
 
     score_t = 1/N sum_{i=1}^N (x^i - b^i)_t . d v(b^i + a_i (x^i - b^i)) / d e_t (expected gradients, in the form of
-    GradientExplainer of Lundberg and Lee's shap), v the target, N = `samples`, a_i uniform on [0, 1], b^i the word
-    embeddings of one of `baselines`, x^i those of the text plus Gaussian noise. Products are summed over features.
-    Returns (batch, tokens), signed, in units of the target. Special tokens and a prompt keep their embedding and score
+    GradientExplainer of Lundberg and Lee's shap), with v the target, N = `samples`, a_i uniform on [0, 1], b^i the word
+    embeddings of one of `baselines`, and x^i those of the text plus Gaussian noise. Products are summed over features.
+    Returns (batch, tokens), signed, in units of the target. Special and prompt tokens keep their embedding and score
     zero.
 
     `baselines`: as for integrated_gradients, "removal", "mask", "ellipsis", "unk", "pad" or "zero", one name or several
-    (a tuple, or joined by "+"); each is used equally often, up to one sample. The note `baselines` says which they are.
-    `noise` is a share of the word embeddings' deviation or range (`scale`, see smooth_grad); none by default.
+    (a tuple, or joined by "+"). Each is used equally often, up to one sample. The note `baselines` says which were
+    used. `noise` is a share of the word embeddings' deviation or range (`scale`, see smooth_grad); none by default.
 
     N forward and N backward passes.
 
-    Guarantees no sum for finite N: with several samples it approaches v(x) - v(b), the mean over the baselines, where
-    the noise is zero. The Shapley values of the name are approached only by models that are linear in the embeddings.
-    Scores depend on the seed.
+    Guarantees no sum for finite N. With more samples and no noise, it approaches v(x) - v(b), the mean over the
+    baselines. The Shapley values of the name are approached only for models that are linear in the embeddings. Scores
+    depend on the seed.
 
-    Differences from the paper and from captum: a_i are drawn one from each N-th of [0, 1], which leaves the mean and
-    lowers the error. The papers' harness gives captum the text itself as every other baseline, whose differences are
-    zero, so that half of its samples say nothing and the scores are halved; here the text is no baseline. captum takes
-    5 samples by default.
+    Differences from the paper and from captum: one a_i is drawn from each N-th of [0, 1], which keeps the mean and
+    lowers the error. The papers' harness gives captum the text itself as every other baseline. Its differences are
+    zero, so half of the samples contribute nothing and the scores are halved; here the text is no baseline. captum
+    takes 5 samples by default.
 
     Reference: lundberg2017unified; erion2021improving.
     """

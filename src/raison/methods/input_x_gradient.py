@@ -19,17 +19,18 @@ Features = Literal["sum", "norm"]
 
 @dataclass(frozen=True)
 class InputXGradient(Method):
-    """The first-order estimate of what setting a token's word embedding to zero would cost.
+    """The first-order estimate of the effect of setting a token's word embedding to zero.
 
-    score_t = e_t . d v / d e_t (the baseline called gradient times input in Shrikumar et al. 2016 and 2017), v the
-    target and e_t the token's word embedding. Returns (batch, tokens), signed, in units of the target. 1 forward and
-    1 backward pass.
+    score_t = e_t . d v / d e_t (the baseline called gradient times input in Shrikumar et al. 2016 and 2017), with v the
+    target and e_t the token's word embedding. Returns (batch, tokens), signed, in units of the target.
+
+    1 forward and 1 backward pass.
 
     `features` says how the products of an embedding's features become one score: their "sum", or their L2 "norm", which
-    has no sign and with which Progressive Inference compares (its appendix B.2).
+    has no sign and is what Progressive Inference compares with (its appendix B.2).
 
-    Guarantees no sum: only for a model that is linear in its embeddings do the scores add up to the value minus that
-    of zero embeddings. A token that the model does not read scores zero.
+    Guarantees no sum: only for a model that is linear in its embeddings do the scores sum to the value minus that of
+    zero embeddings. A token that the model does not read scores zero.
 
     Differences from the paper: it multiplies features; here the products are reduced over the embedding's features.
 

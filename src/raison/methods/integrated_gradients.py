@@ -20,25 +20,25 @@ from raison.numerics.quadrature import gauss_legendre
 
 @dataclass(frozen=True)
 class IntegratedGradients(Method):
-    """The gradient gathered on the straight way from a text without content to the text.
+    """Integrates the gradient along the straight path from a text without content to the text.
 
-    score_t = (x_t - b_t) . integral_0^1 d v(b + a (x - b)) / d e_t da (Sundararajan et al. 2017, equation 1), v the
-    target, x the word embeddings, b those of the baseline. The integral takes `steps` Gauss-Legendre nodes; products
-    are summed over the embedding's features. Returns (batch, tokens), signed, in units of the target. Special tokens
-    keep their embedding on the whole path, so that they score zero.
+    score_t = (x_t - b_t) . integral_0^1 d v(b + a (x - b)) / d e_t da (Sundararajan et al. 2017, equation 1), with v
+    the target, x the word embeddings, and b those of the baseline. The integral uses `steps` Gauss-Legendre nodes;
+    products are summed over the embedding's features. Returns (batch, tokens), signed, in units of the target. Special
+    tokens keep their embedding on the whole path, so they score zero.
 
-    `baseline`: "removal" replaces every unit as the problem's removal does (deletion has no embedding: the model's
-    first removal in place stands in), "mask", "ellipsis", "unk" and "pad" name a token, "zero" is a vector of zeros.
-    The note `baseline` says which it was.
+    `baseline`: "removal" replaces every unit as the problem's removal does (for deletion, which has no embedding, the
+    model's first removal in place); "mask", "ellipsis", "unk" and "pad" name a token; "zero" is a vector of zeros. The
+    note `baseline` says which was used.
 
-    steps + 2 forward and steps backward passes, the two for the ends of the path shared with other methods
-    (baseline="zero": one backward pass more). The note `completeness_gap` is the sum of the scores minus
-    (v(x) - v(b)): the error of the quadrature, near zero for a smooth model, and larger where `steps` are too few.
+    steps + 2 forward and steps backward passes; the two for the ends of the path are shared with other methods
+    (baseline="zero": one backward pass more). The note `completeness_gap` is the sum of the scores minus (v(x) - v(b)),
+    the error of the quadrature: near zero for a smooth model, larger if `steps` are too few.
 
-    Guarantees that sum only up to the gap, and relative to its own baseline: the value of the fully removed text where
-    the baseline is the problem's removal. Scores depend on the baseline.
+    Guarantees that sum only up to the gap, and relative to its own baseline (the fully removed text, if the baseline is
+    the problem's removal). Scores depend on the baseline.
 
-    Differences from the paper: Gauss-Legendre nodes instead of a Riemann sum (section 5), a token instead of zero
+    Differences from the paper: Gauss-Legendre nodes instead of a Riemann sum (section 5); a token instead of zero
     vectors as the default baseline.
 
     Reference: sundararajan2017axiomatic.

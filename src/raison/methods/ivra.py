@@ -16,7 +16,7 @@ from raison.models.derived.trained_attention import find
 
 @dataclass(frozen=True)
 class Ivra(Method):
-    """How much of each token a trained module of coefficients finds in the model's queries and keys.
+    """The explanation that trained coefficients compute from the model's own queries and keys.
 
     For a model that was trained to explain itself (`raison train ivra`; Xie et al. 2024, IvRA, section 2.1). With NORM
     in {softmax, sparsemax}, per layer l and head h: q~ = NORM(omega_Q * q), k~ = NORM(omega_K * k) over the features of
@@ -26,17 +26,17 @@ class Ivra(Method):
 
     `checkpoint` is the explainer's folder; None takes the one beside the model's files (FOLDER/ivra).
 
-    Returns (batch, tokens): shares of the explanation, never negative, of sum 1 over the units' tokens.
+    Returns (batch, tokens): shares of the explanation, never negative, with sum 1 over the units' tokens.
 
-    One forward pass, which could be the prediction's own.
+    One forward pass, which can be the prediction's own.
 
     Guarantees nothing about the prediction: the scores are the same for every target, and as good as the training was
-    for its criterion. They explain the model that was trained with them, which is not the one that it was before.
+    for its criterion. They explain the model that was trained with them, not the original one.
 
-    Choices where the paper is silent: the axes over which NORM acts (as above: over layers alone r would be 1
-    everywhere); padding has no part in any NORM, nor have special tokens and a prompt (`over="tokens"` in the training:
-    only padding has none); queries and keys are those that attention uses, after position encoding, keys repeated to as
-    many heads as queries. The mean over n is taken before the product, which changes nothing but the cost.
+    Choices where the paper is silent: the axes over which NORM acts (as above; over layers alone r would be 1
+    everywhere). Padding, special and prompt tokens are excluded from every NORM (trained with `over="tokens"`: only
+    padding is). Queries and keys are those that attention uses, after position encoding, with keys repeated to as many
+    heads as queries. The mean over n is taken before the product, which changes only the cost.
 
     Reference: xie2024ivra.
     """

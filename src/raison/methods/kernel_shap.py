@@ -22,32 +22,36 @@ SCARCE = 3
 
 @dataclass(frozen=True)
 class KernelShap(Method):
-    """Shapley values of the units: each one's average effect over all orders of adding the units to nothing.
+    """Shapley values by regression: each unit's average effect over all orders of adding the units.
 
     phi = argmin sum_S mu(S) (v(S) - v(empty) - sum_{i in S} phi_i)^2 subject to sum_i phi_i = v(all) - v(empty), with
-    mu(S) = (n - 1) / (C(n, |S|) |S| (n - |S|)) (Lundberg and Lee 2017, theorem 2; the constraint as in Covert
-    and Lee 2021). Returns (batch, units), signed, in units of the target.
+    mu(S) = (n - 1) / (C(n, |S|) |S| (n - |S|)) (Lundberg and Lee 2017, theorem 2; the constraint as in Covert and Lee
+    2021). Returns (batch, units), signed, in units of the target.
 
-    `samples` is the number of different coalitions S evaluated per text, the full and the empty one included, and
-    never exceeded; None is `samples_per_unit` times n if that is given, else 4 n + 128. min(samples, 2^n) forward
-    passes. Coalitions come with their complements, sizes follow mu, outer sizes are enumerated first, and none is
-    drawn twice.
+    `samples` is the maximum number of different coalitions S evaluated per text, the full and the empty one included.
+    None is `samples_per_unit` times n if that is given, otherwise 4 n + 128. min(samples, 2^n) forward passes.
+    Coalitions come with their complements, sizes follow mu, outer sizes are enumerated first, and none is drawn twice.
 
-    `estimator` is what the values become scores by. "least_squares" is the formula above, and where samples < 2 n the
-    solution of least norm. With hardly more coalitions than units its error is large, so that the default,
-    "damped_least_squares", adds to it where samples < 6 n, and only there, the weight of one more pair of coalitions
-    on which all units have equal effects. "gaussian_process" takes the same coalitions, conditions a random set
-    function on them, in which interactions are the likelier the more their units matter and the fewer they are, and
-    returns its mean Shapley values (numerics/shapley_process.py; the prior is fitted to the text's own values by
-    marginal likelihood, MacKay 1992): it passes through all evaluated values, but is no longer the paper's regression.
-    Errors of the three on 12 words at equal samples, beside other libraries': benchmarks/results/shapley_error.md.
+    `estimator` turns the values into scores:
+
+    - "least_squares" is the formula above; where samples < 2 n, the solution of least norm. With hardly more coalitions
+      than units its error is large.
+    - "damped_least_squares", the default, therefore adds, only where samples < 6 n, the weight of one more pair of
+      coalitions on which all units have equal effects.
+    - "gaussian_process" uses the same coalitions. It conditions a random set function on them, in which interactions
+      are likelier the more their units matter and the fewer they are, and returns its mean Shapley values
+      (numerics/shapley_process.py; the prior is fitted to the text's own values by marginal likelihood, MacKay 1992).
+      It passes through all evaluated values, but is no longer the paper's regression.
+
+    benchmarks/results/shapley_error.md has the errors of the three on 12 words at equal samples, beside other
+    libraries'.
 
     Guarantees the sum always, up to rounding; each single score only as the samples grow. A unit that changes nothing
-    scores zero only where the result is exact, which it is with samples >= 2^n. The note `solution` says what was
-    done: "exact", "damped least squares", "least squares", "minimum norm" or "gaussian process".
+    scores zero only if the result is exact, which it is with samples >= 2^n. The note `solution` says what was done:
+    "exact", "damped least squares", "least squares", "minimum norm" or "gaussian process".
 
     Differences from the paper: the damping; the sum is a constraint that is eliminated, not two rows of huge weight; no
-    L1 selection of units; sampled levels are stratified by size, with weights equal instead of counted duplicates.
+    L1 selection of units; sampled levels are stratified by size, with equal weights instead of counted duplicates.
 
     Reference: lundberg2017unified; covert2021improving; mackay1992bayesian.
     """

@@ -18,18 +18,18 @@ from raison.numerics.surrogate import weighted_ridge
 
 @dataclass(frozen=True)
 class Lime(Method):
-    """Coefficients of a linear model that imitates the target around the text.
+    """Coefficients of a linear model that approximates the target around the text.
 
     c = argmin sum_s w_s (v(z_s) - b - z_s . c)^2 + alpha |c|^2 over c and b (Ribeiro et al. 2016, equations 1 and 2),
-    z_s the keep of sample s, w_s = sqrt(exp(-d_s^2 / kernel_width^2)), d_s = 100 (1 - cosine(z_s, all ones)). The
-    text itself is the first sample; every other one removes k units, k uniform on 1..n, units uniform. Returns (batch,
-    units), signed, in units of the target.
+    with z_s the keep of sample s, w_s = sqrt(exp(-d_s^2 / kernel_width^2)), d_s = 100 (1 - cosine(z_s, all ones)). The
+    text itself is the first sample; every other one removes k units, with k uniform on 1..n and the units uniform.
+    Returns (batch, units), signed, in units of the target.
 
     `samples` counts the rows of the regression, the text itself included; None is 4 n + 128. At most min(samples, 2^n)
     forward passes: equal samples are evaluated once. The note `r_squared` holds the linear model's weighted fit.
 
-    Guarantees no sum and no exact value as samples grow: ridge shrinks the scores towards zero, and what they
-    converge to depends on the kernel.
+    Guarantees no sum, and no exact value as samples grow: ridge regression shrinks the scores towards zero, and what
+    they converge to depends on the kernel.
 
     Differences from the paper and its package: every unit gets a score (the package keeps 10 words, chosen by a first
     regression); 4 n + 128 samples instead of 5000; repeated words are separate units (the package removes all

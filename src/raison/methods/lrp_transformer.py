@@ -22,26 +22,30 @@ Features = Literal["sum", "norm"]
 class LrpTransformer(Method):
     """Input times gradient, with attention weights and the divisors of normalisation layers held constant.
 
-    score_t = e_t . d v / d e_t, e the word embeddings and v the target, where the backward pass takes for constants
-    (Ali et al. 2022)
+    score_t = e_t . d v / d e_t, with e the word embeddings and v the target. The backward pass treats as constants (Ali
+    et al. 2022)
         the weights p of attention, y_i = sum_j p_ij x_j     (the paper's rule for attention heads, AH)
-        the divisor of a norm, y = (x - mean(x)) / sigma     (its rule for norms, LN); the mean is no constant.
-    Returns (batch, tokens), signed, in units of the target. 1 forward and 1 backward pass.
+        the divisor of a norm, y = (x - mean(x)) / sigma     (its rule for norms, LN); the mean is not constant.
+    Returns (batch, tokens), signed, in units of the target.
 
-    `activations`: "gradient" leaves activations and gates as they are, which is what the paper does; "identity" sends
-    all relevance of an activation f(z) to its input (slope f(z) / z) and takes the gate of a gated layer for constant,
-    as public ports to models with feed-forward layers do. `features` says how the products of an embedding's features
-    become one score: their "sum", or their L2 "norm", which has no sign and with which Progressive Inference compares.
+    1 forward and 1 backward pass.
 
-    Guarantees a sum in special cases alone: where everything is constant or linear and there are no biases, the scores
-    of all tokens (special ones and a prompt's too) sum to the target's logit. Attention without biases is such a case,
-    and a Llama model with activations="identity". Biases and position embeddings keep their part elsewhere, activations
-    with their own slope change the sum. Relevance is that of the embedding as against zero. What a token does by moving
-    attention does not count.
+    `activations`: "gradient" leaves activations and gates as they are, as the paper does. "identity" sends all
+    relevance of an activation f(z) to its input (slope f(z) / z) and treats the gate of a gated layer as constant, as
+    public ports to models with feed-forward layers do. `features` says how the products of an embedding's features
+    become one score: their "sum", or their L2 "norm", which has no sign and is what Progressive Inference compares
+    with.
+
+    Guarantees a sum only in special cases: if everything is constant or linear and there are no biases, the scores of
+    all tokens (including special and prompt tokens) sum to the target's logit. Examples are attention without biases,
+    and a Llama model with activations="identity". Otherwise biases and position embeddings keep their part, and
+    activations with their own slope change the sum. Relevance is relative to an embedding of zero. A token's effect
+    through the attention weights does not count.
 
     Differences from the paper: its model has no feed-forward layers, and norms without scale and shift; here the model
     is the user's. Every sqrt or rsqrt in it counts as a norm's divisor, every softmax as attention's. The class is the
-    explained one, not the true label; the slope of what is asked of its logit (a probability, say) is a plain one.
+    explained one, not the true label. The function that turns the logit into the target (a probability, for example)
+    keeps its ordinary gradient.
 
     Reference: ali2022xai.
     """

@@ -36,10 +36,10 @@ DRAWS = 8
 
 @dataclass(frozen=True)
 class MpPi(Method):
-    """Shapley values by regression on the predictions that a causal model makes along the way of masked texts.
+    """Shapley values by regression on the intermediate predictions of a causal model for masked texts.
 
-    Masks are drawn (equations 15 to 17 of Kariyappa et al. 2024, as corrected in raison.numerics.progressive); each
-    pass gives the values of all coalitions S with which its mask begins, and
+    Masks are drawn (equations 15 to 17 of Kariyappa et al. 2024, as corrected in raison.numerics.progressive). Each
+    pass gives the values of all coalitions S that are beginnings of its mask, and
 
         phi = argmin sum_S w(S) (v(S) - v(empty) - sum_{i in S} phi_i)^2
 
@@ -47,24 +47,25 @@ class MpPi(Method):
     of the target; the paper's are logits (of="logit"). v(S) is read at the last token of S's last unit, as if the text
     ended there.
 
-    `budget` forward passes per text, the full and the removed text included, and never exceeded; None is
-    `budget_per_unit` times n (the paper's 2 n, in which it counts masks alone). A mask that was drawn before costs
-    nothing: masks are drawn until so many are different. `sampling`: "optimal" masks lead to coalitions near the
-    Shapley distribution in least squares, "shapley" masks are drawn from it (table 4); texts of more than 50 units take
-    the second, and the note `sampling` says which was taken. `suffix` keeps all units after the
-    last drawn one (section 3.2.4). `weights` are P* / P^D by classes of coalitions, their size and last unit: "pass"
-    with P^D as the paper has it, every pass counting the same; "class" with how often a class occurs in the collected
-    coalitions; "coalition" with how often the coalition itself does.
+    - `budget`: the maximum number of forward passes per text, the full and the removed text included. None is
+      `budget_per_unit` times n (the paper's 2 n, which counts only masks). A repeated mask costs nothing: masks are
+      drawn until so many are different.
+    - `sampling`: "optimal" masks lead to coalitions near the Shapley distribution in least squares; "shapley" masks are
+      drawn from it (table 4). Texts of more than 50 units use the second. The note `sampling` says which was used.
+    - `suffix` keeps all units after the last drawn one (section 3.2.4).
+    - `weights` are P* / P^D by classes of coalitions, their size and last unit. "pass" takes P^D as in the paper, with
+      every pass counting the same; "class" takes how often a class occurs in the collected coalitions; "coalition"
+      takes how often the coalition itself does.
 
-    Guarantees the sum always. Single scores come near the Shapley values as passes grow only with sampling="shapley"
-    and weights="coalition" (or "class" and no suffix), and only as far as predictions on the way equal those of texts
-    whose later units are removed: "optimal" never draws some coalitions, such as the last unit alone, and the suffix
-    makes coalitions of a class unequally likely. Both leave an error that no budget removes; the paper's scheme has
-    less variance, and is the better one at 2 n passes. The note `solution` is "least squares", or "minimum norm" where
-    the coalitions do not determine the scores; the note `coalitions` counts them.
+    Guarantees the sum always. Single scores approach the Shapley values as passes grow only with sampling="shapley" and
+    weights="coalition" (or "class" and no suffix), and only as far as intermediate predictions equal those of texts
+    whose later units are removed. "optimal" never draws some coalitions, such as the last unit alone, and the suffix
+    makes coalitions of a class unequally likely. Both leave an error that no budget removes. The paper's scheme has
+    less variance, and is the better one at 2 n passes. The note `solution` is "least squares", or "minimum norm" if the
+    coalitions do not determine the scores; the note `coalitions` counts them.
 
     Differences from the paper: its equations 14 and 17 are corrected; a coalition that comes from several masks counts
-    as often; the full set, which P* does not have, and the removed text are the constraint.
+    as often; the full set, which P* does not have, and the removed text form the constraint.
 
     Reference: kariyappa2024progressive.
     """
@@ -130,7 +131,7 @@ class MpPi(Method):
     def _masks(self, units: int, rng: np.random.Generator) -> tuple[Rows, Int[np.ndarray, " masks"]]:
         """Different masks, and how often each was drawn until there were as many as the budget allows.
 
-        Stopping there biases no weighted sum, as the decision looks at the draws made and at none to come.
+        Stopping there biases no weighted sum, because the decision depends only on the draws made so far.
         """
         count = self._rounds(units)
         if not count:

@@ -14,17 +14,19 @@ from raison.core.problem import Problem
 
 @dataclass(frozen=True)
 class Occlusion(Method):
-    """What the target loses when one unit is removed and all others stay.
+    """The decrease of the target when one unit is removed and all others stay.
 
     score_i = v(all) - v(all but i) (the erasure of Li et al. 2016, without its division; the occlusion test of Zeiler
-    and Fergus 2014, section 4.2), v the target and removal the problem's own. Returns (batch, units), signed, in units
-    of the target. n + 1 forward passes.
+    and Fergus 2014, section 4.2), with v the target and removal the problem's own. Returns (batch, units), signed, in
+    units of the target.
 
-    Guarantees no sum: units that say the same twice each score low, units that need each other are each credited
-    with the whole effect. A unit that changes nothing scores zero.
+    n + 1 forward passes.
+
+    Guarantees no sum: units that are redundant each score low, and units that need each other are each credited with
+    the whole effect. A unit that changes nothing scores zero.
 
     Differences from the papers: Li et al. take the relative change of the log-likelihood, averaged over a data set;
-    here the plain difference of the target for one text (of="log_odds" is the nearest choice).
+    here it is the plain difference of the target for one text (of="log_odds" is the nearest choice).
 
     Reference: li2016understanding, after zeiler2014visualizing.
     """

@@ -23,24 +23,24 @@ class PartitionShap(Method):
     """Shapley values of a game played between halves: of the text, of each half, and so on down to the units.
 
     A cluster of k > 1 units is cut into its first k // 2 units and the rest. A cluster C in a context S (units outside
-    it that are in) has the credit v(S with C) - v(S); its halves A and B divide it by the Shapley values of two
-    players: A gets half of v(S with A) - v(S) and half of v(S with C) - v(S with B), and each half goes on dividing
-    the one in context S, the other in context S with B. A unit's score is the sum of what reaches it: the Owen value
-    (Owen 1977) for the nested unions that the tree spans. Returns (batch, units), signed, in units of the target.
+    it that are present) has the credit v(S with C) - v(S). Its halves A and B divide this credit by the Shapley values
+    of two players: A gets half of v(S with A) - v(S) and half of v(S with C) - v(S with B). Each half then divides the
+    first part in context S and the second in context S with B. A unit's score is the sum of what reaches it: the Owen
+    value (Owen 1977) for the nested unions of the tree. Returns (batch, units), signed, in units of the target.
 
-    `samples` is the number of evaluations per text, the full and the empty text included, and never exceeded; None is 4
-    n + 128. The exact values take E(n) = 2 + sum over clusters at depth d of 2 2^d, about 2/3 n^2 (108 for 12 units).
-    With fewer, the cluster with the largest |credit| that waits is split first, five or an eighth of all splits at a
-    time and all texts' together, and what is never split is shared equally by its units. min(samples, E(n)) forward
-    passes, one fewer where that is odd. The note `solution` is "exact" or the number of credits that were shared.
+    `samples` is the maximum number of evaluations per text, the full and the empty text included; None is 4 n + 128.
+    The exact values take E(n) = 2 + sum over clusters at depth d of 2 2^d, about 2/3 n^2 (108 for 12 units). With
+    fewer, the waiting cluster with the largest |credit| is split first: five or an eighth of all splits at a time, for
+    all texts together. A cluster that is never split is shared equally by its units. min(samples, E(n)) forward passes,
+    one fewer if that is odd. The note `solution` is "exact" or the number of credits that were shared.
 
-    Guarantees the sum v(all) - v(empty) always, and the Owen values where exact. These are not the Shapley values: a
-    unit joins only sets that respect the tree. A unit that changes nothing scores zero only where the result is exact.
+    Guarantees the sum v(all) - v(empty) always, and the Owen values if exact. These are not the Shapley values: a unit
+    joins only sets that respect the tree. A unit that changes nothing scores zero only if the result is exact.
 
     Differences from shap's PartitionExplainer: the tree is balanced and in reading order (for text, shap scores merges
-    by punctuation); the budget counts the two ends and is never exceeded; with more than about 80 evaluations more
-    than five clusters are split between two looks, so that fewer are chosen by the newest credits; ties go in the
-    order of finding, not at random.
+    by punctuation). The budget counts the two ends and is never exceeded. With more than about 80 evaluations, more
+    than five clusters are split per round, so fewer splits use the newest credits. Ties are resolved by age, not at
+    random.
 
     Reference: owen1977values; lundberg2017unified.
     """

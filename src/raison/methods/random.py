@@ -17,12 +17,13 @@ from raison.core.problem import Problem
 class Random(Method):
     """Independent standard normal scores, the baseline without information.
 
-    score_i ~ N(0, 1), from the text's own generator. Returns (batch, units), no unit. 0 passes. With `draws` N it
-    offers N such maps to choose from by a metric, the control for methods that choose theirs so; unchosen, the first.
+    score_i ~ N(0, 1), from the text's own generator. Returns (batch, units), without a unit. 0 passes. With `draws` = N
+    it offers N such maps for a metric to choose from, as a control for methods that choose theirs in this way. Without
+    selection it returns the first.
 
     Guarantees nothing: it does not look at the model. Ties have probability zero, so every order of the units is
-    equally likely, as for the random rationales of DeYoung et al. 2020, which are uniform numbers instead of normal
-    ones: only the order matters to the metrics.
+    equally likely. The random rationales of DeYoung et al. 2020 are uniform instead of normal numbers; metrics depend
+    only on the order.
 
     Reference: deyoung2020eraser.
     """

@@ -23,34 +23,33 @@ Fills = Int[Tensor, "batch tokens"] | None
 
 @dataclass(frozen=True)
 class Reagent(Method):
-    """How much the target's probability falls when a unit is among those replaced, gathered over random subsets.
+    """The decrease of the target's probability when a unit is replaced, accumulated over random subsets.
 
     Repeat: replace a random share `replaced` of the units; c = p(text) - p(text with these replaced); s_i <- s_i +
     log((1 + c) / (1 - c)) for each replaced unit, minus the same for each other (Zhao and Shan 2024, algorithm 1; s
-    starts uniform in [0, 1]). From step `min_steps` on, stop as soon as the share `kept` of the units with the highest
-    s, all others replaced, leaves the target's class among the `tolerance` likeliest classes (or no worse than in the
-    text itself, if it is not among them there); after `max_steps`, stop anyway. score = softmax of s over the units,
-    the mean of `runs` runs that ended (of all, if none did). Returns (batch, units): shares that sum to 1, never
-    negative. p is the target's probability whatever is explained; for a pair of classes, half the difference of theirs.
+    starts uniform in [0, 1]). From step `min_steps` on, replace all units but the share `kept` with the highest s, and
+    stop as soon as the target's class is still among the `tolerance` likeliest classes (or ranks no worse than in the
+    text itself, if it is not among them there). After `max_steps`, stop anyway. score = softmax of s over the units,
+    the mean of the `runs` runs that ended (of all, if none did). Returns (batch, units): shares that sum to 1, never
+    negative. p is always the target's probability; for a pair of classes, half the difference of theirs.
 
     At most 1 + runs (2 max_steps - min_steps + 1) forward passes: one per step and run, and from step `min_steps` on
-    another, as long as the run goes on; those of all texts and runs are batched together. A `min_steps` above
-    `max_steps` counts as the latter. The notes `ended` and `steps` hold the share of runs that ended and their mean
-    steps.
+    one more while the run continues. All texts and runs are batched together. A `min_steps` above `max_steps` counts as
+    `max_steps`. The notes `ended` and `steps` hold the share of runs that ended and their mean number of steps.
 
-    With few classes the stopping rule is weak: random scores often pass it at once, and the scores then say little
-    more than the first subset does. Runs therefore make at least `min_steps` steps (1 is the paper's rule). s grows
-    with the mean effect of a unit over random subsets, and the softmax leaves nearly all to one unit after many steps.
-    Guarantees no sum, sign or zero; a unit that changes nothing still wanders.
+    With few classes the stopping rule is weak: random scores often pass it at once, and the scores then reflect little
+    more than the first subset. Runs therefore make at least `min_steps` steps (1 is the paper's rule). s grows with the
+    mean effect of a unit over random subsets; after many steps, the softmax gives nearly everything to one unit.
+    Guarantees no sum, sign or zero; the score of a unit that changes nothing still varies at random.
 
-    What stands in for a replaced unit is the problem's removal, or with `filler`, a masked language model with the
-    model's own tokenizer (a folder or a Hub id), that model's likeliest other token in each place, found with the rest
-    of the text in place, at one pass of the filler per token, not counted here.
+    A replaced unit becomes the problem's removal. With `filler`, a masked language model with the model's own tokenizer
+    (a folder or a Hub id), it becomes that model's likeliest other token in each place. These are found with the rest
+    of the text in place, at one pass of the filler per token, which is not counted here.
 
-    Differences from the paper: its filler is RoBERTa, which reads another vocabulary than most models (its code draws
-    tokens of the same part of speech instead); it explains the next token among a vocabulary and keeps it among the
-    3 likeliest; a text's removed share is exact, at least one unit; the paper allows thousands of steps. Where no run
-    ends, the published code divides by zero. Units may be words or sentences.
+    Differences from the paper: its filler is RoBERTa, whose vocabulary differs from most models' (its code draws tokens
+    of the same part of speech instead). It explains the next token of a vocabulary and keeps it among the 3 likeliest.
+    Here a text's removed share is exact, at least one unit; the paper allows thousands of steps. If no run ends, the
+    published code divides by zero. Units may be words or sentences.
 
     Reference: zhao2024reagent.
     """

@@ -24,24 +24,27 @@ NEEDED = frozenset({Property.PATH, Property.TOKENWISE})
 
 @dataclass(frozen=True)
 class Resampled(Method):
-    """Another method's maps from many baselines, drawn from a Gaussian diffusion process that starts at its own.
+    """Another method's maps from many baselines, drawn by a Gaussian diffusion process around its own baseline.
 
     b_r = sqrt(abar_t) m + sqrt(1 - abar_t) eps, eps ~ N(0, I), t uniform on 1 ... `timesteps` (Barkan et al. 2024,
-    section 3.2.1, with m in place of the attention as section 4.3 has it: RPI-IG and RPI-SIG), m the word embeddings of
-    the method's own baseline (the mask token in place of every unit where the tokenizer has one), abar_t the product
-    of the `schedule`'s 1 - beta. Map r is the method's from b_r; without a metric to choose by, the mean over all r.
-    Returns (batch, tokens), in units of the target. Special tokens keep their embedding and score zero.
+    section 3.2.1, with m in place of the attention as in section 4.3: RPI-IG and RPI-SIG). m are the word embeddings of
+    the method's own baseline (the mask token in place of every unit if the tokenizer has one), and abar_t is the
+    product of the `schedule`'s 1 - beta. Map r is the method's map from b_r. Without a metric to choose by, the result
+    is the mean over all r. Returns (batch, tokens), in units of the target. Special tokens keep their embedding and
+    score zero.
 
-    `method` is a method of the catalogue with the property "path", as a call: "integrated_gradients(steps=30)", the
-    paper's, or "sequential_integrated_gradients(steps=30)". `baselines` is the paper's R: the maps to choose from. `t`
-    fixes the timestep, which the paper draws for each baseline. `schedule` is "linear" or "cosine" (Ho et al. 2020;
-    Nichol and Dhariwal 2021). The first baselines are the same whatever `baselines` is, and for every method.
+    - `method`: a method with the property "path", as a call: "integrated_gradients(steps=30)", the paper's, or
+      "sequential_integrated_gradients(steps=30)".
+    - `baselines`: the paper's R, the number of maps to choose from. The first baselines are the same for every R and
+      every method.
+    - `t` fixes the timestep, which the paper draws for each baseline.
+    - `schedule`: "linear" or "cosine" (Ho et al. 2020; Nichol and Dhariwal 2021).
 
-    `baselines` times the method's passes, of which it does not need those that evaluate its own baseline; all baselines
-    and texts are batched together.
+    `baselines` times the method's passes, without those that evaluate its own baseline. All baselines and texts are
+    batched together.
 
-    Guarantees no sum. For large t the baseline is noise of variance one, whatever the size of the model's embeddings:
-    where these are small, it lies far from all of them.
+    Guarantees no sum. For large t the baseline is noise of variance one, whatever the size of the model's embeddings.
+    If these are small, it lies far from all of them.
 
     Differences from the paper: none known; it leaves open how special tokens are treated.
 

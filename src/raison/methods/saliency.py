@@ -21,16 +21,19 @@ Features = Literal["norm", "sum"]
 class Saliency(Method):
     """How strongly the target reacts to a small change of a token's word embedding.
 
-    score_t = || d v / d e_t ||_2 (Simonyan et al. 2014, section 3), v the target and e_t the token's word embedding.
-    Returns (batch, tokens), in target per embedding length, never negative. 1 forward and 1 backward pass.
+    score_t = || d v / d e_t ||_2 (Simonyan et al. 2014, section 3), with v the target and e_t the token's word
+    embedding. Returns (batch, tokens), in target per embedding length, never negative.
+
+    1 forward and 1 backward pass.
 
     `features` says how the gradient's features become one score: their L2 "norm", or their "sum", which is signed and
-    says how the target changes when all features of the token grow together. A model that subtracts an embedding's mean
-    first (the layer norm of BERT and its kin) does not notice that: its sums are zero, and what is left is rounding.
+    says how the target changes when all features of the token grow together. A model that first subtracts an
+    embedding's mean (the layer norm of BERT and similar models) does not react to that: its sums are zero except for
+    rounding.
 
-    Guarantees no sum over tokens, and a sign with features="sum" only, which is that of a direction and not of the
-    token: a text's own words do not enter it. A saturated model has small gradients wherever it is sure. A token that
-    the model does not read scores zero.
+    Guarantees no sum over tokens, and a sign only with features="sum". That sign belongs to a direction and not to the
+    token: a text's own words do not enter it. A saturated model has small gradients wherever it is certain. A token
+    that the model does not read scores zero.
 
     Differences from the paper: the L2 norm over the embedding's features, as is usual for text, or their sum, instead
     of the largest absolute value over colour channels; any target, not only the class score before the softmax. The

@@ -22,29 +22,29 @@ Unreadable = Literal["error", "zeros"]
 
 @dataclass(frozen=True)
 class SelfExplanation(Method):
-    """What a language model says when it is asked which units led to its answer.
+    """What a language model answers when it is asked which units led to its prediction.
 
     For causal language models that classify through a prompt (`load(name, prompt=...)`). The model is shown an example,
-    the classes, the text, its units and the class in question, and writes an answer by greedy decoding, as a turn of
-    its chat template if it has one. `form="rank"` asks for the units in order of importance (the baseline LLM of
-    Barkan et al. 2024, RPI): the k-th of n scores (n - k + 1) / n. `form="score"` asks for a number from -1 to 1 for
-    each (Huang et al. 2023). The wording is in raison/text/questions. Returns (batch, units); a unit that the answer
-    does not name scores 0.
+    the classes, the text, its units and the class in question. It writes an answer by greedy decoding, as a turn of its
+    chat template if it has one. `form="rank"` asks for the units in order of importance (the baseline LLM of Barkan et
+    al. 2024, RPI): the k-th of n scores (n - k + 1) / n. `form="score"` asks for a number from -1 to 1 for each (Huang
+    et al. 2023). The wording is in raison/text/questions. Returns (batch, units); a unit that the answer does not name
+    scores 0.
 
-    Answers are read strictly (raison/text/self_reports.py): a line counts if it names a unit exactly as written. The
-    notes `invented` (share of lines that name none), `missing` (share of units not named), `repeated`, `unreadable`
-    (other lines) and `cut` (the answer was longer than `new_tokens`) say how much of it was usable. An answer without
-    a single unit is an error that shows its beginning; `unreadable="zeros"` gives zeros instead, for comparisons
-    over many texts, with missing = 1 and a note `caution`.
+    Answers are parsed strictly (raison/text/self_reports.py): a line counts if it names a unit exactly as written. The
+    notes say how much of the answer was usable: `invented` (share of lines that name no unit), `missing` (share of
+    units not named), `repeated`, `unreadable` (other lines) and `cut` (the answer was longer than `new_tokens`). An
+    answer without a single unit is an error that shows its beginning. For comparisons over many texts,
+    `unreadable="zeros"` gives zeros instead, with missing = 1 and a note `caution`.
 
-    As many forward passes as the answer has tokens, its end included, at most `new_tokens`, the first over the whole
-    question and each other over one token.
+    As many forward passes as the answer has tokens, its end included, at most `new_tokens`: the first over the whole
+    question, the others over one token each.
 
-    Guarantees nothing about the prediction: the model is not asked how it computed, it writes what is likely to be
-    said. What it wrote need not be how it decides; small models seldom keep to the form.
+    Guarantees nothing about the prediction: the model writes what is likely to be said, not how it computed the
+    prediction. Small models seldom keep to the form.
 
     Differences from the papers: their exact wordings are not printed (RPI) or are for review scores (Huang), and
-    neither says how answers that break the form were read. The class was given under the classifier's prompt, before
+    neither says how answers that break the form were read. The class was predicted with the classifier's prompt, before
     this question; the explanation is not part of the prediction.
 
     Reference: huang2023can; barkan2024rpi.

@@ -20,29 +20,29 @@ from raison.numerics.quadrature import gauss_legendre
 
 @dataclass(frozen=True)
 class SequentialIntegratedGradients(Method):
-    """Integrated gradients on a path of its own for each unit: only this unit leaves the text.
+    """Integrated gradients with a separate path for each unit, along which only this unit changes.
 
-    For a token t of unit i, score_t = (x_t - b_t) . integral_0^1 d v(b^i + a (x - b^i)) / d e_t da (Enguehard 2023), v
-    the target, x the word embeddings, b those of the baseline, and b^i equal to b at the tokens of unit i and to x
-    elsewhere. The integral takes `steps` Gauss-Legendre nodes; products are summed over the embedding's features.
+    For a token t of unit i, score_t = (x_t - b_t) . integral_0^1 d v(b^i + a (x - b^i)) / d e_t da (Enguehard 2023),
+    with v the target, x the word embeddings, b those of the baseline, and b^i equal to b at the tokens of unit i and to
+    x elsewhere. The integral uses `steps` Gauss-Legendre nodes; products are summed over the embedding's features.
     Returns (batch, tokens), signed, in units of the target. Special tokens score zero.
 
-    `baseline` as for integrated_gradients: "removal" is the token that the problem's removal puts in place (a mask
-    token where the tokenizer has one, as in the paper), "mask", "ellipsis", "unk" and "pad" name a token, "zero" is a
-    vector of zeros. The note `baseline` says which it was. What a unit is, is the caller's choice (unit="word": all
-    tokens of a word move together; unit="token": each alone).
+    `baseline` is as for integrated_gradients: "removal" is the token that the problem's removal puts in place (a mask
+    token if the tokenizer has one, as in the paper); "mask", "ellipsis", "unk" and "pad" name a token; "zero" is a
+    vector of zeros. The note `baseline` says which was used. The caller chooses the units (unit="word": all tokens of a
+    word move together; unit="token": each alone).
 
     n * steps forward and as many backward passes, those of all texts and units batched together.
 
     Guarantees, by the fundamental theorem of calculus and up to the quadrature's error, that the scores of unit i's
-    tokens sum to v(x) - v(b^i): what removing the unit alone costs, as occlusion finds it. `steps=None` takes that
-    difference instead of the integral: without error, in n + 1 forward passes. (The split among a unit's tokens, which
-    only the integral has, is lost; a unit's score has no use for it.) The scores of all units do not sum to
-    v(x) - v(b). A unit that changes nothing in this text scores zero.
+    tokens sum to v(x) - v(b^i): the effect of removing the unit alone, as given by occlusion. `steps=None` computes
+    that difference instead of the integral, without error, in n + 1 forward passes. (It does not give the split among a
+    unit's tokens, which the unit's score does not need.) The scores of all units do not sum to v(x) - v(b). A unit that
+    changes nothing in this text scores zero.
 
-    Differences from the paper: a unit may be a token, a word or a sentence; no division by the L2 norm of the scores,
+    Differences from the paper: a unit may be a token, a word or a sentence; scores are not divided by their L2 norm,
     which changes no rank; the class is that of the text, where the public version takes the largest logit at each point
-    of the path, and positions are embedded once, where it adds them twice.
+    of the path; positions are embedded once, where it adds them twice.
 
     Reference: enguehard2023sequential.
     """

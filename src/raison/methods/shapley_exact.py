@@ -18,15 +18,18 @@ MOST = 24
 
 @dataclass(frozen=True)
 class ShapleyExact(Method):
-    """The Shapley values themselves: what each unit adds to every set of the others, with Shapley's weights.
+    """The exact Shapley values: what each unit adds to every set of the others, with Shapley's weights.
 
-    phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S with i) - v(S)) (Shapley 1953). Returns
-    (batch, units), signed, in units of the target. 2^n forward passes, all texts' together.
+    phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S with i) - v(S)) (Shapley 1953). Returns (batch,
+    units), signed, in units of the target.
 
-    A text of more than `limit` units is refused: 16 units take 65 536 passes, and each further one doubles them.
+    2^n forward passes; those of all texts are batched together. A text of more than `limit` units is refused: 16 units
+    take 65 536 passes, and each further unit doubles them.
 
-    Guarantees the sum v(all) - v(empty) and zero for a unit that changes nothing, up to rounding; nothing about what
-    a removed unit should be replaced by. Nothing differs from the paper.
+    Guarantees the sum v(all) - v(empty), and zero for a unit that changes nothing, up to rounding; nothing about what a
+    removed unit should be replaced by.
+
+    Differences from the paper: none.
 
     Reference: shapley1953value.
     """

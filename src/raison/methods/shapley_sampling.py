@@ -30,26 +30,27 @@ ROUND = 8
 
 @dataclass(frozen=True)
 class ShapleySampling(Method):
-    """What each unit adds on arrival, averaged over random orders of adding the units to nothing.
+    """What each unit adds when it joins, averaged over random orders of adding the units.
 
-    phi_i = 1/m sum over orders of v(units up to i) - v(units before i) (Castro et al. 2009, ApproShapley), each order
-    followed by its reverse (antithetic pairs, Mitchell et al. 2022). Returns (batch, units), signed, in
-    units of the target.
+    phi_i = 1/m sum over orders of v(units up to i) - v(units before i) (Castro et al. 2009, ApproShapley), with each
+    order followed by its reverse (antithetic pairs, Mitchell et al. 2022). Returns (batch, units), signed, in units of
+    the target.
 
-    `samples` is the number of evaluations per text, the full and the empty text included, and never exceeded; None is
-    4 n + 128. A pair takes at most 2 n - 2 new ones, and a keep that several orders pass is evaluated once. Pairs are
-    drawn until the next would not fit. Where samples >= 2^n all keeps are evaluated and the result is exact. At most
-    min(samples, 2^n) forward passes, those of all texts together.
+    `samples` is the maximum number of evaluations per text, the full and the empty text included; None is 4 n + 128. A
+    pair takes at most 2 n - 2 new ones; a keep that several orders share is evaluated once. Pairs are drawn until the
+    next would not fit. If samples >= 2^n, all keeps are evaluated and the result is exact. At most min(samples, 2^n)
+    forward passes, those of all texts together.
 
-    `tolerance` stops a text early: orders are then evaluated eight at a time, the same ones in the same sequence, until
-    the largest standard error of its scores is at most the tolerance, in units of the target. Stopping on an error
-    that is itself estimated ends a little too early on average. The notes hold `orders` ("all" where exact) and
+    `tolerance` stops a text early. Orders are then evaluated eight at a time, in the same sequence, until the largest
+    standard error of its scores is at most the tolerance, in units of the target. Because this error is itself an
+    estimate, stopping on it ends a little too early on average. The notes hold `orders` ("all" if exact) and
     `standard_error` per unit, from the spread of pairs; None with fewer than two pairs.
 
-    Guarantees the sum v(all) - v(empty), and zero for a unit that changes nothing, since every order does; each
-    single score only as the samples grow. Raises InputError where samples < n + 1: not a single order fits.
+    Guarantees the sum v(all) - v(empty), and zero for a unit that changes nothing, because every order does; each
+    single score only as the samples grow. Raises InputError if samples < n + 1, which is too few for a single order.
 
-    Differences from the paper: antithetic pairs; a budget in evaluations and not in orders; equal keeps once.
+    Differences from the paper: antithetic pairs; a budget in evaluations and not in orders; equal keeps are evaluated
+    once.
 
     Reference: castro2009polynomial; mitchell2022sampling.
     """

@@ -16,16 +16,16 @@ from raison.models.derived.trained_attention import find
 
 @dataclass(frozen=True)
 class Smat(Method):
-    """Which tokens are attended to by the heads that a training chose.
+    """Attention of the heads that a training selected.
 
-    For a model that was trained with it (`raison train ivra --form smat`). r = NORM over tokens of
-    sum_h sparsemax(lambda)_h s_h (Fernandes et al. 2022, SMaT, section 3): s_h are the attention scores of head h
-    before their softmax, averaged over the tokens that attend, and h runs over the heads of all layers. IvRA compares
-    with it as the coarse form of its module, which weighs heads and nothing else.
+    For a model that was trained with it (`raison train ivra --form smat`). r = NORM over tokens of sum_h
+    sparsemax(lambda)_h s_h (Fernandes et al. 2022, SMaT, section 3). s_h are the attention scores of head h before
+    their softmax, averaged over the attending tokens, and h runs over the heads of all layers. IvRA compares with it as
+    the coarse form of its module, which weighs only heads.
 
     `checkpoint` is the explainer's folder; None takes the one beside the model's files (FOLDER/smat).
 
-    Returns (batch, tokens): shares, never negative, of sum 1 over the units' tokens. One forward pass.
+    Returns (batch, tokens): shares, never negative, with sum 1 over the units' tokens. One forward pass.
 
     Guarantees nothing about the prediction: the scores are the same for every target.
 

@@ -20,26 +20,26 @@ Score = Literal["gradient", "input_x_gradient"]
 
 @dataclass(frozen=True)
 class SmoothGrad(Method):
-    """How strongly the target reacts to a token's word embedding, on average near the text instead of at one point.
+    """How strongly the target reacts to a token's word embedding, averaged over random points near the text.
 
-    g_t = 1/N sum_{i=1}^N d v(x + noise_i) / d e_t with noise_i ~ N(0, sigma^2) (Smilkov et al. 2017, section 3), v the
-    target, x the word embeddings and N = `samples`. score_t is the L2 norm of g_t ("gradient", never negative, in
+    g_t = 1/N sum_{i=1}^N d v(x + noise_i) / d e_t with noise_i ~ N(0, sigma^2) (Smilkov et al. 2017, section 3), with v
+    the target, x the word embeddings and N = `samples`. score_t is the L2 norm of g_t ("gradient", never negative, in
     target per embedding length) or x_t . g_t ("input_x_gradient", signed, in units of the target). Returns (batch,
     tokens).
 
     sigma = `noise` times the standard deviation of all features of the word embeddings of the text's units
-    (scale="deviation") or times the largest minus the smallest of them (scale="range"). Special tokens and a prompt get
-    no noise: they are not what is explained. Draws are a text's own, the same in every batch.
+    (scale="deviation") or times their range, largest minus smallest (scale="range"). Special and prompt tokens get no
+    noise, because they are not explained. A text's draws are its own, the same in every batch.
 
     N forward and N backward passes.
 
-    Guarantees no sum and no sign ("gradient"). Scores depend on the seed, less so with more samples.
+    Guarantees no sum, and no sign ("gradient"). Scores depend on the seed, less so with more samples.
 
-    Differences from the paper: it takes a share of 0.1 to 0.2 of the range, which suits pixels. The range of a text's
-    word embeddings is set by a few extreme features: with 0.15 of it the noise is twice as long as a word's embedding
-    (measured on MiniLM), and no word is left. The default is the same share of the deviation, with which the noise has
-    that share of an embedding's length. Features become one score by a norm, as for saliency; captum's NoiseTunnel over
-    Saliency averages absolute values instead, unless told otherwise.
+    Differences from the paper: it takes 0.1 to 0.2 of the range, which suits pixels. The range of a text's word
+    embeddings is set by a few extreme features: with 0.15 of it, the noise is twice as long as a word's embedding
+    (measured on MiniLM), and no word is recognisable. The default is the same share of the deviation, with which the
+    noise has that share of an embedding's length. Features become one score by a norm, as for saliency; captum's
+    NoiseTunnel over Saliency averages absolute values instead, unless told otherwise.
 
     Reference: smilkov2017smoothgrad.
     """

@@ -20,23 +20,23 @@ Objective = Literal["comprehensiveness", "sufficiency", "difference"]
 
 @dataclass(frozen=True)
 class Solvex(Method):
-    """The ordering of the units under which removing and keeping the first ones does best, found by beam search.
+    """Ranks the units by beam search for the order whose first units are best to remove and to keep.
 
-    An ordering's worth is the mean over k = 1 ... n of a gain of its first k units S: v(x) - v(x without S)
+    The worth of an ordering is the mean over k = 1 ... n of a gain of its first k units S: v(x) - v(x without S)
     ("comprehensiveness"), v(S) - v(x) ("sufficiency") or v(S) - v(x without S) ("difference", the default of Zhou and
-    Shah 2023), v the target. Orderings grow by a unit at a time, and the best `beam` beginnings go on. The scores are
-    ranks, n - 1/2 for the first unit down to 1/2 for the last, lowered by the whole number under which most units have
-    the sign of their effect alone, v(x) - v(x without i). Returns (batch, units), in ranks and not in units of the
-    target. The note `worth` is what was reached.
+    Shah 2023), with v the target. Orderings grow by one unit at a time, and the best `beam` partial orderings are
+    continued. The scores are ranks, n - 1/2 for the first unit down to 1/2 for the last, minus the whole number for
+    which most units have the sign of their individual effect, v(x) - v(x without i). Returns (batch, units), in ranks
+    and not in units of the target. The note `worth` is the worth that was reached.
 
-    Beginnings of the same units in another order are one, and no subset is evaluated twice: at depth k the search meets
-    at most min(beam (n - k + 1), C(n, k)) sets, each asked for kept and removed. All texts' sets of a depth are
-    evaluated together. With 60 units and a beam of 50 that is up to 175 thousand passes: cost() has the bound.
+    Partial orderings of the same units are merged, and no subset is evaluated twice: at depth k the search meets at
+    most min(beam (n - k + 1), C(n, k)) sets, each evaluated kept and removed. The sets of one depth are evaluated
+    together for all texts. With 60 units and a beam of 50 that is up to 175 thousand passes; cost() has the bound.
 
-    Guarantees the best ordering only where the beam holds all sets of a size: beam >= C(n, floor(n / 2)). A score says
-    nothing about the size of an effect, and a sign only what one whole number can say for all units. The other class's
-    scores are not these with the sign turned, for the search starts at the other end. Near-ties between orderings are
-    decided by rounding.
+    Guarantees the best ordering only if the beam holds all sets of a size: beam >= C(n, floor(n / 2)). A score says
+    nothing about the size of an effect, and its sign only what one whole number can say for all units. The other
+    class's scores are not these with the sign reversed, because the search starts at the other end. Near-ties between
+    orderings are decided by rounding.
 
     Differences from the paper: equal sets are merged, so that a beam of 50 holds 50 different ones; the public version
     fails with "comprehensiveness" or "sufficiency" alone; a unit may be a word or a sentence.

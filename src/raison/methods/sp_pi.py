@@ -18,22 +18,22 @@ Start = Literal["removed", "prior"]
 
 @dataclass(frozen=True)
 class SpPi(Method):
-    """How much each unit changes the prediction of a causal model on its way through the text.
+    """How much each unit changes a causal model's intermediate prediction.
 
-    phi_i = p_i - p_{i-1} (Kariyappa et al. 2024, equation 6), p_i the target's value as if the text ended after unit i,
-    read at the unit's last token. Returns (batch, units), signed, in units of the target; the paper's are logits
-    (of="logit").
+    phi_i = p_i - p_{i-1} (Kariyappa et al. 2024, equation 6), with p_i the target's value as if the text ended after
+    unit i, read at the unit's last token. Returns (batch, units), signed, in units of the target; the paper's are
+    logits (of="logit").
 
-    `start` says what p_0 is, which the paper leaves open and only the first unit's score depends on: "removed" is the
-    value of the text with every unit removed, "prior" what the model predicts before the first unit, from a prompt or
-    a begin-of-text token (refused where it has neither). The note `start` is that value.
+    `start` defines p_0, which the paper leaves open and which affects only the first unit's score. "removed" is the
+    value of the text with every unit removed. "prior" is what the model predicts before the first unit, from a prompt
+    or a begin-of-text token (refused if it has neither). The note `start` holds that value.
 
-    2 forward passes. The first is the prediction itself (the paper counts 0), the second is for p_0 and is shared
-    where other methods evaluate the removed text; "prior" reads only what precedes the text.
+    2 forward passes. The first is the prediction itself (the paper counts 0). The second is for p_0 and is shared if
+    other methods evaluate the removed text; "prior" reads only what precedes the text.
 
-    Guarantees the sum, v(text) - p_0 (proposition 1): with "removed" the scores are complete. A unit is judged after
-    those before it only; the order of the text decides how units that do the same share their effect. Heads are
-    trained at the end of texts: what they say in the middle of a sentence can be far from any trained case.
+    Guarantees the sum v(text) - p_0 (proposition 1): with "removed" the scores are complete. A unit is judged only
+    after those before it, so the order of the text decides how redundant units share their effect. Heads are trained at
+    the end of texts: their predictions in the middle of a sentence can be far from any training example.
 
     Reference: kariyappa2024progressive.
     """

@@ -16,25 +16,25 @@ from raison.numerics.context_mixing import followed, shares
 
 @dataclass(frozen=True)
 class ValueZeroing(Method):
-    """How much of each token is in the representation that the prediction is made from.
+    """How much each token contributes, through its value vectors, to the representation that the prediction uses.
 
-    C_l[i, j] = 1 - cos(h_l,i, h_l,i without j) (Mohebbi et al. 2023, section 3), h_l,i the output of layer l at token
-    i, and "without j" the same with the value vectors of token j set to zero in that layer's attention, attention
-    weights and the layer's input unchanged. Rows are rescaled to sum to 1 and multiplied over the layers, without an
-    identity: score = r . C_L ... C_1 (the paper's aggregation by rollout), r the model's prediction rows: the first
-    token's, the last one's of a decoder, equal shares where the model pools a mean. Returns (batch, tokens): shares
-    that sum to 1 over all tokens, special ones included, never negative.
+    C_l[i, j] = 1 - cos(h_l,i, h_l,i without j) (Mohebbi et al. 2023, section 3), with h_l,i the output of layer l at
+    token i, and "without j" the same with the value vectors of token j set to zero in that layer's attention; attention
+    weights and the layer's input stay unchanged. Rows are rescaled to sum to 1 and multiplied over the layers, without
+    an identity: score = r . C_L ... C_1 (the paper's aggregation by rollout). r are the model's prediction rows: the
+    first token's, the last one's of a decoder, equal shares where the model pools a mean. Returns (batch, tokens):
+    shares that sum to 1 over all tokens, special ones included, never negative.
 
-    1 forward pass, and t passes of every layer alone, t being all tokens of the text, special ones and a prompt's
-    included: t + 1 in all. The layer's feed-forward part and norms are run again, the layers above are not.
+    t + 1 passes: 1 forward pass, and t passes of every layer alone, where t counts all tokens of the text, special and
+    prompt tokens included. The layer's feed-forward part and norms are run again, the layers above are not.
 
     Guarantees nothing about the prediction: the scores are the same for every target, and the head is ignored. The
     cosine does not see a change of length.
 
-    Differences from the paper: none for encoders with a norm at the end of a layer (h as its code takes it). For
-    layers that begin with a norm, as those of decoders, h is the layer's output on the residual stream, also in the
-    last layer, whose output the paper's code would take after the model's final norm. A row in which no zeroing changes
-    anything, undefined in the paper, keeps all to itself.
+    Differences from the paper: none for encoders with a norm at the end of a layer (h as in its code). For pre-norm
+    layers, as in decoders, h is the layer's output on the residual stream, also in the last layer, where the paper's
+    code would take the output of the model's final norm. A row in which no zeroing changes anything, undefined in the
+    paper, keeps everything to itself.
 
     Reference: mohebbi2023quantifying.
     """
@@ -58,5 +58,5 @@ class ValueZeroing(Method):
         return scores
 
     def cost(self, units: int) -> Cost:
-        """For a text whose units are its tokens and all of them; more tokens than units make one more pass each."""
+        """For a text whose units are exactly its tokens; each token beyond the number of units takes one more pass."""
         return Cost(forwards=units + 1)
