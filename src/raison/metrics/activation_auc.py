@@ -10,13 +10,14 @@ from raison.numerics.curves import area, curve_keeps
 
 @dataclass(frozen=True)
 class ActivationAuc(Metric):
-    """Area below p(class) as units are inserted from the highest score down into a text that is all masked.
+    """Area under p(class) as units are inserted, highest score first, into a fully masked text.
 
     AUC = 1/n sum_{k=1..n} (p_{k-1} + p_k) / 2 with p_k = F_y(only the k top units), k = 0 included: the activation
-    study of Progressive Inference, 4.1, which prints no normalisation; here the axis is the share of units. In 0..1,
-    higher is better. Absent units are masked in place, as in the paper; with `removal` "delete" it is `insertion_auc`.
-    The class is the explained one; the paper explains the true class. Cost: n - 1 evaluations beside the full and the
-    empty text.
+    study of Progressive Inference, 4.1. The paper prints no normalisation; here the axis is the share of units. In
+    0..1, higher is better. Absent units are masked in place, as in the paper; with `removal` "delete" it is
+    `insertion_auc`. The class is the explained one; the paper explains the true class.
+
+    Cost: n - 1 evaluations beside the full and the empty text.
     """
 
     removal: str = IN_PLACE

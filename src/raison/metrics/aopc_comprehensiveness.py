@@ -12,8 +12,9 @@ from raison.numerics.ranking import SHARES, check_share, convention, top_keeps
 class AopcComprehensiveness(Metric):
     """Mean of Comp(k) over k in {1, 5, 10, 20, 50} %.
 
-    AOPC-C = 1/|B| sum_{k in B} Comp(k), as the AML (A.5) and RPI (A.3) papers print it; ERASER's paper and the AML
+    AOPC-C = 1/|B| sum_{k in B} Comp(k), as printed in the AML (A.5) and RPI (A.3) papers. ERASER's paper and the AML
     and RPI code divide by |B| + 1 (profiles "unirex" and "aml_code"). In -1..1, higher is better.
+
     Cost: at most one evaluation per share beside the full text.
     """
 

@@ -16,10 +16,12 @@ class Auprc(Metric):
 
     Trapezoids over recall, one point per distinct score, from (recall 0, precision 1): per text as in ERASER's code,
     then the mean over texts. `annotators` says how several annotators count (see
-    raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is better; the level of chance grows with the share of
-    marked units, and trapezoids flatter: equal scores reach (1 + share) / 2, above random ones. Read it beside auroc,
-    which has no such gap. A text in which all or no units are marked says nothing about the scores and is left out;
-    ERASER counts it as 1 or 0.5. Cost: no evaluation.
+    raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is better. The level of chance grows with the share of
+    marked units. Trapezoids overestimate ties: equal scores reach (1 + share) / 2, more than random ones. Read it
+    together with auroc, which has no such gap. A text in which all or no units are marked says nothing about the scores
+    and is left out; ERASER counts it as 1 or 0.5.
+
+    Cost: no evaluation.
     """
 
     annotators: str = "majority"

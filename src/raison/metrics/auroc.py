@@ -12,12 +12,14 @@ from raison.numerics.plausibility import check_annotators, combine, mean_defined
 
 @dataclass(frozen=True)
 class Auroc(Metric):
-    """Probability that a unit that people marked scores above one that they did not, ties counted half.
+    """Probability that a marked unit scores higher than an unmarked one; ties count half.
 
     The area under the ROC curve of each text, then the mean over texts, as in ERASER's code and IvRA's appendix F.
     `annotators` says how several annotators count (see raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is
     better; 0.5 for random scores and for equal ones. A text in which all or no units are marked has no such pair and is
-    left out. Cost: no evaluation.
+    left out.
+
+    Cost: no evaluation.
     """
 
     annotators: str = "majority"

@@ -15,10 +15,11 @@ class CompletenessError(Metric):
     """|sum of the scores - (value of the full text - value with every unit removed)|.
 
     |sum_i s_i - (v(x) - v(empty))|, the gap to the completeness axiom of Sundararajan et al. 2017, with the value
-    (probability, logit, ...) and the removal of the explanation itself; `relative` divides it by |v(x) - v(empty)|, or
-    by 1e-6 where that is smaller. At least 0, unbounded, lower is better. It looks at the sum, not at the order, and
-    unlike the other metrics it depends on the scale: compare explanations of one kind of value, by methods that claim
-    completeness. A method whose own baseline is not the removal is measured against the removal.
+    (probability, logit, ...) and the removal of the explanation itself. `relative` divides it by |v(x) - v(empty)|, or
+    by 1e-6 if that is smaller. At least 0, unbounded, lower is better. It depends on the sum and not on the order, and
+    unlike the other metrics on the scale: compare explanations of one kind of value, by methods that claim
+    completeness. A method whose own baseline differs from the removal is measured against the removal.
+
     Cost: no evaluation.
     """
 

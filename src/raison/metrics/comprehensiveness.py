@@ -12,9 +12,10 @@ from raison.numerics.ranking import check_share, convention, top_keeps
 class Comprehensiveness(Metric):
     """p(full text) - p(text without its top units), for the explained class.
 
-    Comp(k) = F_y(x) - F_y(x without the top k % of units), ERASER eq. 1; AML A.5, RPI A.3. In -1..1, higher is
-    better. The units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a fraction;
-    `profile` says how k % of n units is rounded (see raison.numerics.ranking.PROFILES).
+    Comp(k) = F_y(x) - F_y(x without the top k % of units), ERASER eq. 1; AML A.5, RPI A.3. In -1..1, higher is better.
+    The units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a fraction; `profile`
+    says how k % of n units is rounded (see raison.numerics.ranking.PROFILES).
+
     Cost: 1 evaluation beside the full text.
     """
 

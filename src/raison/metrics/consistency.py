@@ -27,15 +27,17 @@ class Consistency(GroupMetric):
     rho(Dist(H_i, H_j), Dist(r_i, r_j)) over all pairs i < j of `batch` texts (Xie et al. 2024, eq. 12), averaged over
     batches (eq. 18). H is the mean of all layers' hidden states, (tokens, hidden), special tokens included; r holds the
     scores of the units. In -1..1, higher is better. A batch of fewer than 3 texts, or one whose distances are all
-    equal, has no rho: NaN, which does not count. rho depends on the batch size: compare equal ones only. Cost: one
-    forward pass per text, shared by all methods.
+    equal, has no rho: it gives NaN and does not count. rho depends on the batch size: compare only equal ones.
 
-    The paper says that Dist is L2 and compares H at the token level (appendix B.4), and leaves the rest open. Chosen
-    here: the H of two texts are compared position by position, the shorter text being zero where it has ended, and the
-    distances averaged over the positions of the longer one; `level="text"` compares the means over each text's tokens.
-    The r of two texts are compared as vectors, the shorter filled up with zeros. IvRA's r sums to 1; other methods'
-    scores have any scale and sign, so by default r = |s| / sum |s| (`normalise="none"` takes the scores as they are).
-    Both distances see the texts' lengths, which alone can make rho positive: look at the row of random scores, too.
+    Cost: one forward pass per text, shared by all methods.
+
+    The paper says that Dist is L2 and compares H at the token level (appendix B.4), and leaves the rest open. The
+    choices here: the H of two texts are compared position by position, with zeros after the end of the shorter text,
+    and the distances are averaged over the positions of the longer one. `level="text"` compares the means over each
+    text's tokens. The r of two texts are compared as vectors, the shorter padded with zeros. IvRA's r sums to 1; other
+    methods' scores have any scale and sign, so by default r = |s| / sum |s| (`normalise="none"` takes the scores as
+    they are). Both distances depend on the texts' lengths, which alone can make rho positive: compare with the row of
+    random scores.
     """
 
     batch: int = 64

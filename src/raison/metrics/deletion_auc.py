@@ -10,12 +10,13 @@ from raison.numerics.curves import area, curve_keeps
 
 @dataclass(frozen=True)
 class DeletionAuc(Metric):
-    """Area below p(class) as units are deleted from the full text, the highest score first.
+    """Area under p(class) as units are deleted from the full text, highest score first.
 
     AUC = 1/n sum_{k=1..n} (p_{k-1} + p_k) / 2 with p_k = F_y(x without its k top units), k = 0 included: the deletion
-    game of RISE, one unit per step, normalised as in its code. In 0..1, lower is better. RISE blanks pixels;
-    here the units are deleted and the text gets shorter, which is all that sets this apart from
-    `inverse_activation_auc`. The class is the explained one; RISE takes the predicted one.
+    game of RISE, one unit per step, normalised as in its code. In 0..1, lower is better. RISE blanks pixels; here the
+    units are deleted and the text gets shorter, which is the only difference from `inverse_activation_auc`. The class
+    is the explained one; RISE takes the predicted one.
+
     Cost: n - 1 evaluations beside the full and the empty text.
     """
 

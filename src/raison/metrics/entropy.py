@@ -12,12 +12,14 @@ from raison.core.metric import Evidence, Metric
 
 @dataclass(frozen=True)
 class Entropy(Metric):
-    """Shannon entropy of the units' shares of all importance, over its greatest possible value.
+    """Shannon entropy of the units' shares of the total magnitude, divided by its maximum.
 
-    - sum_i p_i log p_i / log n with p_i = |s_i| / sum_j |s_j|: the complexity of Bhatt et al. 2020 divided by that of n
-    equal magnitudes, so that long and short texts compare; without `normalised` it is in nats. In 0..1 (in 0..log n), 0
-    where one unit has everything, also where there is but one; it describes, neither end is better. NaN where all
-    scores are 0. Cost: no evaluation.
+    H = - sum_i p_i log p_i / log n with p_i = |s_i| / sum_j |s_j|: the complexity of Bhatt et al. 2020, divided by that
+    of n equal magnitudes so that long and short texts are comparable; without `normalised` it is in nats. In 0..1 (in
+    0..log n); 0 if one unit has everything, also if it is the only one. It is descriptive: neither end is better. NaN
+    if all scores are 0.
+
+    Cost: no evaluation.
     """
 
     normalised: bool = True

@@ -12,10 +12,12 @@ from raison.core.metric import Evidence, Metric
 
 @dataclass(frozen=True)
 class Gini(Metric):
-    """Gini index of the magnitudes of the scores: 0 where all are equal, (n-1)/n where one unit has everything.
+    """Gini index of the scores' magnitudes: 0 if all are equal, (n-1)/n if one unit has everything.
 
-    sum_i sum_j |a_i - a_j| / (2 n sum_i a_i) with a_i = |s_i|, the sparseness of Chalasani et al. 2020. It describes,
-    neither end is better. NaN where all scores are 0. Cost: no evaluation.
+    sum_i sum_j |a_i - a_j| / (2 n sum_i a_i) with a_i = |s_i|, the sparseness of Chalasani et al. 2020. It is
+    descriptive: neither end is better. NaN if all scores are 0.
+
+    Cost: no evaluation.
     """
 
     reference: ClassVar[str] = "chalasani2020concise"

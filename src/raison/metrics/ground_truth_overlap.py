@@ -15,13 +15,15 @@ from raison.numerics.plausibility import check_annotators, combine, exact_top_ch
 
 @dataclass(frozen=True)
 class GroundTruthOverlap(Metric):
-    """1 if the k units with the highest scores are the k units that are known to matter, else 0.
+    """1 if the k units with the highest scores are the k units that are known to matter, otherwise 0.
 
     GTOverlap of the thesis, section 2.2.3.1, for data made so that known features decide the label (Zhou et al. 2022).
-    In 0..1, higher is better; a random order reaches 1 / (n choose k). Where scores tie at the cut, the value is the
+    In 0..1, higher is better; a random order reaches 1 / (n choose k). If scores tie at the cut, the value is the
     probability of a hit when ties are broken at random, so that equal scores reach the level of chance wherever the
-    known units stand. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
-    text in which nothing is known is left out. Cost: no evaluation.
+    known units are. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
+    text without known units is left out.
+
+    Cost: no evaluation.
     """
 
     annotators: str = "majority"

@@ -21,20 +21,21 @@ DECIMALS = 5
 class HarmlessChange(Metric):
     """Mean rank correlation between the scores of a text and those of the same text after harmless edits.
 
-    1/|E| sum_{e in E} Spearman(s(x), s(e(x))) over the units of x that e(x) still has (scores whose difference is
-    rounding tie), in -1..1, higher is better. The edits are `casing` (the first letter of one word), `contraction`
-    (it is <-> it's), `synonym` (film <-> movie) and `neutral` (a sentence that says nothing about the topic is
-    appended), each at one place that depends on the text alone; see raison.text.edits. E holds those that the text
-    allows and that are harmless to this model: they move the probability of the explained class by at most
-    `tolerance`, and the model reads other tokens than before (to an uncased model another case is no change). Units
-    that an edit makes or takes together count with the sum of their scores; units that it creates do not count. The
-    edited text is explained by the same method, seed, target, unit and removal. Of a pair, the first string that
-    allows an edit is edited.
+    1/|E| sum_{e in E} Spearman(s(x), s(e(x))) over the units of x that e(x) still has (scores that differ only by
+    rounding tie), in -1..1, higher is better. The edits are `casing` (the first letter of one word), `contraction` (it
+    is <-> it's), `synonym` (film <-> movie) and `neutral` (a sentence that says nothing about the topic is appended),
+    each at one place that depends only on the text; see raison.text.edits. E holds the edits that the text allows and
+    that are harmless to this model: they move the probability of the explained class by at most `tolerance`, and change
+    the model's input tokens (for an uncased model, another case is no change). Units that an edit joins or splits count
+    with the sum of their scores; units that it creates do not count. The edited text is explained by the same method,
+    seed, target, unit and removal. In a pair, the first string that allows an edit is edited.
 
-    NaN where E is empty, of fewer than two units or equal scores, of maps that a metric chose and of answers to
+    NaN if E is empty, for fewer than two units or equal scores, for maps that a metric chose, and for answers to
     questions, whose place an edit would move. A text that becomes too long for the model is cut. A method whose draws
-    depend on the text loses by its own noise, too: compare with more samples. A method that ignores the text's words
-    is perfectly robust: read it beside faithfulness. Cost: one forward pass and at most one explanation for each edit.
+    depend on the text also loses by its own noise: compare with more samples. A method that ignores the text's words is
+    perfectly robust: read it together with faithfulness.
+
+    Cost: one forward pass and at most one explanation for each edit.
 
     The thesis attacks explanations by optimised changes; harmless ones are this library's own counterpart.
     """
@@ -87,6 +88,6 @@ def _similarity(explanation: Explanation, edited: Edited, reworded: Reworded) ->
 
 
 def _without_noise(scores: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
-    """Shares of the largest magnitude, rounded: units without effect differ by what single precision leaves."""
+    """Shares of the largest magnitude, rounded, so that units without effect, which differ by rounding errors, tie."""
     largest = np.abs(scores).max(initial=0.0)
     return np.round(scores / largest, DECIMALS) if largest > 0 else scores

@@ -17,11 +17,13 @@ THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 class ImportantTokenShare(Metric):
     """Share of the units whose min-max normalised score is above z, averaged over the thresholds z.
 
-    1/|Z| sum_{z in Z} |{i: (s_i - min s) / (max s - min s) > z}| / n, IvRA's appendix D; the paper calls it the AOPC of
-    important tokens and prints no formula, so the mean over Z. In 1/n..(n-1)/n, small where few units stand out; it
-    describes, neither end is better. Scores keep their sign, as in the paper, so that units against the class count as
-    the least important; with `absolute` their magnitudes are normalised. Equal scores (a single unit too) cannot be
-    normalised: NaN. Not comparable between units of different sizes. Cost: no evaluation.
+    1/|Z| sum_{z in Z} |{i: (s_i - min s) / (max s - min s) > z}| / n, IvRA's appendix D. The paper calls it the AOPC of
+    important tokens and prints no formula; the mean over Z is a choice made here. In 1/n..(n-1)/n, small if few units
+    stand out. It is descriptive: neither end is better. Scores keep their sign, as in the paper, so that units against
+    the class count as the least important; with `absolute` their magnitudes are normalised. Equal scores (including a
+    single unit) cannot be normalised: NaN. Not comparable between units of different sizes.
+
+    Cost: no evaluation.
     """
 
     thresholds: tuple[float, ...] = THRESHOLDS

@@ -17,16 +17,18 @@ class Infidelity(Metric):
     """E_I[(b sum_{i in I} s_i - (v(x) - v(x without I)))^2] over random sets I of removed units.
 
     The infidelity of Yeh et al. 2019 (their definition 2.1) with the perturbation "remove the units I"; v is the
-    explained value (probability, logit, ...) and the removal that of the explanation itself. I has a size drawn
-    uniformly from 1..n and is uniform among the sets of that size, so that small and large removals count alike; the
-    draws depend on the text and its units alone: all methods are judged on the same sets, in one go.
+    explained value (probability, logit, ...) and the removal that of the explanation itself. The size of I is uniform
+    on 1..n, and I is uniform among the sets of that size, so that small and large removals count alike. The draws
+    depend only on the text and its units: all methods are judged on the same sets, in one go.
 
-    `scaled` (the default) takes b = E[(I.s) d] / E[(I.s)^2], d the change of the value: the factor with the least
-    error, as the authors do to compare methods whose scale means nothing (attention, ranks, gradients). A negative
-    factor, which would praise scores of the wrong sign, counts as 0, unlike in their code. Without `scaled`, b = 1:
-    the definition itself, for methods that claim to predict v. At least 0, unbounded, lower is better; in squared units
-    of v, so compare explanations of one kind of value. With b = 0 it is E[d^2], the value of an explanation that is
-    zero throughout. Cost: up to `samples` evaluations beside the full text, shared by all methods.
+    `scaled` (the default) takes b = E[(I.s) d] / E[(I.s)^2], with d the change of the value: the factor with the least
+    error, as the authors do to compare methods whose scale has no meaning (attention, ranks, gradients). A negative
+    factor, which would reward scores of the wrong sign, counts as 0, unlike in their code. Without `scaled`, b = 1: the
+    definition itself, for methods that claim to predict v. At least 0, unbounded, lower is better. It is in squared
+    units of v, so compare explanations of one kind of value. With b = 0 it is E[d^2], the value of an explanation that
+    is zero throughout.
+
+    Cost: up to `samples` evaluations beside the full text, shared by all methods.
     """
 
     samples: int = 64

@@ -10,12 +10,13 @@ from raison.numerics.curves import area, curve_keeps
 
 @dataclass(frozen=True)
 class InsertionAuc(Metric):
-    """Area below p(class) as a text is built up from no unit, the highest score first.
+    """Area under p(class) as a text is built up from no unit, highest score first.
 
     AUC = 1/n sum_{k=1..n} (p_{k-1} + p_k) / 2 with p_k = F_y(only the k top units), k = 0 included: the insertion game
     of RISE, one unit per step, normalised as in its code. In 0..1, higher is better. RISE inserts pixels into a blurred
-    image; here the other units are deleted and the text is short at first, which is all that sets this apart from
+    image; here the other units are deleted and the text is short at first, which is the only difference from
     `activation_auc`. The class is the explained one; RISE takes the predicted one.
+
     Cost: n - 1 evaluations beside the full and the empty text.
     """
 

@@ -10,13 +10,15 @@ from raison.numerics.curves import area, curve_keeps
 
 @dataclass(frozen=True)
 class InverseActivationAuc(Metric):
-    """Area below p(class) as units are inserted from the lowest score up into a text that is all masked.
+    """Area under p(class) as units are inserted, lowest score first, into a fully masked text.
 
     AUC = 1/n sum_{k=1..n} (p_{k-1} + p_k) / 2 with p_k = F_y(only the k bottom units), k = 0 included: the inverse
     activation study of Progressive Inference, 4.1, with the share of units as axis. In 0..1, lower is better: units
-    against the class come first. Absent units are masked in place, as in the paper. The order is that of
-    `activation_auc` reversed, equal scores too, so that the curve is a deletion curve read from its end: with `removal`
-    "delete" it is `deletion_auc`. Cost: n - 1 evaluations beside the full and the empty text.
+    against the class come first. Absent units are masked in place, as in the paper. The order is exactly that of
+    `activation_auc` reversed, including ties, so the curve is a deletion curve read from its end; with `removal`
+    "delete" it is `deletion_auc`.
+
+    Cost: n - 1 evaluations beside the full and the empty text.
     """
 
     removal: str = IN_PLACE

@@ -23,14 +23,15 @@ from raison.numerics.plausibility import (
 class IouF1(Metric):
     """F1 of spans: runs of neighbouring top units against runs of neighbouring marked units.
 
-    A predicted span is a hit where |common units| / |units of both| with some marked span reaches `threshold`. ERASER
+    A predicted span is a hit if |common units| / |units of both| with some marked span reaches `threshold`. ERASER
     (section 4.1): with P = hits / predicted spans and R = hits / marked spans, `average` "macro" is the harmonic mean
     of the mean P and the mean R over texts, "micro" 2 hits / (predicted + marked spans) with counts summed over the
-    texts. `top` is the number of units that are predicted, None as many as were marked; ties at the cut go to the units
-    that come first in the text. `annotators` says how several annotators count (see
-    raison.numerics.plausibility.ANNOTATORS); "each" averages P and R, or the counts. In 0..1, higher is better; as in
-    ERASER's code, hits are predicted spans in R too, so that a threshold below 0.5 can lead above 1. Marked spans that
-    touch are one. A text in which nothing is marked has no R and drops out of macro; ERASER lets it lower the mean P.
+    texts. `top` is the number of predicted units, None as many as were marked; ties at the cut go to the units that
+    come first in the text. `annotators` says how several annotators count (see
+    raison.numerics.plausibility.ANNOTATORS); "each" averages P and R, or the counts. In 0..1, higher is better. As in
+    ERASER's code, hits are predicted spans in R too, so a threshold below 0.5 can give values above 1. Marked spans
+    that touch are one. A text without marks has no R and is excluded from macro; in ERASER it lowers the mean P.
+
     Cost: no evaluation.
     """
 

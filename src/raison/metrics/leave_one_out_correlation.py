@@ -16,12 +16,14 @@ DECIMALS = 6
 
 @dataclass(frozen=True)
 class LeaveOneOutCorrelation(Metric):
-    """Kendall's tau-b between the scores and the falls of p(class) when each unit alone is removed.
+    """Kendall's tau-b between the scores and the decreases of p(class) when each unit alone is removed.
 
     tau_b(scores, d) with d_i = F_y(x) - F_y(x without unit i), after Jain and Wallace 2019. In -1..1, higher is better;
-    0 where there is no order to compare: a single unit, equal scores or equal falls. They compare attention weights,
-    which have no sign, with the total variation distance of the outputs; here the fall is signed, as scores are. Each
-    unit is masked in place by default, by the explanation's own removal unless that deletes; they delete it.
+    0 if there is no order to compare (a single unit, equal scores or equal decreases). The paper compares attention
+    weights, which have no sign, with the total variation distance of the outputs; here the decrease is signed, as
+    scores are. Each unit is masked in place by default, by the explanation's own removal unless that deletes; the paper
+    deletes it.
+
     Cost: n evaluations beside the full text.
     """
 

@@ -16,9 +16,11 @@ class LogOdds(Metric):
 
     LO(k) = log (F_y(x with the top k % masked) / F_y(x)), Shrikumar 2017 as used in AML A.5 and RPI A.3. Despite the
     name it is a ratio of probabilities, not of odds. Unbounded, lower is better. Masked means the removal that the
-    explanation was made with, where it keeps the length: the mask token by default. Decoders have none that was
-    trained, and default to three dots; the papers' is their unknown token: state removal="unk" for the run. `profile`
-    says how k % of n units is rounded. Cost: 1 evaluation beside the full text.
+    explanation was made with, if it keeps the length: the mask token by default. Decoders have no mask token that was
+    trained, and default to three dots; the papers use the unknown token: state removal="unk" for the run. `profile`
+    says how k % of n units is rounded.
+
+    Cost: 1 evaluation beside the full text.
     """
 
     share: float = 0.2

@@ -16,14 +16,16 @@ from raison.core.model import Shift
 class MaxSensitivity(Metric):
     """Largest relative change of the scores over `samples` small random shifts of the word embeddings.
 
-    max_k |s(x shifted by k) - s(x)|_2 / |s(x)|_2: the max-sensitivity of Yeh et al. 2019, its maximum estimated from
-    random draws and divided by the norm of the scores, as in captum, so that methods of different scales compare. The
-    explanation is computed again with the same method, seed and target, the model's embeddings being moved by vectors
-    from the ball of radius `radius` x the mean norm of an embedding. Unlike the paper's noise, which is independent at
-    every position, equal words move together and special tokens (padding and mask among them) stay: the shift is a
-    property of the model, so that methods which only ask for predictions are disturbed like all others. At least 0,
-    unbounded, lower is better; NaN where all scores are 0. A method that ignores the model is perfectly stable: read it
-    beside faithfulness. Cost: `samples` explanations.
+    max_k |s(x shifted by k) - s(x)|_2 / |s(x)|_2: the max-sensitivity of Yeh et al. 2019. Its maximum is estimated from
+    random draws and divided by the norm of the scores, as in captum, so that methods of different scales are
+    comparable. The explanation is computed again with the same method, seed and target, after moving the model's
+    embeddings by vectors from the ball of radius `radius` x the mean norm of an embedding. In the paper, noise is
+    independent at every position. Here equal words move together and special tokens (including padding and mask) stay:
+    the shift is a property of the model, so it also affects methods that only ask for predictions. At least 0,
+    unbounded, lower is better; NaN if all scores are 0. A method that ignores the model is perfectly stable: read it
+    together with faithfulness.
+
+    Cost: `samples` explanations.
     """
 
     radius: float = 0.02

@@ -17,11 +17,13 @@ from raison.numerics.plausibility import check_annotators, combine, expected_dep
 class MeanRank(Metric):
     """The smallest r such that the r units with the highest scores include all that are known to matter.
 
-    MeanRank of the thesis, section 2.2.3.1, after Bastings et al. 2022; the mean is the one over texts. In k..n with k
-    known units of n, lower is better; a random order reaches k (n + 1) / (k + 1). Where scores tie, the value is the
-    mean over random breaking of ties, so that equal scores reach the level of chance wherever the known units stand.
-    `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A text in which
-    nothing is known is left out. Cost: no evaluation.
+    MeanRank of the thesis, section 2.2.3.1, after Bastings et al. 2022; the mean is over texts. In k..n with k known
+    units of n, lower is better; a random order reaches k (n + 1) / (k + 1). If scores tie, the value is the mean over
+    random breaking of ties, so that equal scores reach the level of chance wherever the known units are. `annotators`
+    says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A text without known units is left
+    out.
+
+    Cost: no evaluation.
     """
 
     annotators: str = "majority"

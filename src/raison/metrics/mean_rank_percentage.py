@@ -18,10 +18,12 @@ class MeanRankPercentage(Metric):
     """r / n with the smallest r such that the r top units of n include all that are known to matter.
 
     MeanRankPercentage of the thesis, section 2.2.3.1: a fraction, in spite of the name. In k/n..1 with k known units,
-    lower is better; a random order reaches k (n + 1) / ((k + 1) n), somewhat above 1/2 for one known unit. Where scores
+    lower is better; a random order reaches k (n + 1) / ((k + 1) n), somewhat above 1/2 for one known unit. If scores
     tie, the value is the mean over random breaking of ties, so that equal scores reach the level of chance wherever the
-    known units stand. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
-    text in which nothing is known is left out. Cost: no evaluation.
+    known units are. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
+    text without known units is left out.
+
+    Cost: no evaluation.
     """
 
     annotators: str = "majority"

@@ -15,15 +15,17 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Monotonicity(Metric):
-    """Share of the steps at which p(class) does not fall as units are added from the lowest score up.
+    """Share of the steps at which p(class) does not fall as units are added, lowest score first.
 
-    1/(n-1) |{k in 2..n: p_k >= p_{k-1}}| with p_k = F_y(only the k bottom units); a fall of the log-odds by less than
-    1e-5 is none (of a model of one number, by less than 1e-5 of it). In 0..1, higher is better; a single unit has no
-    step and scores 1. The test of Arya et al. 2019 (after Luss et al. 2019) asks in its code whether every step holds,
-    which long texts hardly ever pass; the share keeps its steps, and so the curve starts at the first unit and not at
-    the empty text. Read it beside other metrics: where units contribute independently, it counts the units for the
-    class in any order, and only which unit comes first makes a difference. Units are masked in place by default. Cost:
-    n - 1 evaluations beside the full text.
+    1/(n-1) |{k in 2..n: p_k >= p_{k-1}}| with p_k = F_y(only the k bottom units). A decrease of the log-odds by less
+    than 1e-5 does not count as a fall (for a model of one number, by less than 1e-5 of it). In 0..1, higher is better;
+    a single unit has no step and scores 1. In its code, the test of Arya et al. 2019 (after Luss et al. 2019) asks
+    whether every step holds, which is rare for long texts; this share keeps its steps, so the curve starts at the first
+    unit and not at the empty text. Read it together with other metrics: if units contribute independently, it counts
+    the units for the class in any order, and only the first unit makes a difference. Units are masked in place by
+    default.
+
+    Cost: n - 1 evaluations beside the full text.
     """
 
     removal: str = IN_PLACE

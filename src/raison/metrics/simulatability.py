@@ -23,25 +23,28 @@ class Simulatability(GroupMetric):
     1/|D| sum 1{y~ = argmax S(x)} (Xie et al. 2024, eq. 6; Pruthi et al. 2022, Fernandes et al. 2022): 1 or 0 per
     held-out text. The student is a classifier that was never fine-tuned. It learns from `train_share` of the texts by
     cross-entropy with the model's predicted class + `weight` x KL(r || r*) (their eq. 7 with the sign of cross-entropy
-    put right): r is the explanation on the student's tokens, a unit's mass split evenly over its tokens, and r* the
+    corrected). r is the explanation on the student's tokens, with a unit's mass split evenly over its tokens. r* is the
     student's own attention explanation as in SMaT: attention scores averaged over query rows, heads of all layers mixed
-    by coefficients that it learns, softmax over tokens. Held-out texts are seen alone, without explanations. The split,
-    the student's start and the order of its lessons depend on `seed`, not on the method. In 0..1, higher is better.
-    Where a model answers questions, the student is a fresh question answering model that learns the first and the last
-    token of the model's answers (the mean of two cross-entropies); 1 where it says both, counted in its own tokens.
+    by coefficients that it learns, softmax over tokens. Held-out texts are presented without explanations. The split,
+    the student's initial weights and the order of its training texts depend on `seed`, not on the method. In 0..1,
+    higher is better. If the model answers questions, the student is a fresh question answering model that learns the
+    first and the last token of the model's answers (the mean of two cross-entropies). It scores 1 if it predicts both,
+    counted in its own tokens.
 
-    The student is constrained by what it gets to see: only these texts, of which the model has ideally not been trained
-    on any (the paper gives 20 % of a test set, 2,000 to 5,000 texts). A single number means little: compare with
-    `weight=0`, the same student without explanations, with random scores, and over several seeds.
+    The student is constrained by its data: only these texts, ideally none of which the model was trained on (the paper
+    gives 20 % of a test set, 2,000 to 5,000 texts). A single number means little: compare with `weight=0`, the same
+    student without explanations, with random scores, and over several seeds.
 
-    Open choices. `part`: r = |s| / sum |s|, or "positive" scores alone; a text whose scores are all zero has no hint.
-    `student`: "minilm", a folder, or "tiny", two random layers of BERT with MiniLM's tokenizer (give it
-    learning_rate=1e-3 and more epochs). Cost: `epochs` forward and backward passes of the student per text to learn
-    from, and none of the model; minutes on a CPU for texts of a few hundred tokens.
+    Open choices. `part`: r = |s| / sum |s|, or only "positive" scores; a text whose scores are all zero gives no
+    explanation to learn from. `student`: "minilm", a folder, or "tiny", two random layers of BERT with MiniLM's
+    tokenizer (give it learning_rate=1e-3 and more epochs).
+
+    Cost: `epochs` forward and backward passes of the student per training text, and none of the model; minutes on a CPU
+    for texts of a few hundred tokens.
 
     Differences from the paper: the student learns by AdamW at a constant rate for `epochs` epochs, where the paper has
-    SGD (its B.1), because few steps have to do. The paper's equation 7 has no weight, which is weight=1; the default of
-    5 is that of SMaT's code for attention.
+    SGD (its B.1), because few steps must suffice. The paper's equation 7 has no weight, which is weight=1; the default
+    of 5 is that of SMaT's code for attention.
     """
 
     student: str = "minilm"

@@ -12,10 +12,11 @@ from raison.numerics.ranking import check_share, convention, top_keeps
 class Sufficiency(Metric):
     """p(full text) - p(only its top units), for the explained class.
 
-    Suff(k) = F_y(x) - F_y(only the top k % of units of x), ERASER eq. 2; AML A.5, RPI A.3. In -1..1, lower is
-    better. The other units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a
-    fraction; `profile` says how k % of n units is rounded and what no unit at all scores
-    (see raison.numerics.ranking.PROFILES). Cost: 1 evaluation beside the full text.
+    Suff(k) = F_y(x) - F_y(only the top k % of units of x), ERASER eq. 2; AML A.5, RPI A.3. In -1..1, lower is better.
+    The other units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a fraction;
+    `profile` says how k % of n units is rounded and what no unit at all scores (see raison.numerics.ranking.PROFILES).
+
+    Cost: 1 evaluation beside the full text.
     """
 
     share: float = 0.2

@@ -22,17 +22,19 @@ from raison.numerics.plausibility import (
 class TokenF1(Metric):
     """F1 of the top units against the units that people marked.
 
-    F1 = 2 tp / (predicted + marked); predicted are the units with the highest scores, as many as were marked in the
-    text, or with `top` always so many (all units of a shorter text); where scores tie at the cut, those that come first
-    in the text. ERASER (section 4.1) takes for each data set the mean number that people marked; AML's table 3
-    has top=25, for reviews of hundreds of words. A fixed number says nothing of texts that are not much longer: all of
-    a text of 25 words is predicted, whatever the scores.
+    F1 = 2 tp / (predicted + marked). The predicted units are those with the highest scores: as many as were marked in
+    the text, or with `top` a fixed number (all units of a shorter text). If scores tie at the cut, those that come
+    first in the text are predicted. ERASER (section 4.1) takes for each data set the mean number that people marked;
+    AML's table 3 has top=25, for reviews of hundreds of words. A fixed number is not informative for texts that are not
+    much longer: all of a text of 25 words is predicted, whatever the scores.
 
     `average` "macro" is the mean over texts of their F1, "micro" the F1 of counts that are summed over the texts.
     `annotators` says how several annotators count (see raison.numerics.plausibility.ANNOTATORS); with "each", macro
-    averages F1 and micro the counts. As in ERASER's code, a text in which nothing is marked scores 0; without `top`
+    averages F1 and micro the counts. As in ERASER's code, a text without marks scores 0 with `top`; without `top`
     nothing is predicted there either, and it does not count. In 0..1, higher is better; plausible is not faithful. The
-    two texts of a pair are judged together, where ERASER counts them as two. Cost: no evaluation.
+    two texts of a pair are judged together, where ERASER counts them as two.
+
+    Cost: no evaluation.
     """
 
     top: int | None = None
