@@ -25,7 +25,7 @@ class Property(StrEnum):
     SIGNED = "signed"
     """A unit that speaks against the target scores below zero."""
     UNSIGNED = "unsigned"
-    """No score is ever below zero, whatever the settings: how much a unit matters, and not for what."""
+    """No score is ever below zero, whatever the settings: scores say only how much a unit matters."""
     COMPLETE = "complete"
     """Scores sum to the value of the full text minus that of the fully removed one."""
     DUMMY = "dummy"
@@ -35,13 +35,13 @@ class Property(StrEnum):
     RANDOM = "random"
     """Scores depend on the seed."""
     CANDIDATES = "candidates"
-    """Can offer several maps of a text, of which a metric may choose one."""
+    """Offers several maps of a text, from which a metric may choose one."""
     PATH = "path"
     """Integrates gradients from a baseline's embeddings to the text's own: the baseline can be given."""
     TRAINED = "trained"
     """Needs an explainer that was trained for the model (`raison train`)."""
     PARTIAL = "partial"
-    """Re-runs only some layers: its passes are cheaper than whole ones, and counted as whole ones."""
+    """Re-runs only some layers: its passes are cheaper than whole ones, but count as whole ones."""
     DIFFERENTIABLE = "differentiable"
     """Scores are a differentiable function of the word embeddings, which can be given."""
 
@@ -67,10 +67,10 @@ class Method(ABC):
 
     @abstractmethod
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        """Scores per unit, or per token where the method is TOKENWISE; what lies past a text's own units is ignored."""
+        """Scores per unit, or per token if the method is TOKENWISE; entries past a text's own units are ignored."""
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a RaisonError unless the model has what these settings ask for beyond `needs`, before anything runs.
+        """Raise a RaisonError unless the model has what these settings need beyond `needs`, before anything runs.
 
         A method with the property TRAINED overrides this.
         """
@@ -85,14 +85,15 @@ class Method(ABC):
 
     @property
     def most_units(self) -> int | None:
-        """The most units that a text may have, if there is a bound; longer texts are refused before anything runs."""
+        """The largest number of units that a text may have, if bounded; longer texts are refused before anything runs.
+        """
         return None
 
     @property
     def signed(self) -> bool:
-        """Whether a score can be below zero, so that it speaks for or against the target.
+        """Whether a score can be below zero, so that its sign says for or against the target.
 
-        A method whose settings decide overrides this.
+        Overridden by methods whose settings decide this.
         """
         return Property.UNSIGNED not in self.properties
 
@@ -103,21 +104,21 @@ class Method(ABC):
 
     @property
     def parts(self) -> tuple["Method", ...]:
-        """Methods of the same name whose candidates, put one after another, are this method's.
+        """Methods of the same name whose candidates, concatenated, are this method's.
 
         Several methods of a comparison may share parts, which are then computed once.
         """
         return (self,)
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
-        """All maps that a metric may choose from; `attribute` is what the method says without one.
+        """All maps that a metric may choose from; `attribute` gives the result without selection.
 
         A method with the property CANDIDATES overrides this.
         """
         return self.attribute(problem, rngs)[None]
 
     def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
-        """What `attribute` says, made from all the candidates: the first one unless a method overrides this."""
+        """The result of `attribute`, computed from all candidates: the first one unless a method overrides this."""
         return maps[0]
 
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:

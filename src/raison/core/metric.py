@@ -19,11 +19,11 @@ Mask = Bool[np.ndarray, " units"]
 
 
 IN_PLACE = "in_place"
-"""A metric without a removal of its own, which needs one that keeps the length.
+"""The removal of a metric that masks, which must keep the length of the text.
 
-It takes the removal that the explanation was made with: the one that the run states, else the model's default. Where
-that deletes, it takes the model's first removal that does not. A metric whose definition deletes says so by its default
-`removal="delete"`, and whatever its caller sets stands above all.
+It is the removal that the explanation was made with: the one that the run states, otherwise the model's default. If that
+deletes, it is the model's first removal that does not. A metric that deletes by definition has the default
+`removal="delete"` instead. A removal that the caller sets takes precedence.
 """
 
 

@@ -85,14 +85,14 @@ class LanguageModel(ABC):
     multi_label: bool
     capabilities: frozenset[Capability]
     withheld: Mapping[Capability, str] = MappingProxyType({})
-    """Capabilities that models like this have and this one has not, each with the reason."""
+    """Capabilities that this model lacks although similar models have them, each with the reason."""
     removals: tuple[str, ...]
     """The kinds of removal that the tokenizer allows, the default first."""
     max_tokens: int | None
     """Longest input in tokens, special tokens included; None if the model has no limit."""
 
     unknown_id: int | None = None
-    """The token that stands for what the vocabulary does not have; None where it has everything, as one of bytes."""
+    """The unknown token; None for a vocabulary without one, such as bytes."""
 
     @property
     def outputs(self) -> Outputs:
