@@ -97,7 +97,7 @@ class HeadWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What a pass over one text left behind, its own tokens only, in at least single precision."""
+    """What a pass over one text computed, for its own tokens only, in at least single precision."""
 
     states: tuple[Float[Tensor, "tokens hidden"], ...]
     """What entered each layer, and what left the last one (before a norm that follows it)."""
@@ -107,7 +107,7 @@ class Trace:
 
 
 class Anatomy(ABC):
-    """A model taken apart."""
+    """The parts of a model."""
 
     layers: int
 
@@ -121,4 +121,4 @@ class Anatomy(ABC):
 
     @abstractmethod
     def head(self) -> HeadWeights:
-        """What follows the last layer. Raises UnsupportedError where the logits are no such chain."""
+        """The part after the last layer. Raises UnsupportedError if the logits are no such chain."""

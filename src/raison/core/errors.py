@@ -12,7 +12,7 @@ class RaisonError(Exception):
 
 
 class InputError(RaisonError, ValueError):
-    """A text, target or setting that cannot be used."""
+    """A text, target or setting is invalid."""
 
 
 class TextTooLongError(InputError):
@@ -20,9 +20,9 @@ class TextTooLongError(InputError):
 
 
 class UnknownNameError(InputError):
-    """A name of a method, metric, model, label, unit or setting that does not exist.
+    """The name of a method, metric, model, label, unit or setting does not exist.
 
-    `also_called` has what people call some of the known names, in lower case with underscores: they are suggested.
+    `also_called` maps other common names, in lower case with underscores, to the known ones; they are suggested.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class UnknownNameError(InputError):
 
 
 class UnsupportedError(RaisonError):
-    """The model cannot do what was asked; lists every reason and the way out."""
+    """The model cannot do what was asked. The message lists every reason and the way out."""
 
     def __init__(self, what: str, reasons: Sequence[str], way_out: str = "") -> None:
         text = f"{what}: " + "; ".join(reasons) + "."
@@ -54,7 +54,7 @@ class OutOfMemoryError(RaisonError):
 
 
 class DataError(RaisonError):
-    """A data file that is missing, broken or lacks a column."""
+    """A data file is missing, broken or lacks a column."""
 
 
 class LoadError(RaisonError):

@@ -25,14 +25,18 @@ RENDERERS: dict[str, "Callable[[Explanation], str]"] = {}
 class Explanation:
     """Scores of one text's units for one prediction.
 
-    `value_full` and `value_empty` are the target's value on the whole text and with every unit removed.
-    `evaluations` and `gradients` count the forward and backward passes of single sequences that the method asked for
-    (the two values above not included); `seconds` is the text's share of its batch's time. `truncated` is the number
-    of tokens that were cut off. `notes` holds what the method has to say beside its scores. `answer` is the part of the
-    context that is explained, where the model answers questions; `classes` are then that answer and all others.
-    `signed` says whether scores speak for the target above zero and against it below; where not, they only say how much
-    a unit matters, and none is below zero. `outputs` says what the model gives: one of several classes, any of some
-    labels, or one number, which has no probabilities and is `value_full` itself.
+    - `value_full` and `value_empty`: the target's value on the whole text and with every unit removed.
+    - `evaluations` and `gradients`: the numbers of forward and backward passes of single sequences that the method
+      made, without the two values above.
+    - `seconds`: the text's share of its batch's time.
+    - `truncated`: the number of tokens that were cut off.
+    - `notes`: what the method reports besides its scores.
+    - `answer`: the explained part of the context, if the model answers questions; `classes` are then that answer and
+      all others.
+    - `signed`: whether scores above zero speak for the target and those below against it. If not, scores say only how
+      much a unit matters, and none is below zero.
+    - `outputs`: whether the model gives one of several classes, any of some labels, or one number. A number has no
+      probabilities and is `value_full` itself.
     """
 
     text: Text
@@ -66,7 +70,7 @@ class Explanation:
     def prediction(self) -> str:
         """The class with the highest probability, the name of the model's number, or the text of its own answer.
 
-        Of labels the likeliest, whether it counts as said (`decided`) or not.
+        For a model of labels it is the likeliest label, whether it is predicted (`decided`) or not.
         """
         if self.answer is not None:
             return self.answer.predicted.text
@@ -76,7 +80,7 @@ class Explanation:
 
     @property
     def decided(self) -> tuple[str, ...]:
-        """Of a model of labels those with a probability of at least one half; of others the prediction."""
+        """The predicted labels, those with a probability of at least one half; for other models the prediction."""
         if self.outputs != "labels":
             return (self.prediction,)
         pairs = zip(self.classes, self.probabilities, strict=True)
@@ -84,7 +88,7 @@ class Explanation:
 
     @property
     def completeness_gap(self) -> float:
-        """Sum of the scores minus (value_full - value_empty); zero for a method that is complete."""
+        """Sum of the scores minus (value_full - value_empty); zero for a complete method."""
         return sum(self.scores) - (self.value_full - self.value_empty)
 
     def order(self) -> tuple[int, ...]:
@@ -92,7 +96,7 @@ class Explanation:
         return tuple(sorted(range(len(self.scores)), key=lambda unit: (-self.scores[unit], unit)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `answer` only where there is one, and for readers `decided` where there are labels."""
+        """Plain JSON values. `answer` is included only if there is one, `decided` only for a model of labels."""
         values = asdict(self)
         if self.answer is None:
             del values["answer"]
@@ -106,7 +110,7 @@ class Explanation:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Explanation":
-        """The inverse of `to_dict`. Raises DataError for a field that is missing or cannot be, or a newer schema."""
+        """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
         found = Fields(data, "an explanation")
         found.schema(SCHEMA)
         found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])

@@ -49,12 +49,12 @@ class OutputToken:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GenerationExplanation:
-    """Scores of the prompt's units, and of earlier output tokens where `earlier` is true, for each output token.
+    """Scores of the prompt's units, and of earlier output tokens if `earlier` is true, for each output token.
 
-    `units` are the prompt's, followed by the output tokens but the last if they are units, too; their characters are
-    those of prompt + output. `scores[i]` has a number for each unit that comes before output token i: rows have equal
-    lengths, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together. `signed`
-    is as in an Explanation: where false, no score is below zero, and a score says how much and not for what.
+    `units` are the prompt's units. With `earlier`, the output tokens follow, except the last; their characters are
+    those of prompt + output. `scores[i]` has a number for each unit that comes before output token i: all rows have the
+    same length, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together.
+    `signed` is as in an Explanation: if false, no score is below zero, and a score says only how much a unit matters.
     """
 
     prompt: str
@@ -84,16 +84,17 @@ class GenerationExplanation:
 
     @property
     def evaluations(self) -> int:
-        """Forward passes of prompt and output that the method asked for.
+        """Forward passes of prompt and output that the method made.
 
-        Tokens with the same units share them, because a pass over the whole output answers for each of its tokens.
+        Tokens with the same units share them, because one pass over the whole output gives the values of all its
+        tokens.
         """
         counts = [token.evaluations for token in self.tokens]
         return sum(counts) if self.earlier else max(counts)
 
     @property
     def gradients(self) -> int:
-        """Backward passes: one per output token and point, for each is a gradient of its own."""
+        """Backward passes: one per output token and point, because each token has a gradient of its own."""
         return sum(token.gradients for token in self.tokens)
 
     @property
@@ -102,7 +103,7 @@ class GenerationExplanation:
         return sum(math.log(token.probability) if token.probability > 0 else -math.inf for token in self.tokens)
 
     def token(self, number: int) -> Explanation:
-        """One output token as a prediction of its own, counted from 0 (from the end where negative)."""
+        """One output token as a prediction of its own, counted from 0 (from the end if negative)."""
         if not -len(self.tokens) <= number < len(self.tokens):
             raise InputError(f"there is no output token {number}: there are {len(self.tokens)}, counted from 0.")
         number %= len(self.tokens)
@@ -164,7 +165,7 @@ class GenerationExplanation:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "GenerationExplanation":
-        """The inverse of `to_dict`. Raises DataError for a field that is missing or cannot be, or a newer schema."""
+        """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
         found = Fields(data, "an explanation of an output")
         found.schema(SCHEMA)
         found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])

@@ -85,8 +85,7 @@ class Method(ABC):
 
     @property
     def most_units(self) -> int | None:
-        """The largest number of units that a text may have, if bounded; longer texts are refused before anything runs.
-        """
+        """The largest number of units of a text, if bounded; longer texts are refused before anything runs."""
         return None
 
     @property
@@ -122,18 +121,18 @@ class Method(ABC):
         return maps[0]
 
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
-        """What the method says with `start` as the baseline instead of its own; special tokens must keep theirs.
+        """The scores with `start` in place of the method's own baseline; special tokens must keep their embeddings.
 
         A method with the property PATH overrides this. Raises NotImplementedError elsewhere.
         """
         raise NotImplementedError
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
-        """What `attribute` says of texts whose word embeddings are `embeds`, differentiable with respect to these.
+        """The scores of texts whose word embeddings are `embeds`, differentiable with respect to these.
 
         `embeds` are as wide as the encoding. All texts and points go through the model as one batch, whose graph stays
-        in memory: how many texts there are is the caller's choice. Counts no passes and notes nothing. Parameters get
-        no gradients as long as the caller asks for those of `embeds` alone (torch.autograd.grad).
+        in memory, so the caller decides how many texts to pass. Counts no passes and adds no notes. Parameters get no
+        gradients if the caller asks only for those of `embeds` (torch.autograd.grad).
 
         A method with the property DIFFERENTIABLE overrides this. Raises NotImplementedError elsewhere.
         """
@@ -141,4 +140,4 @@ class Method(ABC):
 
     @abstractmethod
     def cost(self, units: int) -> Cost:
-        """Passes for a text of so many units: exact, or an upper bound where repeated keeps are evaluated once."""
+        """Passes for a text of so many units: exact, or an upper bound if repeated keeps are evaluated once."""

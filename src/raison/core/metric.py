@@ -21,14 +21,14 @@ Mask = Bool[np.ndarray, " units"]
 IN_PLACE = "in_place"
 """The removal of a metric that masks, which must keep the length of the text.
 
-It is the removal that the explanation was made with: the one that the run states, otherwise the model's default. If that
-deletes, it is the model's first removal that does not. A metric that deletes by definition has the default
+It is the removal that the explanation was made with: the one that the run states, otherwise the model's default. If
+that deletes, it is the model's first removal that does not. A metric that deletes by definition has the default
 `removal="delete"` instead. A removal that the caller sets takes precedence.
 """
 
 
 class Need(StrEnum):
-    """What a metric needs beside the model's predictions; said before anything runs where it is missing."""
+    """What a metric needs besides the model's predictions; if it is missing, this is reported before anything runs."""
 
     RATIONALES = "rationales"
     """The data says which parts of each text matter."""
@@ -44,7 +44,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rewording:
-    """Another wording of a text, which counts if the explained class's probability moves by at most `tolerance`."""
+    """Another wording of a text. It counts only if the explained class's probability moves by at most `tolerance`."""
 
     text: Text
     tolerance: float
@@ -103,7 +103,7 @@ class Metric(ABC):
 
     @property
     def pool(self) -> str:
-        """How the means over texts of what `measure` returns make one value: a key of numerics.bootstrap.POOLS."""
+        """How the means over texts of the results of `measure` become one value: a key of numerics.bootstrap.POOLS."""
         return "mean"
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:

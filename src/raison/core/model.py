@@ -75,9 +75,9 @@ WITHOUT_CLASSES = "the model gives one number, and this needs the probabilities 
 
 
 class LanguageModel(ABC):
-    """A classifier over texts, or a model that gives each a number (`outputs`).
+    """A model that classifies texts or gives each a number (`outputs`).
 
-    Nothing that is called here changes the model, its tokenizer or the random state.
+    No call changes the model, its tokenizer or the random state.
     """
 
     name: str
@@ -117,16 +117,16 @@ class LanguageModel(ABC):
         """Logits of every text in one differentiable forward pass, from embeddings when they are given."""
 
     def logits_at(self, encoding: Encoding, embeds: Embeddings) -> Logits:
-        """`logits` from given word embeddings, of which a prompt's (`encoding.prefix_length`) are known to be its own.
+        """`logits` from given word embeddings; those of a prompt (`encoding.prefix_length`) must be the prompt's own.
 
-        An adapter that keeps a prompt's states overrides this: the prompt is not run again.
+        An adapter that stores a prompt's states overrides this, so that the prompt is not run again.
         """
         return self.logits(encoding, embeds)
 
     def reduced(self) -> "LanguageModel":
-        """The same model with weights and states of 16 bits (bfloat16), for `masked_logits`; itself if it has these.
+        """The same model with 16-bit weights (bfloat16), for `masked_logits`; itself if it already has these.
 
-        An adapter that can make one overrides this. Raises UnsupportedError elsewhere.
+        Adapters that support this override it. Raises UnsupportedError elsewhere.
         """
         raise UnsupportedError(
             f"{self.name} cannot be evaluated in bfloat16",
@@ -138,7 +138,7 @@ class LanguageModel(ABC):
         """Logits of each choice that a prediction consists of, in one differentiable pass.
 
         In at least single precision. A classifier makes one choice, among its classes. An adapter that answers with a
-        part of the text overrides this: two choices, of the answer's first and of its last token, with -inf where no
+        part of the text overrides this: it makes two choices, of the answer's first and last token, with -inf where no
         answer may be.
         """
         return self.logits(encoding, embeds)[:, None]
@@ -174,16 +174,16 @@ class LanguageModel(ABC):
     ) -> list[Float[Tensor, "_masks _units classes"]]:
         """Intermediate predictions: logits as if each text, under each keep, ended after each of its units.
 
-        Read at the unit's last token; where a prompt asks for the answer, what follows the text (the answer cue) is put
-        there too. The last unit's are the prediction itself. A deleted unit has the prediction of what precedes it.
-        Like `masked_logits`, on the CPU and without gradients. Needs Capability.STEP_LOGITS.
+        Read at the unit's last token. If a prompt asks for the answer, the text after the input (the answer cue) is
+        appended there too. The last unit's prediction is the prediction itself. A deleted unit has the prediction of
+        the text before it. Like `masked_logits`, on the CPU and without gradients. Needs Capability.STEP_LOGITS.
         """
 
     @abstractmethod
     def start_logits(self, encoding: Encoding) -> Logits:
-        """The prediction before any unit is read, from what precedes the first (a prompt, a begin-of-text token).
+        """The prediction before any unit is read, from what precedes the first (a prompt or a begin-of-text token).
 
-        Raises UnsupportedError where nothing precedes it. Needs Capability.STEP_LOGITS.
+        Raises UnsupportedError if nothing precedes it. Needs Capability.STEP_LOGITS.
         """
 
     @abstractmethod
@@ -204,11 +204,12 @@ class LanguageModel(ABC):
     def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        """What stands for d target / d embeddings at `embeds` where the way back follows `rules` (core/rules.py).
+        """The gradient of the target with respect to the embeddings, under the backward `rules` (core/rules.py).
 
         Returns it per text (own tokens only, at least single precision, on the CPU), and the target's value at the
-        embeddings; under Difference also at its starts. One forward and one backward pass per text, under Difference a
-        further forward. A Difference is one of the target's value, under Relevance the target's slope is a plain one.
+        embeddings; under `Difference` also at its starts. One forward and one backward pass per text; under
+        `Difference` one more forward pass. Under `Difference`, the target's value is a difference of two runs; under
+        `Relevance`, the target's own gradient is the ordinary one.
 
         An adapter with Capability.RULES overrides this. Raises UnsupportedError elsewhere.
         """
@@ -219,7 +220,7 @@ class LanguageModel(ABC):
         )
 
     def anatomy(self) -> Anatomy:
-        """The model's layers taken apart: their weights, and what they compute for a text.
+        """The model's layers as parts: their weights, and what they compute for a text.
 
         An adapter with Capability.DECOMPOSITION overrides this. Raises UnsupportedError elsewhere.
         """
@@ -233,16 +234,16 @@ class LanguageModel(ABC):
     def tap(
         self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
     ) -> AbstractContextManager[TapRecord]:
-        """Record steps of the attention of the given layers (all by default) in the passes made inside.
+        """Record steps of the attention of the given layers (all by default) during the passes inside the context.
 
         Steps are query, key, scores (before the softmax) and probabilities; records stay in the graph.
         """
 
     @abstractmethod
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
-        """How much each token's last hidden state counts in the prediction, summing to 1.
+        """The weight of each token's last hidden state in the prediction, summing to 1.
 
-        One for the first token of a CLS model or the last of a decoder; equal shares where the model pools a mean.
+        1 for the first token of a CLS model or the last token of a decoder; equal shares if the model pools a mean.
         """
 
     @abstractmethod
@@ -259,10 +260,10 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
-        """What `run` gives for each group of `batches`; where memory runs out, for each half of one, and so on.
+        """The results of `run` for each group of `batches`; if memory runs out, for each half of a group, and so on.
 
-        A group that failed is run anew: `run` leaves nothing behind where it raises torch.OutOfMemoryError, which is
-        raised for a single text.
+        A group that failed is run again, so `run` must have no effect when it raises torch.OutOfMemoryError. For a
+        single text the error is raised.
         """
 
     @abstractmethod
@@ -274,9 +275,9 @@ class LanguageModel(ABC):
 
     @abstractmethod
     def shifted(self, shift: Shift) -> AbstractContextManager[None]:
-        """Inside, the word embeddings are moved, in every pass and in `embed`; undone when the context closes.
+        """Move the word embeddings inside the context, in every pass and in `embed`.
 
-        An entry's vector depends on the shift and its id alone. Needs Capability.EMBEDDINGS.
+        An entry's vector depends only on the shift and its id. Needs Capability.EMBEDDINGS.
         """
 
 

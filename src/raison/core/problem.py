@@ -18,7 +18,7 @@ from raison.core.target import Of, Target
 
 @dataclass(slots=True)
 class Ledger:
-    """What one method asked of the model, per text, and what it wants to tell beside its scores."""
+    """The passes that one method made, per text, and its notes."""
 
     evaluations: list[int]
     """Forward passes of single sequences; a keep that was asked for twice counts once."""
@@ -89,7 +89,7 @@ class Problem:
     def values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, " _masks"]]:
         """The target's value of each text under each of its keeps, one tensor per text, in float64.
 
-        Equal keeps are evaluated once, and never again for this batch of texts. No gradients.
+        Equal keeps of this batch of texts are evaluated once. No gradients.
         """
         keys = self._keys(keeps)
         self._count(keys)
@@ -104,7 +104,7 @@ class Problem:
         return values
 
     def predictions(self) -> Float[Tensor, "batch classes"]:
-        """Logits of the whole texts, in float64, on the CPU. Known already, unless the evaluations are new."""
+        """Logits of the whole texts, in float64, on the CPU. Computed at most once per batch of texts."""
         whole = [torch.ones(1, count, dtype=torch.bool) for count in self.encoding.unit_counts]
         keys = self._keys(whole)
         self._compute(whole, keys)
@@ -163,7 +163,7 @@ class Problem:
     ) -> Iterator[AttentionSlopes]:
         """Values and gradients along a path of a text's attention; see AttentionSite.slopes. Counts its passes.
 
-        `of` explains another scalar of the same class than the problem's target does.
+        `of` explains another scalar of the same class than the problem's target.
         """
         self.ledger.evaluations[text] += count
         self.ledger.gradients[text] += count
@@ -176,12 +176,12 @@ class Problem:
             self.ledger.evaluations[text] += 1
 
     def note(self, name: str, per_text: Sequence[object]) -> None:
-        """Say something beside the scores, one JSON value per text; it ends up in the explanation's notes."""
+        """Add a note beside the scores, one JSON value per text; it ends up in the explanation's notes."""
         for notes, value in zip(self.ledger.notes, per_text, strict=True):
             notes[name] = value
 
     def reduced_keeps(self, text: int) -> list[bytes]:
-        """The bits of the keeps of a text that were evaluated in less precision than the model's own."""
+        """The bits of a text's keeps that were evaluated in a lower precision than the model's own."""
         known = self.evaluations.reduced
         return [key[2] for key in self.asked if key[0] == text and self._store(key) is known]
 

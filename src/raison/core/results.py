@@ -18,7 +18,7 @@ Keys: "text", "html", "html_fragment", "markdown", "latex" and "csv"."""
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The mean over `count` texts with its 95 % interval; NaN with a count of zero where nothing was measured."""
+    """The mean over `count` texts with its 95 % interval; NaN with a count of zero if nothing was measured."""
 
     mean: float
     low: float
@@ -46,10 +46,10 @@ class MetricScores:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
-    """What one method reached, and what it cost per text.
+    """The results of one method, and its cost per text.
 
-    `selected_by` is the metric that chose each text's map among the method's candidates, if one did. `cautions` are
-    sentences, without their full stops, that a reader has to know before believing the numbers.
+    `selected_by` is the metric that chose each text's map among the method's candidates, if any. `cautions` are
+    sentences, without full stops, that a reader needs to know before relying on the numbers.
     """
 
     method: str

@@ -8,9 +8,9 @@ from raison.core.dims import Embeddings
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """The gradient with some parts held constant or shared out, as layer-wise relevance propagation asks for.
+    """The gradient with some parts held constant or shared, as in layer-wise relevance propagation.
 
-    The divisor of every normalisation layer is a constant. Forward values are the model's own.
+    The divisor of every normalisation layer is constant. Forward values are the model's own.
     """
 
     attention: Literal["constant", "shared"]

@@ -73,9 +73,9 @@ def probabilities(logits: Float[Tensor, "batch classes"], multi_label: bool) -> 
 
 
 def check_of(of: str | None, classes: tuple[str, ...], multi_label: bool) -> Of:
-    """What is explained: as asked, else the probability, and of a model of one number that number.
+    """The scalar to explain: as requested; by default the probability, or the number of a model with one number.
 
-    Raises UnknownNameError, and InputError for what the model's outputs do not have.
+    Raises UnknownNameError, and InputError for a scalar that the model's outputs do not have.
     """
     outputs = outputs_of(classes, multi_label)
     if of is None:

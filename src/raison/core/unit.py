@@ -26,7 +26,7 @@ class Unit:
 
 
 def check_unit(unit: str) -> None:
-    """UnknownNameError unless it is one of the three."""
+    """Raise UnknownNameError unless it is "token", "word" or "sentence"."""
     if unit not in GRANULARITIES:
         raise UnknownNameError("unit", unit, GRANULARITIES)
 

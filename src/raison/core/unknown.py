@@ -23,7 +23,7 @@ class Unknown:
 
 
 def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
-    """What the notes of an explanation say of unknown tokens; None where they say nothing that can be read."""
+    """The unknown tokens that an explanation's notes report; None if they report nothing readable."""
     said = notes.get(NOTE)
     if not isinstance(said, dict):
         return None
@@ -36,7 +36,7 @@ def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
 
 
 def share_in(notes: Mapping[str, Any]) -> float:
-    """The share of unknown tokens that the notes of an explanation state; 0 where they state none."""
+    """The share of unknown tokens that an explanation's notes report; 0 if they report none."""
     found = unknown_in(notes)
     return 0.0 if found is None else found.share
 
