@@ -214,7 +214,7 @@ class LanguageModel(ABC):
         An adapter with Capability.RULES overrides this. Raises UnsupportedError elsewhere.
         """
         raise UnsupportedError(
-            f"{self.name} has no other way back than the gradient's",
+            f"{self.name} has no other backward rules than the gradient",
             [f"it lacks the capability '{Capability.RULES}'"],
             "Use integrated_gradients.",
         )
@@ -225,7 +225,7 @@ class LanguageModel(ABC):
         An adapter with Capability.DECOMPOSITION overrides this. Raises UnsupportedError elsewhere.
         """
         raise UnsupportedError(
-            f"the layers of {self.name} cannot be taken apart",
+            f"the layers of {self.name} cannot be decomposed",
             [f"it lacks the capability '{Capability.DECOMPOSITION}'"],
             "Use attention_rollout or integrated_gradients.",
         )

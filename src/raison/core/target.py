@@ -84,7 +84,7 @@ def check_of(of: str | None, classes: tuple[str, ...], multi_label: bool) -> Of:
         raise UnknownNameError("quantity to explain (of=)", of, get_args(Of))
     if outputs == "number" and of != "logit":
         raise InputError(
-            f"of='{of}' is of classes, and this model gives one number, '{classes[0]}': leave of out, or give "
+            f"of='{of}' needs classes, and this model gives one number, '{classes[0]}': leave of out, or give "
             "of='logit', which is that number in its own units."
         )
     if of == "margin" and len(classes) == 1:

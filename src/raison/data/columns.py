@@ -195,7 +195,7 @@ def _headerless(lines: list[Record], wanted: Wanted, comma_separated: bool) -> L
     rest = tuple(column for column in range(width) if column != label)
     if label is None or (len(rest) > 1 and not comma_separated):
         raise DataError(
-            f"the file has no header and {width} columns, so its text cannot be told from the rest. Name the columns "
+            f"the file has no header and {width} columns, so its text column cannot be identified. Name the columns "
             f"by number, counted from 0, such as text=0 and label=1, or pair=(1, 2); text='1+2' joins two."
         )
     return Layout((rest,), label, width=width)

@@ -61,7 +61,7 @@ def _records(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Record
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv"):
         if wanted.delimiter is not None:
-            raise DataError(f"a delimiter is for .csv and .tsv files, and {path} is none: leave it out.")
+            raise DataError(f"a delimiter is for .csv and .tsv files, and {path} is neither: leave it out.")
         return read_records(path, encoding), ""
     found = delimiter_of(path, encoding, wanted) if wanted.delimiter is None else parsed(wanted.delimiter)
     separated = "" if found == SINGLE else f"; columns separated by {described(found)}"

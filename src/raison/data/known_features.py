@@ -43,7 +43,7 @@ def known_features(
     """
     _check(words, position, correlation)
     if any(row.answers for row in dataset.rows):
-        raise InputError(f"{dataset.name} holds questions with answers, which have no label that a word could tell.")
+        raise InputError(f"{dataset.name} holds questions with answers, which have no labels that a word could indicate.")
     rows = tuple(_changed(row, words, (position, correlation, seed)) for row in dataset.rows)
     told = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
     name = f"{dataset.name}+known_features({told}{position}, {float(correlation)}, seed {seed})"

@@ -88,7 +88,7 @@ def name_of_folder(path: Path) -> str:
     if longest:
         raise DataError(f"{path} holds several data sets: give one of {', '.join(longest)}, and folder='{path}'.")
     folders = ", ".join(sorted({known.folder for known in named().values()}))
-    raise DataError(f"{path} is a folder of no data set that is known: give a file, or a folder called {folders}.")
+    raise DataError(f"{path} is not the folder of a known data set: give a file, or a folder called {folders}.")
 
 
 def load_named(name: str, split: str, folder: Path | None, limit: int | None, skip_bad: bool) -> Dataset:
@@ -126,7 +126,7 @@ def _ends_with(parts: tuple[str, ...], folder: str) -> bool:
 def _folder_of(known: NamedSet) -> Path | None:
     root = os.environ.get(ROOT_VARIABLE)
     if root and not Path(root).is_dir():
-        raise DataError(f"{ROOT_VARIABLE} is set to {root}, which is no folder: correct it, or unset it.")
+        raise DataError(f"{ROOT_VARIABLE} is set to {root}, which is not a folder: correct it, or unset it.")
     roots = [Path(root)] if root else []
     return next((path for path in (base / known.folder for base in [*roots, DEFAULT_ROOT]) if path.is_dir()), None)
 

@@ -128,5 +128,5 @@ def _path_method(spec: str) -> Method:
     if not known:
         raise UnknownNameError("method of resampled", name, able)
     raise InputError(
-        f"method of resampled cannot be '{name}': it starts from no baseline's embeddings. Use {' or '.join(able)}."
+        f"method of resampled cannot be '{name}': it has no baseline in embedding space. Use {' or '.join(able)}."
     )

@@ -54,7 +54,7 @@ class HarmlessChange(Metric):
         check_edits(self.edits)
         if not 0 <= self.tolerance <= 1:
             raise InputError(
-                f"tolerance is {self.tolerance}: it bounds how far a probability moves. Give 0 to 1, such as 0.05."
+                f"tolerance is {self.tolerance}: it is the largest change of a probability. Give 0 to 1, such as 0.05."
             )
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:

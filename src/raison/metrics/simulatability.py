@@ -84,7 +84,7 @@ class Simulatability(GroupMetric):
 
         if len(explanations) < FEWEST:
             raise InputError(
-                f"simulatability needs at least {FEWEST} texts to teach a student and ask it, and this is "
+                f"simulatability needs at least {FEWEST} texts to train and test a student; got "
                 f"{len(explanations)}: explain more texts (some hundred give a steady value), or leave the metric out."
             )
         if explanations[0].answer is not None:

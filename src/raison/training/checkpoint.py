@@ -74,7 +74,7 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
         except RuntimeError as error:
             # What torch says of a full disk.
             raise DataError(
-                f"cannot write {path}: {str(error).splitlines()[0]}. The one before it is whole."
+                f"cannot write {path}: {str(error).splitlines()[0]}. The previous checkpoint is intact."
             ) from error
 
 

@@ -20,7 +20,7 @@ def stratified_rows(data: Dataset, count: int, seed: int) -> list[int]:
     """The places, counted from 0, of the rows that `stratified` takes."""
     if count > len(data):
         raise InputError(
-            f"{data.name} has {len(data)} texts and {count} are asked for: ask for fewer (--texts, --validation), or "
+            f"{data.name} has {len(data)} texts, but {count} are needed: use fewer (--texts, --validation), or "
             "give more."
         )
     rng = random.Random(seed)

@@ -265,7 +265,7 @@ def _check(settings: TrainSettings, batches: Batches, evaluation: Evaluation | N
         raise InputError(f"clip must be positive, and math.inf for no clipping; got {settings.clip}.")
     if evaluation is None:
         if settings.keep_best:
-            raise InputError("keep_best needs an evaluation, which says what is best.")
+            raise InputError("keep_best needs an evaluation, which decides what is best.")
     elif any(length is not None and length < 1 for length in (evaluation.every, evaluation.patience)):
         raise InputError("every and patience of an evaluation must be at least 1.")
 

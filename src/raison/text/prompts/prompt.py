@@ -61,7 +61,7 @@ class Prompt:
             raise DataError(f"{path} is no text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
         except FileNotFoundError:
             raise DataError(
-                f"{path} is missing: give a prompt's file (.toml) or the name of a shipped prompt."
+                f"{path} is missing: give a prompt's file (.toml) or the name of an included prompt."
             ) from None
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
