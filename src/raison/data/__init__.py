@@ -38,13 +38,13 @@ def load(
     encoding: str = "utf-8",
     folder: str | Path | None = None,
 ) -> Dataset:
-    """A data set by its name ("sst2"; `named()` lists them), from its folder, from a file or, by its id, from the Hub.
+    """A data set by its name ("sst2"; `named()` lists them), from its folder, from a file, or by its id from the Hub.
 
-    A named data set is read from `folder`, else from its place under $RAISON_DATA or ../shared/data, else from the
-    Hub; a path to a folder called as its own is known by that (".../eraser_movies"). A source with a file's ending,
-    or that exists, is a file (tsv, csv, txt, jsonl, parquet). `wanted` names the columns of a file or a Hub data set
-    where they cannot be told from the data, and `encoding` is for files; a named data set knows its own. `limit` takes
-    the first rows. Raises DataError and UnknownNameError; see `load_named`, `load_file` and `load_hub`.
+    A named data set is read from `folder`, otherwise from its place under $RAISON_DATA or ../shared/data, otherwise
+    from the Hub. A path to a folder with a data set's name is recognised (".../eraser_movies"). A source that has a
+    file's ending, or that exists, is a file (tsv, csv, txt, jsonl, parquet). `wanted` names the columns of a file or a
+    Hub data set if they cannot be inferred from the data, and `encoding` is for files; a named data set needs neither.
+    `limit` takes the first rows. Raises DataError and UnknownNameError; see `load_named`, `load_file` and `load_hub`.
     """
     path = Path(source)
     if str(source) in named() or path.is_dir():

@@ -9,8 +9,8 @@ from raison.core.answer import Answer
 def parse_answers(value: Any, context: str) -> tuple[Answer, ...]:
     """{"text": [...], "answer_start": [...]}, or a list of {"text": ..., "answer_start": ...}, as answers.
 
-    Characters are counted from 0. No answer at all is (). Raises ValueError with the reason where an answer's text is
-    not found where it should start.
+    Characters are counted from 0. No answer at all is (). Raises ValueError with the reason if an answer's text is not
+    found where it should start.
     """
     if value is None:
         return ()

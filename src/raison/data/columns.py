@@ -39,7 +39,7 @@ OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The columns that the caller asked for, and what separates them; None leaves the choice to the file."""
+    """The columns that the caller asked for, and the delimiter; None leaves the choice to the file."""
 
     text: Column | None = None
     pair: tuple[Column, Column] | None = None

@@ -12,11 +12,11 @@ Label = str | int | None
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One text and its label (None where there is none).
+    """One text and its label (None if there is none).
 
-    `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has
-    one entry per annotator, empty for one who marked nothing; () where nobody was asked. `answers` are those of a pair
-    (question, context), of which the first is learned; () where there is none.
+    `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has one
+    entry per annotator, empty for one who marked nothing; () if the text was not annotated. `answers` are those of a
+    pair (question, context), of which the first is learned; () if there is none.
     """
 
     text: Text
@@ -38,9 +38,9 @@ class BrokenLine:
 class Dataset:
     """Rows in the order of their source.
 
-    `name` is a Hub id or the file's name with its folder's; `sha256` is that of the file's bytes ("" for the Hub).
-    `labels` are the names of numeric labels, where the source knows them. `taken` says which columns were taken as
-    text and as label ("text: 'review'; label: 'stars'; columns separated by ';'"), "" for a named data set.
+    `name` is a Hub id, or the file's name with its folder's. `sha256` is that of the file's bytes ("" for the Hub).
+    `labels` are the names of numeric labels, if the source has them. `taken` says which columns were taken as text and
+    as label ("text: 'review'; label: 'stars'; columns separated by ';'"), "" for a named data set.
     """
 
     name: str
@@ -92,10 +92,10 @@ class Dataset:
     def class_indices(self, classes: tuple[str, ...]) -> tuple[int, ...]:
         """Each row's label as an index of `classes`.
 
-        A label that is text must be one of the classes (in any case). A number whose name is known (`labels`) is that
-        class where all the names are classes, for models order theirs as they like; other numbers count from 0, or,
-        where no names are known, from 1 if the number of classes itself occurs. Raises InputError naming the first
-        row that does not fit.
+        A label that is text must be one of the classes (in any case). A number with a known name (`labels`) is the
+        class of that name if all names are classes, because models order their classes differently. Other numbers count
+        from 0, or, if no names are known, from 1 if the number of classes itself occurs. Raises InputError naming the
+        first row that does not fit.
         """
         lowered = {name.lower(): index for index, name in enumerate(classes)}
         numbers = self._numbered_classes(tuple(name.lower() for name in classes))

@@ -14,12 +14,12 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 
 
 def delimiter_of(path: Path, encoding: str, wanted: Wanted) -> str:
-    """The delimiter of a .csv or .tsv file, SINGLE where each record is one text.
+    """The delimiter of a .csv or .tsv file; SINGLE if each record is one text.
 
-    A .tsv file that has a tab anywhere in its first records is separated by tabs. Otherwise a header decides whose
-    names are known or asked for; then the one delimiter that gives the same number of cells, more than one, in all of
-    the first records, quoted ones included. A file in whose records none does has one column, unless what stands
-    before or after a delimiter looks like a label. Raises DataError where that leaves a doubt, and OSError.
+    A .tsv file with a tab anywhere in its first records is separated by tabs. Otherwise a header decides whose names
+    are known or asked for. Otherwise it is the one delimiter that gives the same number of cells, more than one, in all
+    of the first records, including quoted ones. If no delimiter does, the file has one column, unless the text before
+    or after a delimiter looks like a label. Raises DataError if a doubt remains, and OSError.
     """
     tsv = path.suffix.lower() == ".tsv"
     if tsv and any(len(record.cells) > 1 for record in islice(read_records(path, encoding), SAMPLE)):

@@ -5,6 +5,6 @@ from raison.jobs.identity import digest_of
 
 
 def dataset_digest(data: Dataset) -> str:
-    """Of the texts with their labels, rationales and answers, in their order, and the labels' names."""
+    """The digest of the texts with their labels, rationales and answers, in their order, and the labels' names."""
     rows = [[row.text, row.label, row.rationales, row.answers] for row in data.rows]
     return digest_of([rows, data.labels])

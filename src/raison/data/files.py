@@ -29,18 +29,17 @@ def load_file(
 ) -> Dataset:
     """Read a data set from a file.
 
-    .tsv is read without quoting (as GLUE's files are), .csv with standard quotes, .txt as text and label separated
-    by a tab or the last ';' of a line (or as one text a line), .jsonl and .parquet by column. What separates the
-    columns of a .csv (or of a .tsv that has no tab) is found from its first records, or given as `delimiter`: one
-    character, "tab", or "none" where each record is one text. A first line with a
-    well-known column name, or with a name asked for, is a header; otherwise columns are found by their content or
-    named by number, counted from 0. `text="title+description"` joins columns. `limit` stops after so many rows.
-    Labels that are all whole numbers become int. `rationale` names a column of .jsonl or .parquet with a list of
-    [start, end] or [start, end, segment] (one annotator), or a list of such lists; lists in a column called rationale
-    or rationales are found.
+    .tsv is read without quoting (as GLUE's files are), .csv with standard quotes, .txt as text and label separated by a
+    tab or the last ';' of a line (or as one text a line), .jsonl and .parquet by column. The delimiter of a .csv (or of
+    a .tsv without tabs) is detected from its first records, or given as `delimiter`: one character, "tab", or "none" if
+    each record is one text. A first line with a well-known column name, or with a name asked for, is a header.
+    Otherwise columns are found by their content, or named by number, counted from 0. `text="title+description"` joins
+    columns. `limit` stops after so many rows. Labels that are all whole numbers become int. `rationale` names a column
+    of .jsonl or .parquet with a list of [start, end] or [start, end, segment] (one annotator), or a list of such lists;
+    lists in a column called rationale or rationales are found.
 
-    Raises DataError if the file or a column is missing, if its columns cannot be told for certain, and at the first
-    broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.
+    Raises DataError if the file or a column is missing, if its columns cannot be identified for certain, and at the
+    first broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.
     """
     path = Path(path)
     _check_path(path)

@@ -27,23 +27,24 @@ def known_features(
     correlation: float = 1.0,
     seed: int = 0,
 ) -> Dataset:
-    """The data set with random labels, each of which is told by a word put into the text.
+    """The data set with random labels, each indicated by a word that is inserted into the text.
 
-    Every row's label is drawn anew, uniformly and regardless of its old one, so the classes are balanced up to
-    chance; then word number `label` is inserted, separated by a space, and is the row's single rationale. With a
-    `correlation` below 1 a row gets its word with that probability; otherwise its text stays and its one annotator
-    has marked nothing. In a pair the second text gets the word. The words are the classes. A row's draw depends on
-    the seed and on the row's number alone, so that a limit does not change it. Texts that hold one of the words already
-    are kept as they are, as in the thesis: choose words that are rare in the data.
+    Every row's label is drawn anew, uniformly and independently of its old one, so the classes are balanced up to
+    chance. Then word number `label` is inserted, separated by a space, and is the row's single rationale. With a
+    `correlation` below 1, a row gets its word with that probability; otherwise its text stays, and its one annotator
+    has marked nothing. In a pair the second text gets the word. The words are the classes. A row's draw depends only on
+    the seed and on the row's number, so a limit does not change it. Texts that already contain one of the words are
+    kept as they are, as in the thesis: choose words that are rare in the data.
 
     Raises InputError for rows with answers (the word's label would take their place), for fewer than two words, a word
     that is blank, repeated or not one word, a correlation outside (0, 1] or a negative position; UnknownNameError for
     another position.
+
     Source: the thesis of the project's papers, sections 2.2.3.1 and 3.1; it appends the word and has correlation 1.
     """
     _check(words, position, correlation)
     if any(row.answers for row in dataset.rows):
-        raise InputError(f"{dataset.name} holds questions with answers, which have no labels that a word could indicate.")
+        raise InputError(f"{dataset.name} holds questions with answers, which have no label for a word to indicate.")
     rows = tuple(_changed(row, words, (position, correlation, seed)) for row in dataset.rows)
     told = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
     name = f"{dataset.name}+known_features({told}{position}, {float(correlation)}, seed {seed})"

@@ -60,9 +60,9 @@ def named() -> Mapping[str, NamedSet]:
 
 
 def shared(trained: str, tested: str) -> str | None:
-    """Why a model that learned from one data set may not be tested on another; None where nothing speaks against it.
+    """Why a model that learned from one data set may not be tested on another; None if it may.
 
-    Both are names of datasets, as `load_named` gives them ("mr/train", whatever follows) or as those of files in a data
+    Both are names of datasets, as `load_named` gives them ("mr/train", whatever follows), or names of files in a data
     set's folder.
     """
     apart = {other for one in _sets_of(trained) for other in named()[one].never_with} & _sets_of(tested)
@@ -92,14 +92,14 @@ def name_of_folder(path: Path) -> str:
 
 
 def load_named(name: str, split: str, folder: Path | None, limit: int | None, skip_bad: bool) -> Dataset:
-    """One split of a named data set, from its folder or else from the Hub.
+    """One split of a named data set, from its folder or otherwise from the Hub.
 
-    Without `folder` it is looked for under $RAISON_DATA, then under ../shared/data. A folder's rows have the line's
-    number in the first of the split's files (counted from 1), the Hub's their place (from 0; those of the first
-    `limit` that have no gold label are left out and named in `broken`). `sha256` is that of the split's files, one
-    after the other; ERASER's reviews are not among them, but their rationales' words are checked. Raises
-    UnknownNameError for a split, DataError for a missing file, a broken line (as in `load_file`), or where only a
-    folder can serve and there is none.
+    Without `folder` it is looked for under $RAISON_DATA, then under ../shared/data. A row of a folder is numbered by
+    its line in the first of the split's files (counted from 1), a row of the Hub by its place (from 0). Rows of the Hub
+    without a gold label are left out and named in `broken`, among the first `limit` ones. `sha256` is that of the
+    split's files, one after the other; ERASER's reviews are not among them, but their rationales' words are checked.
+    Raises UnknownNameError for a split; DataError for a missing file, for a broken line (as in `load_file`), or if only
+    a folder can provide the split and there is none.
     """
     known = named()[name]
     if split not in known.splits:

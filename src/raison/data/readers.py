@@ -41,7 +41,7 @@ def labelled(records: Iterable[Record], layout: Layout, codes: Sequence[str]) ->
 
 
 def beside(texts: Path, labels: Path) -> Iterator[Record]:
-    """Lines of a file of texts with those of a file of labels; a line without its partner is a broken one."""
+    """Lines of a file of texts with those of a file of labels; a line without a counterpart is a broken one."""
     pairs = zip_longest(whole_lines(texts, "utf-8"), whole_lines(labels, "utf-8"))
     for number, (text, label) in enumerate(pairs, start=1):
         if text is None or label is None:

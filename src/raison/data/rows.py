@@ -49,7 +49,7 @@ def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int
 
 
 def entries(records: Iterable[Record], layout: Layout) -> Iterator[Entry]:
-    """Each record as a row, or as a broken line; labels stay as they are written."""
+    """Each record as a row or as a broken line; labels are not converted."""
     for record in records:
         reason = record.broken or _fault(record, layout)
         try:
@@ -59,7 +59,7 @@ def entries(records: Iterable[Record], layout: Layout) -> Iterator[Entry]:
 
 
 def collect(found: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:
-    """The first `limit` rows; what comes after them is not read.
+    """The first `limit` rows; later ones are not read.
 
     Raises DataError at the first broken line unless `skip_bad` is set, and if no row can be used.
     """

@@ -14,10 +14,10 @@ _WORD = re.compile(r"\S+")
 def around_answers(data: Dataset, words: int) -> Dataset:
     """Every context cut to a window of at most so many whole words that contains the row's first answer.
 
-    Where in the window the answer lies is decided by a hash of question and context, so that its place tells nothing
-    and is the same in every run. Answers move with the window; further answers outside it are dropped. A row whose
-    answer has more words than the window is left out: `broken` and the name say so. Raises DataError for a window
-    without words, for rows that are no question with an answer, and where no row is left.
+    A hash of question and context decides where in the window the answer lies, so that its place is uninformative and
+    the same in every run. Answers move with the window; further answers outside it are dropped. A row whose answer has
+    more words than the window is left out; `broken` and the name report it. Raises DataError for a window without
+    words, for rows that are no question with an answer, and if no row is left.
     """
     if words < 1:
         raise DataError(f"a window of {words} words holds no answer: give a whole number from 1 on.")

@@ -14,7 +14,7 @@ Baseline = Literal["removal", "zero"] | InPlace
 
 
 def check_path(method: str, steps: int, baseline: str) -> None:
-    """InputError or UnknownNameError for settings that make no path."""
+    """Raise InputError or UnknownNameError for an invalid path."""
     if type(steps) is not int or steps < 1:
         raise InputError(
             f"steps of {method} cannot be {steps!r}: it counts points on a path. "
@@ -28,7 +28,7 @@ def check_path(method: str, steps: int, baseline: str) -> None:
 def baseline_name(problem: Problem, method: str, wanted: str) -> str:
     """The baseline in use: "zero", or a removal in place that the model has.
 
-    Deletion has no embedding: for "removal" the model's first removal in place stands in. Raises UnsupportedError where
+    Deletion has no embedding, so "removal" then takes the model's first removal in place. Raises UnsupportedError if
     the tokenizer has no such token.
     """
     if wanted == "zero":

@@ -16,7 +16,7 @@ Scale = Literal["range", "deviation"]
 
 
 def check_noise(method: str, samples: object, noise: object, scale: str) -> None:
-    """InputError or UnknownNameError for settings that make no noise."""
+    """Raise InputError or UnknownNameError for invalid noise."""
     if type(samples) is not int or samples < 1:
         raise InputError(
             f"samples of {method} cannot be {samples!r}: it counts random points. Give a whole number from 1 on."
@@ -41,9 +41,9 @@ def spreads(encoding: Encoding, embeds: Embeddings, scale: Scale) -> list[float]
 
 
 def gaussian(seed: int, number: int, encoding: Encoding, text: int, features: int) -> Float[Tensor, "tokens hidden"]:
-    """Standard normal numbers at a text's units and zeros elsewhere, always the same for a seed and a number.
+    """Standard normal numbers at a text's units and zeros elsewhere, determined by a seed and a number.
 
-    Drawn anew wherever they are needed, so that no more than a batch of them is in memory.
+    Drawn anew whenever they are needed, so that only one batch of them is in memory.
     """
     scored = encoding.scored[text]
     drawn = np.random.default_rng([seed, number]).standard_normal((int(scored.sum()), features), dtype=np.float32)

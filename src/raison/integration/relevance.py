@@ -11,7 +11,7 @@ from raison.integration.repeated import own_embeddings
 
 
 def propagated(problem: Problem, rules: Relevance) -> list[Float[Tensor, "_tokens hidden"]]:
-    """Embeddings times what the rules put in place of their gradients, per text, in float64: 1 forward, 1 backward."""
+    """Embeddings times the gradient under the rules, per text, in float64: 1 forward and 1 backward pass."""
     ends = own_embeddings(problem)
     problem.count_forward()
     _count_backward(problem)
@@ -24,7 +24,7 @@ def differences(
 ) -> tuple[Float[Tensor, "batch tokens"], Float[Tensor, " batch"]]:
     """(ends - starts) times finite differences in place of gradients, summed over features; and v(ends) - v(starts).
 
-    In float64; zero on padding and wherever start and end agree. 2 forward passes and 1 backward.
+    In float64; zero on padding and wherever start and end agree. 2 forward passes and 1 backward pass.
     """
     problem.count_forward()
     problem.count_forward()

@@ -59,10 +59,10 @@ class Tuning:
 def tuned_maps(reading: Reading, masks: SoftMasks, tuning: Tuning) -> Iterator[Float[Tensor, "batch units"]]:
     """The map of every text before each step of its fine-tuning and after the last: steps + 1 maps.
 
-    Every text has a copy of the tuned parameters of its own. Those of low rank are stacked, and all texts are tuned at
-    once: a text's numbers do not depend on its neighbours, for losses are summed and AdamW works on single numbers. An
-    attribution model of which everything is trained takes one text at a time.
-    Steps cost a forward and a backward pass of the attribution model and of each masked text.
+    Every text has its own copy of the tuned parameters. Low-rank parameters are stacked, and all texts are tuned at
+    once. A text's numbers do not depend on the others, because losses are summed and AdamW works on single numbers. An
+    attribution model that is trained as a whole takes one text at a time. A step costs a forward and a backward pass of
+    the attribution model and of each masked text.
     """
     rows = (len(masks.encoding),) if reading.attributor.stacks else ()
     with reading.attributor.alone():

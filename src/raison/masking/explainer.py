@@ -93,8 +93,8 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = 
 def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Explainer:
     """The explainer in a folder, or the model's usual one, checked against the model once.
 
-    Raises LoadError where there is none or a broken one, UnsupportedError for another model's, InputError for a metric
-    that it was not trained for.
+    Raises LoadError if it is missing or broken, UnsupportedError if it belongs to another model, InputError for a
+    metric that it was not trained for.
     """
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = explainers.read_card(folder, model.name)

@@ -22,10 +22,10 @@ from raison.numerics.attributive_masking import (
 
 @dataclass(frozen=True, slots=True)
 class SoftMasks:
-    """Texts whose units can be masked in part.
+    """Texts whose units can be partly masked.
 
-    `embeds` are the texts' word embeddings, `substitutes` what stands in for each token (or one row for all). `wanted`
-    are the probabilities to keep under the mask, `index` is the class to lose under the inverse mask.
+    `embeds` are the texts' word embeddings; `substitutes` are the embeddings that replace each token (or one row for
+    all). `wanted` are the probabilities to keep under the mask; `index` is the class to lose under the inverse mask.
     """
 
     model: LanguageModel

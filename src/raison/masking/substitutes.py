@@ -69,11 +69,11 @@ class Substitutes:
 
 
 def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
-    """What stands in for masked tokens: by default the mask token, else three dots, else the unknown token.
+    """The replacement of masked tokens: by default the mask token, otherwise three dots, otherwise the unknown token.
 
-    A causal model was never trained to see a mask token, so there it is the last choice.
+    A causal model was never trained on a mask token, so there it is the last choice.
 
-    Raises UnknownNameError, and UnsupportedError where the tokenizer has no such token.
+    Raises UnknownNameError, and UnsupportedError if the tokenizer has no such token.
     """
     if wanted is not None and wanted not in get_args(Masking):
         raise UnknownNameError("masking", wanted, get_args(Masking))

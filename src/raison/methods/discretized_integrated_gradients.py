@@ -73,7 +73,7 @@ class DiscretizedIntegratedGradients(Method):
             raise UnknownNameError(f"rule of {NAME}", self.rule, get_args(Rule))
         if type(self.neighbours) is not int or self.neighbours < 1:
             raise InputError(
-                f"neighbours of {NAME} cannot be {self.neighbours!r}: it counts the words that an anchor is chosen from. "
+                f"neighbours of {NAME} cannot be {self.neighbours!r}: it counts words to choose an anchor from. "
                 "Give a whole number from 1 on, such as 500."
             )
         if type(self.factor) is not int or not 0 <= self.factor <= 10:

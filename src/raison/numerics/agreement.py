@@ -17,9 +17,9 @@ Units = Float[np.ndarray, " units"]
 
 
 def spearman(a: Units, b: Units) -> float:
-    """Spearman's rank correlation, -1..1: Pearson's of the ranks, ties sharing their mean rank.
+    """Spearman's rank correlation, -1..1: Pearson's correlation of the ranks; ties share their mean rank.
 
-    NaN where a side has a single value (one unit or none, equal scores) or a NaN: there is no order to compare.
+    NaN if a side has a single value (one unit or none, equal scores) or a NaN: there is no order to compare.
     """
     if not (_ordered(a) and _ordered(b)):
         return math.nan
@@ -30,7 +30,7 @@ def spearman(a: Units, b: Units) -> float:
 def kendall(a: Units, b: Units) -> float:
     """Kendall's tau-b, -1..1: pairs of units in the same order minus pairs in reverse, corrected for ties.
 
-    NaN where `spearman` is.
+    NaN under the same conditions as `spearman`.
     """
     if not (_ordered(a) and _ordered(b)):
         return math.nan

@@ -37,30 +37,31 @@ def top_units(scores: Units, k: int) -> Int[np.ndarray, " top"]:
 
 
 def rank_change(original: Units, changed: Units, k: int) -> float:
-    """1/k sum_{i <= k} [top_k(a_x)_i != top_k(a_y)_i]: the share of the first k ranks that another unit holds, 0..1.
+    """The share of the first k ranks that another unit holds: 1/k sum_{i <= k} [top_k(a_x)_i != top_k(a_y)_i], 0..1.
 
-    The thesis prints the indicator of equality; its text and its example (two of three ranks differ: 0.66) mean this.
+    The thesis prints the indicator of equality; its text and its example (two of three ranks differ: 0.66) mean
+    inequality.
     """
     return float(np.mean(top_units(original, k) != top_units(changed, k)))
 
 
 def top_sum_change(original: Units, changed: Units, k: int) -> float:
-    """sum over i in top_k(a_x) of a_x,i - a_y,i: the fall of the highest scores together; in units of the score."""
+    """sum over i in top_k(a_x) of a_x,i - a_y,i: the decrease of the sum of the highest scores, in units of the score."""
     top = top_units(original, k)
     return float(np.sum(original[top] - changed[top]))
 
 
 def relative_sum_change(original: Units, changed: Units, k: int) -> float:
-    """`top_sum_change` as a share of the size of the original sum: comparable between methods.
+    """`top_sum_change` divided by the size of the original sum, so that methods are comparable.
 
-    1 means that nothing is left of the highest scores, more that they changed sign. NaN where the sum was zero.
+    1 means that nothing is left of the highest scores; more, that they changed sign. NaN if the sum was zero.
     """
     size = abs(float(np.sum(original[top_units(original, k)])))
     return top_sum_change(original, changed, k) / size if size else math.nan
 
 
 def probability_change(original: float, changed: float) -> float:
-    """p(x) - p(y) of the explained class: positive where it fell."""
+    """p(x) - p(y) of the explained class: positive if it decreased."""
     return original - changed
 
 
@@ -80,7 +81,7 @@ def attack_loss(
 def same_prediction(
     original: Float[Tensor, "rows classes"], changed: Float[Tensor, "rows classes"], multi_label: bool
 ) -> Bool[Tensor, " rows"]:
-    """Whether the class of the greatest logit is the same; with several labels, whether every decision is."""
+    """Whether the class of the greatest logit is the same; with several labels, whether every decision is the same."""
     if multi_label:
         return ((original > 0) == (changed > 0)).all(-1)
     return original.argmax(-1) == changed.argmax(-1)
@@ -89,9 +90,9 @@ def same_prediction(
 def on_boundary(
     logits: Float[Tensor, "rows classes"], multi_label: bool, tolerance: float = 1e-6
 ) -> Bool[Tensor, " rows"]:
-    """Where the prediction hangs on less than `tolerance`: of the two greatest logits, or of any label's own.
+    """Whether a margin is below `tolerance`: of the two greatest logits, or of any label's own logit.
 
-    What is called the same prediction there would be decided by rounding.
+    There, rounding would decide whether the prediction counts as the same.
     """
     if multi_label:
         return (logits.abs() < tolerance).any(-1)

@@ -33,7 +33,7 @@ class LossWeights:
 
 
 def check_mask_size(kind: str) -> None:
-    """UnknownNameError for a name that is no way to measure a mask's size."""
+    """Raise UnknownNameError unless it names a measure of a mask's size."""
     if kind not in get_args(MaskSize):
         raise UnknownNameError("mask size", kind, get_args(MaskSize))
 
@@ -63,7 +63,7 @@ def prediction_loss(
 def inverse_loss(
     logits: Float[Tensor, "batch classes"], index: Int[Tensor, " batch"], multi_label: bool
 ) -> Float[Tensor, " batch"]:
-    """-log(1 - p_y), in nats, without ever forming 1 - p (equation 6)."""
+    """-log(1 - p_y), in nats, computed without forming 1 - p (equation 6)."""
     own = index[:, None]
     if multi_label:
         return -functional.logsigmoid(-logits.gather(1, own)[:, 0])

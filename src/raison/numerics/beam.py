@@ -56,9 +56,9 @@ def sets_at_most(units: int, size: int) -> list[int]:
 def shifted_ranks(
     order: Int[np.ndarray, " units"], effects: Float[np.ndarray, " units"]
 ) -> Float[np.ndarray, " units"]:
-    """n - 1/2 for the first of the order down to 1/2 for the last, lowered by the whole number that fits signs best.
+    """n - 1/2 for the first of the order down to 1/2 for the last, minus the whole number that fits the signs best.
 
-    The fit is the number of units whose sign is that of their effect; of equal fits the smallest number is taken.
+    The fit is the number of units whose sign is that of their effect; among equal fits, the smallest number is taken.
     """
     units = len(order)
     ranks = np.empty(units)

@@ -53,7 +53,7 @@ def part_means(parts: Float[np.ndarray, "samples texts parts"]) -> Float[np.ndar
 
 
 def pooled(parts: Parts, pool: str = "mean") -> float:
-    """The pooled value of some texts; NaN where there is none. A part that is NaN on a text is left out of its mean."""
+    """The pooled value of some texts; NaN if there is none. A part that is NaN on a text is left out of its mean."""
     return float(pool_of(pool)(part_means(parts[None]))[0]) if len(parts) else float("nan")
 
 

@@ -33,7 +33,7 @@ def followed(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Fl
 
 
 def gathered(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Float[Tensor, "batch key"]:
-    """rows . ((I + M_L) ... (I + M_1) - I): what comes in by the matrices, without what was there to begin with."""
+    """rows . ((I + M_L) ... (I + M_1) - I): what the matrices contribute, without the initial identity."""
     flow = rows[:, None]
     came = torch.zeros_like(flow)
     for mixing in reversed(layers):
@@ -43,7 +43,7 @@ def gathered(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Fl
 
 
 def shares(distances: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
-    """Rows rescaled to sum to 1; a row of zeros, which takes in nothing, keeps all to itself."""
+    """Rows rescaled to sum to 1; a row of zeros becomes a row of the identity."""
     total = distances.sum(-1, keepdim=True)
     own = torch.eye(len(distances), dtype=distances.dtype)
     return torch.where(total > 0, distances / total.clamp_min(torch.finfo(distances.dtype).tiny), own)

@@ -11,11 +11,11 @@ SLICE = 4_000_000
 
 
 def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) -> tuple[float, float, float]:
-    """Mean of what is not NaN, with a percentile bootstrap interval in which rows and columns are drawn anew.
+    """Mean of all numbers that are not NaN, with a percentile bootstrap interval that resamples rows and columns.
 
-    Every seed judges the same groups: drawing single cells would take them for independent and give too narrow an
-    interval (Owen 2007, the pigeonhole bootstrap). A side of one is kept as it is. One cell has no spread: its interval
-    is NaN. No number at all gives NaN throughout.
+    Every seed judges the same groups. Resampling single cells would treat them as independent and give too narrow an
+    interval (Owen 2007, the pigeonhole bootstrap). An axis of length one is kept as it is. One cell has no spread: its
+    interval is NaN. No number at all gives NaN throughout.
     """
     known = table[~np.isnan(table)]
     if not known.size:

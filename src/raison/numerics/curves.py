@@ -9,7 +9,7 @@ from raison.numerics.ranking import top_keeps
 
 
 def curve_keeps(order: Sequence[int], keep_top: bool) -> Bool[np.ndarray, "points units"]:
-    """One keep per point: at point k the k first units of `order` are what stays (keep_top) or what goes."""
+    """One keep per point: at point k, the first k units of `order` are kept (keep_top) or removed."""
     return top_keeps(order, range(len(order) + 1), keep_top)
 
 

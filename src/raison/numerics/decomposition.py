@@ -23,7 +23,7 @@ SCRATCH = 1 << 26
 
 
 def layer_output(trace: Trace, layer: int, weights: LayerWeights) -> Float[Tensor, "tokens hidden"]:
-    """What leaves a layer, from what entered it and its attention."""
+    """The output of a layer, from its input and its attention."""
     after = attended(trace, layer, weights)
     if weights.norm_first:
         return after + weights.feed_forward(weights.mlp_norm(after))
@@ -40,7 +40,7 @@ def attended(trace: Trace, layer: int, weights: LayerWeights) -> Float[Tensor, "
 
 
 def head_output(trace: Trace, head: HeadWeights) -> Float[Tensor, " classes"]:
-    """The logits, from what left the last layer."""
+    """The logits, from the output of the last layer."""
     state = trace.states[-1] if head.norm is None else head.norm(trace.states[-1])
     found = trace.rows @ state
     for stage in head.stages:
@@ -55,10 +55,10 @@ def _by_head(x: Float[Tensor, "*rows inputs"], heads: int) -> Float[Tensor, "*ro
 def contributions(
     trace: Trace, layer: int, weights: LayerWeights, scratch: int = SCRATCH
 ) -> Iterator[tuple[slice, Vectors]]:
-    """Some rows at a time: sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i of one layer.
+    """Blocks of rows of one layer's sum_h A^h_ij W_O^h (W_V^h x_j + b_V^h) + [i = j] x_i.
 
-    x_j is the state of token j as the layer's attention reads it, and the residual x_i the state that entered the
-    layer. The bias of the output matrix is no token's, and is left out.
+    x_j is the state of token j as the layer's attention reads it, and the residual x_i is the layer's input. The output
+    matrix's bias belongs to no token and is left out.
     """
     state, attention = trace.states[layer], trace.attention[layer]
     entering = _normed(state, weights.attention_norm) if weights.norm_first else state
@@ -80,7 +80,7 @@ def followed(
 ) -> list[Float[Tensor, " tokens"]]:
     """The prediction's row of M_L ... M_1, in double precision, rescaled in every layer to sum to 1.
 
-    From the last layer down: a row times a matrix per layer, which neither overflows nor needs a product of matrices.
+    From the last layer down: a row times a matrix per layer, which cannot overflow and needs no product of matrices.
     """
     flows = [trace.rows.double() for trace in traces]
     for layer in reversed(range(anatomy.layers)):
@@ -103,11 +103,11 @@ class Choices:
 def through_layer(
     vectors: Vectors | None, trace: Trace, layer: int, weights: LayerWeights, choices: Choices
 ) -> Float[Tensor, "read sources hidden"]:
-    """The vectors of the states that leave a layer, from those that entered it; None stands for the first layer's.
+    """The vectors of a layer's output states, from those of its input states; None stands for the first layer's input.
 
-    There a token's state is its own vector, and its value's bias stays with it. The last layer is computed only for
-    the rows that the prediction is made from. Beside two sets of vectors (three where norms come first), memory holds
-    about `choices.scratch` numbers: heads, and then sources, are mixed a few at a time.
+    In the first layer, a token's state is its own vector, and its value's bias stays with it. The last layer is
+    computed only for the rows that the prediction is made from. Besides two sets of vectors (three in pre-norm models),
+    memory holds about `choices.scratch` numbers: heads, and then sources, are mixed a few at a time.
     """
     last = layer == len(trace.attention) - 1
     read = trace.rows.nonzero()[:, 0] if last else torch.arange(len(trace.rows), device=trace.rows.device)

@@ -66,7 +66,7 @@ def check_share(share: float) -> None:
 
 
 def top_keeps(order: Sequence[int], counts: Sequence[int], keep_top: bool) -> Bool[np.ndarray, "masks units"]:
-    """One keep per count: the `count` first units of `order` are what stays (keep_top) or what goes."""
+    """One keep per count: the first `count` units of `order` are kept (keep_top) or removed."""
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[list(order)] = np.arange(len(order))
     top = ranks[None, :] < np.asarray(counts)[:, None]

@@ -23,7 +23,7 @@ def weighted_ridge(
 ) -> Surrogate:
     """Minimise sum_s w_s (y_s - b - z_s c)^2 + alpha |c|^2 over c and b; the intercept b is not penalised.
 
-    With alpha = 0 and too few keeps, the solution of least norm.
+    With alpha = 0 and too few keeps, it is the solution of least norm.
     """
     share = weights / weights.sum()
     design = keeps.astype(np.float64)

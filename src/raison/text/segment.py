@@ -49,8 +49,8 @@ def word_spans(text: str) -> list[Span]:
 def sentence_spans(text: str, language: str = "en") -> list[Span]:
     """Sentences, each a run of whole words; the white space between them belongs to none.
 
-    A paragraph of more than WINDOW characters is looked at in parts, which begin where a sentence was found to begin,
-    and a sentence of more is cut after a word: the time grows with the text, and no faster.
+    A paragraph of more than WINDOW characters is processed in parts, each of which begins at a found sentence start. A
+    longer sentence is cut after a word. The time therefore grows linearly with the text.
     """
     ends = _sentence_ends(_plain_spaces(without_halves(text)), language)
     spans = []

@@ -56,9 +56,9 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     """Read an answer to `raison.text.questions`.
 
     A ranking: the k-th different unit named gets (n - k + 1) / n. A line is a number, one of . ) : and a unit, exactly
-    as in the text, perhaps in quotes; where the numbers stop rising, a second list begins, which is not read. Scores:
-    a unit, a colon or an equals sign and a number from -1 to 1, perhaps with the unit's number before it. What a
-    reasoning model thought before its answer is left out.
+    as in the text, perhaps in quotes. Where the numbers stop rising, a second list begins, which is not read. Scores: a
+    unit, a colon or an equals sign and a number from -1 to 1, perhaps with the unit's number before it. A reasoning
+    model's thoughts before its answer are skipped.
     """
     opened, closed = _THOUGHT
     # A thought that was cut off has no end, and no answer behind it.

@@ -20,10 +20,10 @@ def find_units(
 ) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
     """The units of a text and the number of each token's unit, -1 for special tokens.
 
-    `offsets` are the characters of each token in its own string of the text, `segments` say which string that is
-    (0 or 1; -1 for a special token). Tokens that share characters share a unit, and a token that reaches into
-    several words or sentences makes one unit of them. White space alone is a unit only between tokens; in larger
-    units it goes with what follows it. Units are in the order of the text and hold at least one token each.
+    `offsets` are the characters of each token in its own string of the text; `segments` say which string that is (0 or
+    1; -1 for a special token). Tokens that share characters share a unit, and a token that covers parts of several
+    words or sentences joins them into one unit. White space alone is a unit only between tokens; in larger units it
+    belongs to the following one. Units are in the order of the text and hold at least one token each.
     """
     units: list[Unit] = []
     unit_ids = [-1] * len(offsets)

@@ -33,7 +33,7 @@ class Simulated:
 
 
 class Step(Protocol):
-    """A batch as the model sees it in one pass. `shares` are the explanations, of sum 1 over `explained`."""
+    """A batch as the model sees it in one pass. `shares` are the explanations, with sum 1 over `explained`."""
 
     encoding: Encoding
     labels: Int[Tensor, "batch parts"]
@@ -46,16 +46,16 @@ class Step(Protocol):
 
     @property
     def predicted(self) -> Int[Tensor, "batch parts"]:
-        """What the model says: its strongest class, or a span's strongest start and end. No gradient."""
+        """The model's prediction: its strongest class, or a span's strongest start and end. No gradient."""
 
     @property
     def states(self) -> Float[Tensor, "batch tokens hidden"]:
-        """The mean of the layers' hidden states, zero on padding. Asked for in `Criterion.reads_states`."""
+        """The mean of the layers' hidden states, zero on padding. Requested by `Criterion.reads_states`."""
 
     def kept(self, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
-        """Decisions where each token's embedding is mixed: keep x its own + (1 - keep) x that of a removed token.
+        """Decisions after mixing embeddings: keep x each token's own + (1 - keep) x that of a removed token.
 
-        One pass. Tokens that cannot be removed are kept whatever `keep` says.
+        One pass. Tokens that cannot be removed are kept, whatever `keep` is.
         """
 
     def portions(self, shares: Sequence[float]) -> list[Float[Tensor, " batch"]]:
@@ -64,8 +64,9 @@ class Step(Protocol):
     def simulate(self, weight: float, smoothing: float) -> Simulated:
         """Let the student learn from explanations by equation 7 (`weight` is that of its second term).
 
-        In training one step of equations 14 and 15, on texts of the student's own share: the loss is that of the
-        updated student, and its gradient that of the model through the update. Otherwise nothing is learned.
+        In training, this is one step of equations 14 and 15, on texts of the student's own share: the loss is that of
+        the updated student, and its gradient is that of the model through the update. Outside training, the student is
+        not updated.
         """
 
 
@@ -90,7 +91,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def loss(self, step: Step) -> Float[Tensor, ""]:
-        """The number to make small, differentiable in the model's weights and the explainer's coefficients."""
+        """The number to minimise, differentiable in the model's weights and the explainer's coefficients."""
 
     @abstractmethod
     def score(self, step: Step) -> list[float]:
@@ -101,7 +102,7 @@ CRITERIA: Catalogue[Criterion] = Catalogue("raison.training.criteria", "criterio
 
 
 def create_criteria(specs: Sequence[str]) -> tuple[Criterion, ...]:
-    """Criteria from names, short names or calls. Raises UnknownNameError, InputError for none or one named twice."""
+    """Criteria from names, short names or calls. Raises UnknownNameError; InputError for none or a repeated one."""
     if not specs:
         raise InputError(f"no criterion is given: name at least one of {', '.join(ALIASES)}.")
     found = tuple(_created(spec.strip()) for spec in specs)

@@ -28,9 +28,9 @@ class Objective(ABC):
 
     @property
     def by_row(self) -> bool:
-        """Whether the loss is the mean of one number per row, whichever rows are beside it: parts of a batch add up."""
+        """Whether the loss is a mean of one number per row, independent of the others, so that parts of a batch add up."""
         return False
 
     @abstractmethod
     def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
-        """The number to make small, differentiable in the module's trainable parameters."""
+        """The number to minimise, differentiable in the module's trainable parameters."""

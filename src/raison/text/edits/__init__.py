@@ -26,10 +26,11 @@ _CLOSING = "\"'”’)]"
 
 
 def edit(name: str, text: Text) -> Edited | None:
-    """The text with one edit of this kind, or None where no place of the text allows it.
+    """The text after one edit of this kind, or None if the text has no place for it.
 
-    Of several places one is drawn, which depends on the text alone. Of a pair the first string that allows the edit is
-    edited: a neutral sentence goes to the premise, which may say more than is asked. Raises UnknownNameError.
+    If there are several places, one is drawn, depending only on the text. In a pair, the first string that allows the
+    edit is edited; a neutral sentence goes to the premise, which may contain extra statements. Raises
+    UnknownNameError.
     """
     check_edits((name,))
     strings = segments(text)
@@ -44,7 +45,7 @@ def edit(name: str, text: Text) -> Edited | None:
 
 
 def check_edits(names: tuple[str, ...]) -> None:
-    """UnknownNameError or InputError unless these are different names of edits, at least one."""
+    """Raise UnknownNameError or InputError unless these are different names of edits, at least one."""
     for name in names:
         if name not in EDITS:
             raise UnknownNameError("edit", name, EDITS)
@@ -53,7 +54,7 @@ def check_edits(names: tuple[str, ...]) -> None:
 
 
 def _casing(string: str) -> Iterator[Change]:
-    """The first letter of a word the other way. Not of words in capitals, which may be no words."""
+    """Change the case of a word's first letter, except in words in capitals, which may not be words."""
     for start, end in word_spans(string):
         word = string[start:end]
         if len(word) > 1 and word.isalpha() and (word.islower() or word.istitle()):
@@ -71,7 +72,7 @@ def _contraction(string: str) -> Iterator[Change]:
 
 
 def _synonym(string: str) -> Iterator[Change]:
-    """A word for another, but not where "a" or "an" before it would be wrong."""
+    """Replace a word by another, unless "a" or "an" before it would become wrong."""
     table = _synonyms()
     for match in _synonym_pattern().finditer(string):
         written = table[match[0].lower()]

@@ -12,21 +12,21 @@ _FOLDER = Path(__file__).parent
 
 
 def names() -> tuple[str, ...]:
-    """The shipped prompts."""
+    """The included prompts."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 def named(name: str) -> Prompt:
-    """A shipped prompt. Raises UnknownNameError."""
+    """An included prompt. Raises UnknownNameError."""
     if name not in names():
         raise UnknownNameError("prompt", name, names())
     return Prompt.read(_FOLDER / f"{name}.toml")
 
 
 def find(spec: Prompt | str | Path) -> Prompt:
-    """The prompt itself, a shipped one by its name, or that of a TOML file.
+    """A prompt as it is, an included one by its name, or one from a TOML file.
 
-    Raises UnknownNameError, DataError for a file that is missing or no TOML, PromptError for one with mistakes.
+    Raises UnknownNameError; DataError for a file that is missing or not TOML; PromptError for one with mistakes.
     """
     if isinstance(spec, Prompt):
         return spec

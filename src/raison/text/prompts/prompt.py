@@ -18,12 +18,14 @@ _SLOT = "{text}"
 class Prompt:
     """Classification by completion: the model continues task, shots and input with one of the label words.
 
-    `labels` maps each class to its label word as it follows the cue, with its leading space where one is needed.
-    `shot` is how a shot looks, with the slots {text} and {label}; `query` is how the input looks, with {text} only,
-    up to where the answer begins (by default `shot` up to {label}). All other braces are text. `shots` are texts
-    with their classes. `separator` stands between task, shots and query. `chat` sends all of it as one user message
-    of the tokenizer's chat template, or every shot as a user message (its query) and an answer (its label word);
-    the task then opens the first message. `scoring` is how label words of several tokens are judged.
+    - `labels` maps each class to its label word as it follows the cue, with its leading space if one is needed.
+    - `shot` is the format of a shot, with the slots {text} and {label}. `query` is the format of the input, with {text}
+      only, up to where the answer begins (by default `shot` up to {label}). All other braces are text.
+    - `shots` are texts with their classes. `separator` stands between task, shots and query.
+    - `chat` sends everything as one user message of the tokenizer's chat template, or every shot as a user message (its
+      query) and an answer (its label word); the task then opens the first message.
+    - `scoring` says how label words of several tokens are scored.
+
     Raises PromptError with all mistakes at once.
     """
 
@@ -48,9 +50,9 @@ class Prompt:
 
     @classmethod
     def read(cls, path: str | Path) -> "Prompt":
-        """A prompt from a TOML file whose keys are the fields; its name is the file's unless it says another.
+        """A prompt from a TOML file whose keys are the fields; it has the file's name unless the file sets another.
 
-        Raises DataError for a file that is missing or no TOML, PromptError with all other mistakes.
+        Raises DataError for a file that is missing or not TOML, PromptError with all other mistakes.
         """
         path = Path(path)
         try:
@@ -82,9 +84,9 @@ class Prompt:
         return tuple(self.labels.values())
 
     def render(self, template: Template | None) -> Rendered:
-        """What stands before and after the input. `template` is the tokenizer's chat template, None if it has none.
+        """The text before and after the input. `template` is the tokenizer's chat template, None if it has none.
 
-        Raises InputError for a chat without template and for a template that does not take texts as they are.
+        Raises InputError for a chat without template and for a template that changes the texts.
         """
         if self.chat is None:
             return render_plain(self._layout(()))

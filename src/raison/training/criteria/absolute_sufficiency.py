@@ -15,7 +15,7 @@ from raison.training.sufficient import sufficiency_score, top_alone
 class AbsoluteSufficiency(Criterion):
     """|CE(t) - CE(x)| of the predicted class (Xie et al. 2024, equation 16), averaged.
 
-    It takes for granted that the model is never surer of its class with a part of the text than with all of it. t, the
+    It assumes that the model is never more certain of its class with a part of the text than with all of it. t, the
     shares and `detached` are as in Comprehensiveness, the score as in Sufficiency. Reference: xie2024ivra.
     """
 

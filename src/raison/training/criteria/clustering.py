@@ -16,7 +16,7 @@ class Clustering(Criterion):
     """The mean of ||r_i - r_j||^2 within the classes of a batch minus that between them (Xie et al. 2024, equation 20).
 
     The paper prints a plus, "min" and "max" in front of the norms, and says that the second distances are maximised.
-    Spans have no classes. Score: as Consistency. Reference: xie2024ivra.
+    Answers to questions have no classes. Score: as Consistency. Reference: xie2024ivra.
     """
 
     @property

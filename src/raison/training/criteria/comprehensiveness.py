@@ -21,11 +21,12 @@ from raison.training.criterion import Criterion, Step
 class Comprehensiveness(Criterion):
     """mu + max(-mu, CE(x) - CE(x without t)) of the predicted class (Xie et al. 2024, equation 10), averaged.
 
-    t are the top k of the explanation, for k in `shares`, one drawn for each text and step: in expectation the mean
-    over all, at one further pass instead of five. A removed token's embedding becomes that of the model's removal (the
-    mask token). The paper does not say how its gradient passes the choice of t: here straight through, forwards the
-    hard choice and backwards the explanation's own; with `detached`, as in the code that the paper builds on (UNIREX),
-    it reaches the explainer's coefficients not at all, and the model's weights through the two passes only.
+    t are the top k of the explanation. k is drawn from `shares`, one for each text and step: in expectation this is the
+    mean over all, at one further pass instead of five. A removed token's embedding becomes that of the model's removal
+    (the mask token). The paper does not say how its gradient passes the choice of t. Here it is a straight-through
+    estimate: the hard choice in the forward pass, the explanation's own gradient in the backward pass. With `detached`,
+    as in the code that the paper builds on (UNIREX), no gradient reaches the explainer's coefficients, and it reaches
+    the model's weights only through the two passes.
 
     Score: p(x) - p(x without t), averaged over all shares. Reference: xie2024ivra.
     """

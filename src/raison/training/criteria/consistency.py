@@ -14,14 +14,14 @@ from raison.training.criterion import Criterion, Step
 class Consistency(Criterion):
     """KL(r_i || r_j) / (||H_i - H_j|| + floor), over all pairs of the batch (Xie et al. 2024, equations 13 and 19).
 
-    H are the layers' hidden states, averaged over the layers and compared position by position, the norm being L2 over
-    all of them; r and H of different lengths are filled up on the right. `smoothing` mixes r with the uniform
-    distribution, without which sparsemax's zeros make the divergence infinite; `floor` is the paper's epsilon_0. The
-    paper leaves all of these open, and the direction of the divergence, of which both count here.
+    H are the layers' hidden states, averaged over the layers and compared position by position, with the L2 norm over
+    all of them. r and H of different lengths are padded on the right. `smoothing` mixes r with the uniform
+    distribution; without it, sparsemax's zeros make the divergence infinite. `floor` is the paper's epsilon_0. The
+    paper leaves all of these open, and also the direction of the divergence; here both directions count.
 
-    Where a model has a norm after its last layer, H is taken before it, and after it in the metric.
+    If a model has a norm after its last layer, H is taken before it here, and after it in the metric.
 
-    As printed, the loss also falls where hidden states move apart: `fixed_states` passes no gradient to them.
+    As printed, the loss also falls when hidden states move apart: `fixed_states` passes no gradient to them.
 
     Score: Spearman's rho between both distances (equation 12), as the metric consistency. Reference: xie2024ivra.
     """

@@ -10,17 +10,17 @@ from raison.training.criterion import Criterion, Step
 
 @dataclass(frozen=True)
 class Simulatability(Criterion):
-    """CE(student, what the model says) + weight x KL(r || r of the student) (Xie et al. 2024, equation 7).
+    """CE(student, model's prediction) + weight x KL(r || r of the student) (Xie et al. 2024, equation 7).
 
-    The paper prints the cross-entropy without its minus. Two levels: the student takes one step of gradient descent on
-    this loss (equation 14), and the model one on the same loss of the updated student, through that step (equation 15).
-    Both see the same texts, of the share of the data that the student learns from. The gradient through the step is
-    exact: what it needs of the second derivative is the gradient of one number, made of the student's own gradient, at
-    the price of a pass back through that.
+    The paper prints the cross-entropy without its minus. There are two levels: the student takes one step of gradient
+    descent on this loss (equation 14), and the model takes one on the same loss of the updated student, through that
+    step (equation 15). Both see the same texts, from the student's share of the data. The gradient through the step is
+    exact: it is the gradient of one number computed from the student's own gradient, at the cost of a backward pass
+    through that gradient.
 
     The weight of the divergence is the paper's 1. `smoothing` mixes both explanations with the uniform distribution.
 
-    Score: 1 for each text on which the student of that moment says what the model says. Reference: xie2024ivra;
+    Score: 1 for each text on which the current student agrees with the model's prediction. Reference: xie2024ivra;
     fernandes2022learning.
     """
 

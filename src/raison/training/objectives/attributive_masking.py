@@ -13,9 +13,9 @@ from raison.training.objective import Batch, Objective
 class AttributiveMasking(Objective):
     """Mean over the batch of lambda_p L_p + lambda_a L_a + lambda_inv L_inv (Barkan et al. 2024, AML, equation 4).
 
-    L_p (`weights.prediction`) keeps the prediction under the mask, L_inv (`weights.inverse`) loses it under the inverse
-    mask, L_a (`weights.size`) makes the mask small: its cross-entropy with an empty one, or its mean ("l1"). The
-    paper's ablations are weights of zero: Xpred is prediction=0, Xinv is inverse=0; their passes are not made.
+    L_p (`weights.prediction`) keeps the prediction under the mask. L_inv (`weights.inverse`) loses it under the inverse
+    mask. L_a (`weights.size`) makes the mask small: its cross-entropy with an empty one, or its mean ("l1"). The
+    paper's ablations are weights of zero: Xpred is prediction=0, Xinv is inverse=0; their passes are skipped.
 
     The module is called with the batch's rows, the weights and the kind, and returns one loss per text, in nats.
     """

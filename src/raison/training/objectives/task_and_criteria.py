@@ -12,9 +12,9 @@ from raison.training.objective import Batch, Objective
 
 @dataclass(frozen=True)
 class TaskAndCriteria(Objective):
-    """Cross-entropy of the labels + sum of weight x criterion; of the task alone where there is no criterion.
+    """Cross-entropy of the labels + sum of weight x criterion; the task alone if there is no criterion.
 
-    A criterion that compares texts is left out of a batch that is too small for it (the last one of an epoch).
+    A criterion that compares texts is skipped for a batch that is too small for it (the last one of an epoch).
     """
 
     criteria: tuple[tuple[Criterion, float], ...] = ()
