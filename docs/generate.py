@@ -13,20 +13,20 @@ PRECISION = """
 ## Perturbed texts in bfloat16
 
 `explain(..., precision="bfloat16")`, `compare(..., precision="bfloat16")` and `--precision bfloat16` evaluate perturbed
-texts with a twin of the model whose transformer has weights of 16 bits; the head keeps its own. The twin takes 2 bytes
-per weight beside the model, is made when it is first needed and again when the model has changed; the model itself is
-never written to. The prediction, the text with everything removed, gradients, attention, intermediate predictions and
-all metrics stay in the model's own precision, so that a method that sums to a difference still does.
+texts with a copy of the model whose transformer has 16-bit weights; the head keeps its own. The copy takes 2 bytes per
+weight in addition to the model. It is made when it is first needed, and again when the model has changed; the model
+itself is never written to. The prediction, the text with everything removed, gradients, attention, intermediate
+predictions and all metrics stay in the model's own precision, so that a method that sums to a difference still does.
 
-The explanation says what that did: `notes["precision"]` has Spearman's correlation between the values of perturbed
-texts in both precisions (`rank_correlation`; None where fewer than two values differ) and how many were `checked`. One
-in fifty is evaluated again for that, at least five, drawn by the seed and the text; the explanation's evaluations
-count them, the formulas above do not. It is a correlation of values, not of scores: where effects are as small as the
-rounding (about a hundredth of a logit), scores can change places although it is high.
+The explanation reports the effect: `notes["precision"]` has Spearman's correlation between the values of perturbed
+texts in both precisions (`rank_correlation`; None if fewer than two values differ) and how many were `checked`. For
+this check, one perturbed text in fifty is evaluated again, at least five, drawn by the seed and the text. The
+explanation's evaluations count them; the formulas above do not. It is a correlation of values, not of scores: if
+effects are as small as the rounding (about a hundredth of a logit), scores can change places although it is high.
 
-It pays where the processor multiplies matrices of 16 bits (AVX-512 BF16, AMX, ARM's BF16, GPUs since Ampere):
-[benchmarks/peers.py](../benchmarks/peers.py) measures it. Elsewhere it works, too, and may be slower than single
-precision. A model that was loaded in bfloat16 is its own twin, and nothing is said.
+This pays on processors that multiply 16-bit matrices (AVX-512 BF16, AMX, ARM's BF16, GPUs since Ampere);
+[benchmarks/peers.py](../benchmarks/peers.py) measures it. Elsewhere it works, too, but may be slower than single
+precision. A model that was loaded in bfloat16 needs no copy, and nothing is reported.
 """
 
 

@@ -46,7 +46,7 @@ def rank_change(original: Units, changed: Units, k: int) -> float:
 
 
 def top_sum_change(original: Units, changed: Units, k: int) -> float:
-    """sum over i in top_k(a_x) of a_x,i - a_y,i: the decrease of the sum of the highest scores, in units of the score."""
+    """sum over i in top_k(a_x) of a_x,i - a_y,i: how far the highest scores fall together, in units of the score."""
     top = top_units(original, k)
     return float(np.sum(original[top] - changed[top]))
 

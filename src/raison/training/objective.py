@@ -28,7 +28,7 @@ class Objective(ABC):
 
     @property
     def by_row(self) -> bool:
-        """Whether the loss is a mean of one number per row, independent of the others, so that parts of a batch add up."""
+        """Whether the loss is a mean of independent numbers, one per row, so that parts of a batch add up."""
         return False
 
     @abstractmethod
