@@ -36,7 +36,7 @@ from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Advance, progress_bar
-from raison.runs.run import CAUTIONS, SCHEMA, Record, Run, check_same, open_run
+from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, Record, Run, check_same, open_run
 from raison.runs.table import comparison
 from raison.select import CONTROL, best_maps, check_selection
 
@@ -281,6 +281,8 @@ def header_of(plan: Plan) -> dict[str, object]:
         IDENTITY: _identity(plan),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
     }
+    if plan.model.outputs != "classes":
+        header[OUTPUTS] = plan.model.outputs
     # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
     return dict(json.loads(json.dumps(header)))
 

@@ -20,7 +20,9 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.selfcheck import selfcheck
 from raison.report.html import page
-from raison.report.terminal import explanation_text, plain
+from raison.report.tables import markdown
+from raison.report.terminal import explanation_text, plain, results_plain
+from raison.studies.kinds.comparison.results import read_study
 from tests.contracts.conftest import TEXTS
 from tests.contracts.test_methods import SHORT_TEXTS, SHORTER
 from tests.tiny import TINY, build
@@ -225,12 +227,49 @@ def test_comparisons_estimates_and_audits_work_or_say_why_not(tmp_path: Path) ->
     model = scorer("bert")
     found = raison.compare(model, TEXTS, ["occlusion"], ["comprehensiveness", "sufficiency"], progress=False)
     assert found.of == "logit"
+    for shown in (results_plain(found), markdown(found)):
+        assert "score explained word by word" in " ".join(shown.split())
+        assert "logit" not in shown
     alone = raison.evaluate(model, raison.explain(model, TEXTS, "occlusion", progress=False), ["comprehensiveness"])
     assert found["occlusion"]["comprehensiveness"].values == pytest.approx(alone["comprehensiveness"].values, abs=1e-4)
     assert estimate(model, TEXTS, ["occlusion"], ["comprehensiveness"]).forwards["occlusion"] > 0
     with pytest.raises(UnsupportedError, match="gives one number"):
         raison.audit(model, TEXTS, out=tmp_path / "audit")
     assert not (tmp_path / "audit").exists()
+
+
+STUDY = """schema = 1
+title = "A number"
+methods = ["occlusion"]
+metrics = ["comprehensiveness"]
+
+[models.scorer]
+name = {model}
+
+[data.words]
+source = {data}
+"""
+
+
+def test_a_study_and_a_folder_explain_the_number_without_being_told(tmp_path: Path) -> None:
+    from raison.runs.table import comparison
+    from raison.studies.kinds.comparison.work import run
+
+    model = scorer("bert")
+    model.model.save_pretrained(tmp_path / "model")
+    model.tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "words.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    places = {"model": json.dumps(str(tmp_path / "model")), "data": json.dumps(str(tmp_path / "words.jsonl"))}
+    (tmp_path / "study.toml").write_text(STUDY.format(**places))
+    run(tmp_path / "study.toml", tmp_path / "out", progress=False)
+    [found] = read_study(tmp_path / "out").runs.values()
+    table = comparison(found)
+    assert table.of == "logit"
+    assert "score explained word by word" in " ".join(results_plain(table).split())
+    expected = raison.compare(scorer("bert"), TEXTS, ["occlusion"], ["comprehensiveness"], progress=False)
+    assert table["occlusion"]["comprehensiveness"].values == pytest.approx(
+        expected["occlusion"]["comprehensiveness"].values, abs=1e-3
+    )
 
 
 def test_views_say_a_score_and_never_a_percentage() -> None:

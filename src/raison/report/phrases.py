@@ -51,14 +51,18 @@ def percent(probability: float) -> str:
     return "< 0.1 %" if 0 < probability < 0.0005 else f"{100 * probability:.1f} %"
 
 
+def quantity(of: str) -> str:
+    """What of the outputs is explained, as it is written in a sentence."""
+    return _QUANTITIES.get(of, of)
+
+
 def goal(e: Explanation) -> str:
     """What was explained, such as "probability of positive"; of a label with its own probability."""
     if e.outputs == "number":
         return f"the score, {e.target}"
-    quantity = _QUANTITIES.get(e.of, e.of)
     if e.against is None:
-        return f"{quantity} of {target(e)}{_own_probability(e)}"
-    return f"{quantity} of {target(e)} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
+        return f"{quantity(e.of)} of {target(e)}{_own_probability(e)}"
+    return f"{quantity(e.of)} of {target(e)} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
 
 
 def target(e: Explanation) -> str:

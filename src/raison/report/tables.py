@@ -90,9 +90,15 @@ def caption(results: Results) -> str:
     if not isinstance(results, Comparison):
         return reading
     return (
-        f"{results.model} on {results.data}, {phrases.count(results.texts, 'text')}, {results.of} explained "
+        f"{results.model} on {results.data}, {phrases.count(results.texts, 'text')}, {_quantity(results)} explained "
         f"{results.unit} by {results.unit}, {_seeds(results)}. {reading}"
     )
+
+
+def _quantity(comparison: Comparison) -> str:
+    """What is explained, in plain words: a model's one number is its score."""
+    number = comparison.settings.get("outputs") == "number"
+    return "score" if number else phrases.quantity(comparison.of)
 
 
 def _seeds(comparison: Comparison) -> str:

@@ -35,7 +35,9 @@ SCHEMA = 1
 HEADER = COMPARISON.marker
 CAUTIONS = "cautions"
 """What is to be said beside the results, found when the run began."""
-UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS)
+OUTPUTS = "outputs"
+"""What the model gives, in a header, where it is no classes: see raison.core.outputs."""
+UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
 """Parts of the header in which a continued run may differ."""
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.results import Comparison, MetricScores, Scores
-from raison.runs.run import CAUTIONS, Run
+from raison.runs.run import CAUTIONS, OUTPUTS, Run
 from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_of
 
 
@@ -23,6 +23,8 @@ def comparison(run: Run) -> Comparison:
     rows = [_scores(run, row, metrics, texts) for row in run.header["rows"]]
     seeds = sorted({seed for row in run.header["rows"] for seed in row["seeds"]})
     settings = {**run.header["settings"], "seeds": seeds}
+    if OUTPUTS in run.header:
+        settings[OUTPUTS] = run.header[OUTPUTS]
     return Comparison(
         rows=tuple(rows),
         model=run.header["model"],

@@ -8,7 +8,7 @@ from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
 from raison.core.method import Method
 from raison.core.metric import Need
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, asked_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
 from raison.data import Dataset
@@ -57,7 +57,7 @@ def plan_of(study: Study, model: LanguageModel, run: tuple[str, str], data: Data
     asked, target = study.settings, _target(study, model, study.models[run[0]], data)
     unit = _unit(study, run[1])
     removal = study.models[run[0]].removal or asked.removal
-    settings = Settings(unit, target, asked.of, removal, asked.seeds[0], asked.truncate)
+    settings = Settings(unit, target, asked_of(model, asked.of), removal, asked.seeds[0], asked.truncate)
     methods = [CATALOGUE.create(method) for method in study.methods_of(run)]
     return Plan(
         model=model,

@@ -42,11 +42,14 @@ class StudyError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """What is explained; see raison.compare. `target` "predicted" or "label" (each row's own), or a class, or two."""
+    """What is explained; see raison.compare. `target` "predicted" or "label" (each row's own), or a class, or two.
+
+    `of` None is what is usual for each model: the probability of a class, or a model's one number.
+    """
 
     unit: Granularity = "word"
     target: str | int | tuple[str | int, str | int] = "predicted"
-    of: str = "probability"
+    of: str | None = None
     removal: str | None = None
     seeds: tuple[int, ...] = (0,)
     truncate: bool = False
