@@ -17,7 +17,7 @@ from transformers import (
 
 from raison.core.errors import DataError, LoadError, UnknownNameError
 from raison.core.reading import Fields, parse
-from raison.models.loading import weights
+from raison.models.loading import shipped, weights
 from raison.models.loading.pretrained import ADAPTER as ADAPTER
 from raison.models.loading.pretrained import (
     check_adapter,
@@ -32,7 +32,6 @@ from raison.models.stack.modes import drawing
 
 PREFIX = "demo/"
 CARD = "card.json"
-_SHIPPED = Path(__file__).parents[1] / "demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +49,14 @@ class DemoModel:
 
 def names() -> tuple[str, ...]:
     """The ready-made models that ship with this installation, such as "demo/sst2"."""
-    return tuple(sorted(PREFIX + card.parent.name for card in _SHIPPED.glob(f"*/{CARD}")))
+    return tuple(sorted(PREFIX + card.parent.name for card in shipped.FOLDER.glob(f"*/{CARD}")))
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a ready-made model's own files."""
-    return _SHIPPED / name.removeprefix(PREFIX)
+    """The folder of a ready-made model's own files, which are those that shipped. Raises LoadError."""
+    short = name.removeprefix(PREFIX)
+    shipped.check(short)
+    return shipped.FOLDER / short
 
 
 def resolve(name: str) -> DemoModel:

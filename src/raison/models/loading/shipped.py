@@ -1,0 +1,68 @@
+"""The files of the ready-made models that ship with the package are checked before they are used.
+
+`python -m raison.models.loading.shipped` writes down what they are: to be called once one of them was trained anew.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from raison.core.errors import LoadError
+from raison.models.loading.checked import digest_of
+
+FOLDER = Path(__file__).parents[1] / "demo"
+LIST = FOLDER / "shipped.json"
+_KEPT = (".json", ".safetensors")
+_WAY_OUT = "install raison again (pip install --force-reinstall --no-deps raison)"
+
+
+def files(folder: Path) -> tuple[Path, ...]:
+    """What a model, or all of them, is made of."""
+    return tuple(sorted(path for path in folder.rglob("*") if path.suffix in _KEPT and path != LIST))
+
+
+def check(name: str) -> None:
+    """LoadError unless every file of the model `name` has the size and the sha256 that it shipped with.
+
+    Reads a file once for each process, and again when it was changed.
+    """
+    listed = {place: tuple(known) for place, known in _listed().items() if place.startswith(f"{name}/")}
+    there = {path.relative_to(FOLDER).as_posix(): path for path in files(FOLDER / name)}
+    for place in sorted(listed.keys() | there.keys()):
+        if place not in there:
+            raise LoadError(f"{place} of the ready-made models is missing: {_WAY_OUT}.")
+        if place not in listed:
+            raise LoadError(f"{place} is none of the files that the ready-made models shipped with: {_WAY_OUT}.")
+        size, digest = listed[place]
+        stat = there[place].stat()
+        found = _digest(there[place], (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        if (stat.st_size, found) != (size, digest):
+            raise LoadError(
+                f"{place} of the ready-made models has {stat.st_size:,} bytes and the sha256 {found[:12]}... instead "
+                f"of {size:,} and {digest[:12]}... (damaged or changed; not used): {_WAY_OUT}."
+            )
+
+
+def write() -> None:
+    """Write down sizes and digests of the files as they are now."""
+    found = {path.relative_to(FOLDER).as_posix(): [path.stat().st_size, digest_of(path)] for path in files(FOLDER)}
+    lines = ",\n".join(f" {json.dumps(place)}: {json.dumps(known)}" for place, known in found.items())
+    LIST.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+@cache
+def _listed() -> dict[str, list[int | str]]:
+    try:
+        found: dict[str, list[int | str]] = json.loads(LIST.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot read {LIST} ({error}): {_WAY_OUT}.") from None
+    return found
+
+
+@cache
+def _digest(path: Path, _identity: tuple[int, ...]) -> str:
+    return digest_of(path)
+
+
+if __name__ == "__main__":
+    write()
