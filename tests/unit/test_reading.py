@@ -10,6 +10,7 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.unit import Unit
+from raison.report.terminal import explanation_text, plain
 from tests.unit.test_report_html import explain
 
 WRONG: tuple[Any, ...] = (
@@ -108,3 +109,50 @@ def test_half_a_character_survives_json_and_utf_8() -> None:
     assert Explanation.from_json(written_out.encode("utf-8").decode("utf-8")) == e
     assert "é 海" in written_out
     assert "\\ud83d" in written_out
+
+
+NOTES: dict[str, tuple[Any, ...]] = {
+    "completeness_gap": (0.1, 1),
+    "decomposition_gap": (0.0,),
+    "caution": ("read this", ["one", "other"]),
+    "unsteady": ("it moves",),
+    "trained_for": ("log_odds", ["a", "b"]),
+    "precision": (
+        {"evaluations": "bfloat16", "rank_correlation": None, "checked": 5},
+        [{"evaluations": "bfloat16", "rank_correlation": 0.9, "checked": 5}],
+    ),
+    "unknown_tokens": ({"share": 0.5, "units": [0, 2]},),
+    "anything else": (*WRONG[:2], ["a", {"b": None}], "<script>alert(1)</script>"),
+}
+CHOSEN = {"selected_by": "log_odds", "candidates": 3, "candidate_values": [0.1, None, 0.3]}
+
+
+def test_notes_of_the_right_type_are_read_and_shown() -> None:
+    data = EXAMPLES["explanation"].to_dict()
+    for notes in [{name: value} for name, values in NOTES.items() for value in values] + [CHOSEN]:
+        found = Explanation.from_dict(data | {"notes": notes})
+        assert found.notes == notes
+        assert "<script>alert" not in found.to_html()
+
+
+@pytest.mark.parametrize("name", [*(name for name in NOTES if name != "anything else"), *CHOSEN])
+def test_a_note_of_another_type_is_one_line_and_never_reaches_a_view(name: str) -> None:
+    data = EXAMPLES["explanation"].to_dict()
+    rest = CHOSEN if name in CHOSEN else {}
+    refused = 0
+    for wrong in (*WRONG, {"share": 0.5, "units": [3]}, {"share": 2, "units": []}, {"evaluations": 1, "checked": 2}):
+        try:
+            found = Explanation.from_dict(data | {"notes": rest | {name: wrong}})
+        except DataError as error:
+            refused += "\n" not in str(error)
+        else:
+            assert "<script>alert" not in found.to_html()
+            assert plain(explanation_text(found))
+    assert refused > len(WRONG) / 2
+
+
+@pytest.mark.parametrize("left", ["selected_by", "candidates"])
+def test_what_was_chosen_says_by_what_and_from_how_many(left: str) -> None:
+    notes = {name: value for name, value in CHOSEN.items() if name != left}
+    with pytest.raises(DataError, match=f"the notes: {left} is None"):
+        Explanation.from_dict(EXAMPLES["explanation"].to_dict() | {"notes": notes})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
+from raison.core.notes import check_notes
 from raison.core.outputs import THRESHOLD, Outputs
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Text, Unit
@@ -124,6 +125,8 @@ class Explanation:
         values |= {"text": text, "units": units, "classes": classes}
         values["scores"] = found.numbers("scores", len(units))
         values["probabilities"] = found.numbers("probabilities", None, 0.0, 1.0 + 1e-6)
+        if "notes" in data:
+            check_notes(data, found.what, len(units))
         check_sign(data.get("signed", True), values["scores"])
         _check_outputs(data)
         if data.get("answer") is not None:
@@ -194,8 +197,6 @@ def _plain(found: Fields) -> dict[str, float]:
     for name in ("evaluations", "gradients", "truncated"):
         if name in found.data:
             found.whole(name)
-    if "notes" in found.data:
-        found.mapping("notes")
     if "version" in found.data:
         found.string("version", NAME)
     return {

@@ -1,0 +1,64 @@
+"""What the notes of an explanation may be: those that views and metrics read have a type, others are any JSON value."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from raison.core.errors import DataError
+from raison.core.reading import NAME, Fields
+from raison.core.unknown import NOTE
+
+_NUMBERS = ("completeness_gap", "decomposition_gap")
+_SENTENCES = ("caution", "unsteady", "decomposed", "trained_for", "selected_by")
+_LISTED = ("trained_for", "caution")
+"""Notes of which a method that is made of several has one for each, where they differ."""
+
+
+def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
+    """DataError for the `notes` of `what`, an explanation of so many units, that are not what they should be."""
+    Fields(data, what).mapping("notes")
+    found = Fields(data["notes"], f"{what}: the notes")
+    if any(len(name) > NAME for name in found.data):
+        raise DataError(f"not {found.what}: a name has more than {NAME} characters.")
+    for name in found.data:
+        if name in _NUMBERS:
+            found.number(name)
+        elif name in _SENTENCES and not (name in _LISTED and isinstance(found.data[name], list)):
+            found.string(name)
+        elif name in _LISTED:
+            found.strings(name)
+    if "selected_by" in found.data:
+        found.whole("candidates", 1)
+    elif "candidates" in found.data:
+        found.string("selected_by")
+    _check_values(found)
+    _check_precision(found)
+    if NOTE in found.data:
+        _check_unknown(found, units)
+
+
+def _check_values(found: Fields) -> None:
+    """Of the maps that were chosen from, null where a value was not defined."""
+    if "candidate_values" in found.data:
+        values = [value for value in found.items("candidate_values") if value is not None]
+        Fields({"candidate_values": values}, found.what).numbers("candidate_values", None)
+
+
+def _check_precision(found: Fields) -> None:
+    said = found.data.get("precision", {})
+    for one in said if isinstance(said, list) else [said]:
+        if not isinstance(one, dict):
+            found.refuse("precision", "an object")
+        own = Fields(one, f"{found.what}: precision")
+        if one:
+            own.string("evaluations", NAME)
+            own.whole("checked")
+        if one.get("rank_correlation") is not None:
+            own.number("rank_correlation", -1.0 - 1e-6, 1.0 + 1e-6)
+
+
+def _check_unknown(found: Fields, units: int) -> None:
+    found.mapping(NOTE)
+    own = Fields(found.data[NOTE], f"{found.what}: {NOTE}")
+    own.number("share", 0.0, 1.0)
+    if any(unit >= units for unit in own.wholes("units")):
+        own.refuse("units", f"a list of numbers below {units}")
