@@ -11,6 +11,7 @@ import pytest
 
 from raison.report import generation_page
 from raison.report.html import page
+from raison.report.markup import document, html
 from tests.unit.test_reading import written
 from tests.unit.test_report_html import explain
 
@@ -29,10 +30,33 @@ def test_the_policy_names_the_hash_of_the_only_script(name: str) -> None:
     assert policy[1].startswith("default-src 'none';")
 
 
-def test_a_page_without_a_script_allows_none() -> None:
-    from raison.report.markup import document
+@pytest.mark.parametrize("name", PAGES)
+def test_the_policy_names_the_hash_of_the_only_sheet(name: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', PAGES[name])
+    assert policy
+    assert "unsafe" not in policy[1]
+    sheets = re.findall(r"<style>(.*?)</style>", PAGES[name], re.DOTALL)
+    assert len(sheets) == 1
+    digest = base64.b64encode(hashlib.sha256(sheets[0].encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}';" in policy[1]
+    body = PAGES[name].partition("<body>")[2]
+    assert ' style="' not in body
+    numbers = {int(number) for number in re.findall(r' data-style="(\d+)"', body)}
+    assert numbers == set(range(len(numbers)))
+    assert len(numbers) > 2
+    assert all(f'html {4 * f"""[data-style="{number}"]"""} {{' in sheets[0] for number in numbers)
 
-    assert "script-src 'none';" in document("x", "", ())
+
+def test_a_style_that_is_none_of_ours_stays_out_of_the_sheet() -> None:
+    body = html('<p style="color:red">a</p>{}', ' style="}*{color:blue" style="color:green')
+    shown = document("x", body, ())
+    assert shown.count("color:red") == 1
+    assert "blue" not in shown.partition("<body>")[0]
+    assert "green" not in shown.partition("<body>")[0]
+
+
+def test_a_page_without_a_script_allows_none() -> None:
+    assert "script-src 'none';" in document("x", html(""), ())
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")

@@ -62,11 +62,15 @@ class Reader(HTMLParser):
         self.blocks: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self._inside = False
+        # A page has its elements' styles in its sheet, by number.
+        self._styles = dict(re.findall(r'html (?:\[data-style="(\d+)"\]){4} \{(.*?)\}', markup))
         self.feed(markup)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
+        if "data-style" in attributes:
+            attributes["style"] = self._styles[attributes.pop("data-style")]
         self.elements.append((tag, attributes))
         if tag == "div" and (attributes.get("class") or "").startswith("text"):
             self._inside = True
@@ -214,7 +218,8 @@ def test_unsigned_scores_are_amounts(render: Any) -> None:
     assert "against" not in shown
     assert "for positive" not in shown
     assert "+0" not in shown
-    assert 'class="bar amount" style="width:100.0%' in shown
+    bars = [attributes for _, attributes in Reader(markup).elements if attributes.get("class") == "bar amount"]
+    assert str(bars[0]["style"]).startswith("width:100.0%")
 
 
 def test_a_page_of_labels_never_says_predicted_below_one_half() -> None:

@@ -15,6 +15,8 @@ for (const article of document.querySelectorAll("article.generation")) {
     units.forEach((unit, place) => {
       const shade = state.shades[place];
       unit.classList.toggle("later", shade === null);
+      // What the page came with: its sheet's, not the element's own.
+      delete unit.dataset.style;
       unit.style.cssText = shade === null ? "" : data.palette[shade];
       unit.dataset.tip = state.values[place];
       unit.setAttribute("aria-label", unit.textContent.trim() + ": " + state.values[place]);
