@@ -13,10 +13,10 @@ SECONDS = 5
 
 @contextmanager
 def patiently() -> Iterator[str]:
-    """Inside, the Hub is asked if it answers at all; otherwise only what was downloaded before is read.
+    """Inside the context, the Hub is asked only if it answers at all; otherwise only earlier downloads are read.
 
-    Yields "" or why the Hub is not asked, for the message of what then fails. Without this, each file is asked for six
-    times, ten seconds each.
+    Yields "", or why the Hub is not asked, for the error message of what then fails. Without this, each file would be
+    requested six times, ten seconds each.
     """
     # Only now: nothing else here needs it.
     from huggingface_hub import constants

@@ -116,11 +116,11 @@ _shown: ContextVar[bool] = ContextVar("shown", default=False)
 
 @contextmanager
 def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0) -> Iterator[Told]:
-    """Yields a function that is told how many more are done, of `total` of which `done` were done before.
+    """Yields a function that is told how many more of `total` are done; `done` of them were done before.
 
-    A bar on stderr after a second of work, or, where stderr is no terminal, a line every 15 seconds; one thing
-    alone is not counted. `show` may be a function of the caller's, which then hears of the progress instead. Steps that
-    work inside reports (`steps_of`) are shown below, unless this is not.
+    A bar appears on stderr after a second of work; if stderr is no terminal, a line every 15 seconds. A single item is
+    not counted. `show` may be a function of the caller's, which is then told of the progress instead. Steps that work
+    inside reports (`steps_of`) are shown below, unless this is not shown.
     """
     token = _shown.set(show is True)
     try:
