@@ -1,4 +1,4 @@
-"""What a model's layers are made of and what they computed, as tensors that a decomposition works with."""
+"""The parts of a model's layers and what they computed, as tensors for decompositions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

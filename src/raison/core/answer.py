@@ -1,4 +1,4 @@
-"""An answer that is a part of a text: of a pair (question, context), characters of the context."""
+"""An answer that is a part of a text: characters of the context in a pair (question, context)."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a layer's attention to one text can be replaced, and what the model says then."""
+"""Replacing a layer's attention to one text, and the model's values and gradients there."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 OTHER = "<other>"
-"""The class of all tokens that are neither the output token nor the one it is contrasted with."""
+"""The class of all tokens other than the output token and the one that it is contrasted with."""
 
 RENDERERS: dict[str, "Callable[[GenerationExplanation], str]"] = {}
 """Filled by the package's front door with what raison.report offers, so that core depends on nothing above it.

@@ -1,4 +1,4 @@
-"""Which layers of a model a method looks at, as a setting that is understood before the model is known."""
+"""A setting that selects layers of a model, parsed before the model is known."""
 
 import re
 from dataclasses import dataclass

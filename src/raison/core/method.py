@@ -16,7 +16,7 @@ from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 
 Rngs = Sequence[np.random.Generator]
-"""One generator per text, seeded from the run's seed and the text: a text's draws do not depend on its batch."""
+"""One generator per text, seeded from the run's seed and the text, so that draws do not depend on the batch."""
 
 
 class Property(StrEnum):

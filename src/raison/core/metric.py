@@ -1,4 +1,4 @@
-"""A metric: how good is one explanation, or a group of them? Averaging is evaluate.py's job."""
+"""A metric: the quality of one explanation, or of a group of them. Averaging is evaluate.py's job."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ class Metric(ABC):
 
     reference: ClassVar[str]
     higher_is_better: ClassVar[bool | None]
-    """None where neither is better: the metric describes."""
+    """None if neither is better: the metric is descriptive."""
     needs: ClassVar[frozenset[Need]] = frozenset()
     ordered: ClassVar[bool] = True
     """Depends on nothing but the order of the scores, so that a better order gives a better value."""

@@ -1,4 +1,4 @@
-"""The only door to a model. One adapter per way of predicting lives in raison.models."""
+"""The only interface to a model. raison.models has one adapter for each kind of prediction."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class Capability(StrEnum):
     RULES = "rules"
     """Its backward pass can follow other rules than the gradient's: attention goes through transformers' interface."""
     DECOMPOSITION = "decomposition"
-    """Its layers can be taken apart into what each token contributes: the family says where their parts are."""
+    """Its layers can be decomposed into each token's contribution: the family says where their parts are."""
     CLASSES = "classes"
     """Gives probabilities of classes or labels, and not one number in units of its own."""
 

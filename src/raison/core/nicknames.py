@@ -1,4 +1,4 @@
-"""What people call methods and metrics elsewhere, and what these are called here: for suggestions only."""
+"""Common names of methods and metrics elsewhere, and their names here: for suggestions only."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What the notes of an explanation may be: those that views and metrics read have a type, others are any JSON value."""
+"""The notes of an explanation: those that views and metrics read have a type, others are any JSON value."""
 
 from collections.abc import Mapping
 from typing import Any

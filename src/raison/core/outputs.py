@@ -1,4 +1,4 @@
-"""What a model gives for a text, by which it is explained and shown. Plain: this file never needs torch."""
+"""The kinds of model output, which decide what is explained and how it is shown. This file never needs torch."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ Outputs = Literal["classes", "labels", "number"]
 a rating, a similarity, a reward."""
 
 THRESHOLD = 0.5
-"""The probability from which a label counts as said."""
+"""The probability from which a label counts as predicted."""
 
 
 def outputs_of(classes: tuple[str, ...], multi_label: bool) -> Outputs:

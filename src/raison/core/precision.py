@@ -1,11 +1,11 @@
-"""In which precision perturbed texts are evaluated."""
+"""The precision in which perturbed texts are evaluated."""
 
 from typing import Literal, get_args
 
 from raison.core.errors import UnknownNameError
 
 Precision = Literal["float32", "bfloat16"]
-"""float32: in the model's own precision, whatever it was loaded in. bfloat16: weights and states of 16 bits."""
+"""float32: the model's own precision, whatever it was loaded in. bfloat16: 16-bit weights and states."""
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 

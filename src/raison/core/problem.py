@@ -1,4 +1,4 @@
-"""What a method is given: a model, a batch of texts, a target and a removal."""
+"""The input of a method: a model, a batch of texts, a target and a removal."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +49,7 @@ class Evaluations:
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """What a method said of a problem when it was run alone."""
+    """The result of a method for a problem when it was run alone."""
 
     scores: Tensor
     """(batch, scored), as the method returned them."""

@@ -1,4 +1,4 @@
-"""What should matter in a text: spans that people marked, or that are known to decide the label."""
+"""Spans of a text that should matter: marked by people, or known to decide the label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

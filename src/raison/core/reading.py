@@ -1,4 +1,4 @@
-"""Values that come from outside, checked one by one: one line says which is wrong, and what it has to be."""
+"""Values from outside, checked one by one: one line says which is wrong, and what it has to be."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Methods and metrics by name. A name is a file's name: whoever adds a file adds a method."""
+"""Methods and metrics by name. A name is a file's name: adding a file adds a method."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""How relevance goes back through a model, where that is not what the gradient does."""
+"""Backward rules that differ from the gradient."""
 
 from dataclasses import dataclass
 from typing import Literal

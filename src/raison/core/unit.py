@@ -1,4 +1,4 @@
-"""What receives a score: a character span of the text."""
+"""The unit that receives a score: a character span of the text."""
 
 from dataclasses import dataclass
 from typing import Literal

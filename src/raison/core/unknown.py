@@ -1,4 +1,4 @@
-"""Tokens that stand for what a model's vocabulary does not have. Plain: this file never needs torch."""
+"""Unknown tokens, for text that a model's vocabulary lacks. This file never needs torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 NOTE = "unknown_tokens"
 """The note of an explanation that says which units have such tokens."""
 SOME, MOST = 0.05, 0.5
-"""Shares of a text's tokens from which a reader is told, and told in stronger words."""
+"""Shares of unknown tokens from which views warn, and warn more strongly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def share_in(notes: Mapping[str, Any]) -> float:
 
 
 def caution_of_text(notes: Mapping[str, Any]) -> str | None:
-    """A sentence, without its full stop, where a text's unknown tokens matter."""
+    """A sentence, without its full stop, if a text's unknown tokens matter."""
     found = unknown_in(notes)
     if found is None or found.share < SOME:
         return None

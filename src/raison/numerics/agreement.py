@@ -1,4 +1,4 @@
-"""How alike two explanations of the same text are: measures of two score vectors over the same units.
+"""The similarity of two explanations of the same text: measures of two score vectors over the same units.
 
 NaN means that there is nothing to compare; leave such texts out of means.
 """

@@ -1,4 +1,4 @@
-"""What an attack on an explanation minimises, and what it is measured by (the thesis's section 2.3).
+"""The loss that an attack on an explanation minimises, and measures of its effect (the thesis's section 2.3).
 
 a_x are the scores of a text's units, a_y those of the changed text, top_k(a) the units of the k highest scores in
 falling order; among equal scores the order of the text decides.

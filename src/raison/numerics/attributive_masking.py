@@ -1,4 +1,4 @@
-"""What a soft mask is worth: the losses of attributive masking, one number per text."""
+"""The losses of attributive masking, one number per text."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Beam search over orderings, where beginnings that hold the same set are one (Zhou and Shah 2023)."""
+"""Beam search over orderings, where partial orderings of the same set are merged (Zhou and Shah 2023)."""
 
 from dataclasses import dataclass
 from math import comb
@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 NOISE = 1e-5
-"""Share of the largest below which a difference is what single precision leaves, and decides nothing."""
+"""Share of the largest value below which a difference is a rounding error of single precision."""
 
 
 @dataclass(frozen=True, slots=True)

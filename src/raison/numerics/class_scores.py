@@ -1,4 +1,4 @@
-"""How well predicted classes are the labels: accuracy, and F1 per class and on average."""
+"""Scores of predicted classes: accuracy, and F1 per class and on average."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Matrices that say how much of each position another one takes in, layer by layer."""
+"""Matrices of how much each position takes in from the others, layer by layer."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Curves over the number of units that stay or go, from none to all, and the area below them."""
+"""Curves over the number of units that are kept or removed, from none to all, and the area under them."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How much a model gains over another one, relative to what that one reaches (Ye et al. 2021; Xie et al. 2024)."""
+"""The gain of a model over another one, relative to the other's value (Ye et al. 2021; Xie et al. 2024)."""
 
 from dataclasses import dataclass
 

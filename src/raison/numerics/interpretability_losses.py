@@ -12,7 +12,7 @@ Decisions = Float[Tensor, "batch parts choices"]
 Chosen = Int[Tensor, "batch parts"]
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Of the tokens that are taken out or kept: k of the paper, in its section 2.2.2."""
+"""The shares of tokens that are removed or kept: k of the paper, in its section 2.2.2."""
 
 
 def cross_entropy(decisions: Decisions, chosen: Chosen) -> Float[Tensor, " batch"]:

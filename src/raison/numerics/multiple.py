@@ -1,4 +1,4 @@
-"""Many tests at once: p-values that stay honest when the best of several is looked at."""
+"""Multiple tests: corrected p-values."""
 
 import math
 from collections.abc import Sequence

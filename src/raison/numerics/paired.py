@@ -1,4 +1,4 @@
-"""Is one method better than another? The difference of two methods on the same texts, its interval and its p-value."""
+"""Paired comparison: the difference of two methods on the same texts, its interval and its p-value."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LEVEL = 0.95
 EXACT_TEXTS = 12
 """Up to so many texts all 2^n swaps are tried."""
 TOLERANCE = 1e-10
-"""Differences that agree to this share of the pooled values tie: what is left is rounding."""
+"""Differences that agree to this share of the pooled values tie; the rest is rounding."""
 FEW = 30
 """Below so many texts percentile intervals are too narrow (benchmarks/claim_rules.py): the second test is made."""
 

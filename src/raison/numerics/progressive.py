@@ -1,4 +1,4 @@
-"""Coalitions that come with intermediate predictions: how to draw input masks, and what their weights are.
+"""Coalitions from intermediate predictions: how to draw input masks, and the weights of the coalitions.
 
 A causal model that reads a text with the units of a mask kept also predicts after each kept unit: one pass gives the
 values of all beginnings of the mask, a chain of coalitions. A *class* (i, j) is the coalitions of i units of which the

@@ -1,4 +1,4 @@
-"""One number for how far explanations follow a model's parameters, from their similarity by randomised blocks."""
+"""One number for how much explanations depend on a model's parameters, from their similarity by randomised blocks."""
 
 import numpy as np
 from jaxtyping import Float

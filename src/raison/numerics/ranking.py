@@ -1,4 +1,4 @@
-"""How many units are "the top k %", and how scores over several k are averaged: the conventions in use."""
+"""The published conventions for counting "the top k %" of units and for averaging scores over several k."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which method is best over several metrics whose units differ: ranks can be averaged where values cannot."""
+"""Mean ranks over several metrics, whose values cannot be averaged because their units differ."""
 
 from collections.abc import Sequence
 

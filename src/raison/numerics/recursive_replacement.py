@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 _TINY = 1e-9
-"""A change of probability of a whole 1 would be infinite in log-odds."""
+"""The largest change of probability; a change of 1 would be infinite in log-odds."""
 
 
 @dataclass(frozen=True, slots=True)

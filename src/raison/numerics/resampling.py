@@ -1,4 +1,4 @@
-"""Which texts each bootstrap resample draws, and which a permutation swaps: the same for every table of as many texts.
+"""The texts that each bootstrap resample draws and each permutation swaps: the same for every table of as many texts.
 
 Drawing is most of an interval's work, and a study has thousands of intervals over the same texts. So the draws are
 kept; above `LARGEST` texts, groups of texts are drawn in place of texts, and neither time nor memory grows further.

@@ -1,4 +1,4 @@
-"""The studentised bootstrap: a test for few values, whose own spread is as uncertain as their mean."""
+"""The studentised bootstrap: a test for few values, whose spread is as uncertain as their mean."""
 
 from collections.abc import Callable, Iterable
 
