@@ -79,13 +79,14 @@ class _Job:
 def train_aml(
     model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None = None, command: str = ""
 ) -> Card:
-    """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return what it says of itself.
+    """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return its description.
 
-    `settings.validation` texts, of `dev` or else of `data`, choose the losses' weights and the checkpoint for each
-    metric; metrics for which the same weights are best share one training. Labels, where there are some, only decide
-    that every class is there in proportion. A killed run goes on where it was when started again with the same
-    settings and data. The model, its place and the random state are as before afterwards.
-    Raises InputError, UnsupportedError or LoadError before anything is trained, and InputError where every trial of the
+    `settings.validation` texts, of `dev` or otherwise of `data`, choose the losses' weights and the checkpoint for each
+    metric. Metrics for which the same weights are best share one training. Labels, if any, only ensure that every class
+    is present in proportion. A killed run resumes when started again with the same settings and data. The model, its
+    device and the random state are unchanged afterwards.
+
+    Raises InputError, UnsupportedError or LoadError before anything is trained, and InputError if every trial of the
     search diverges.
     """
     started = time.monotonic()

@@ -15,15 +15,15 @@ LOSSES = ("prediction", "inverse", "size")
 
 @dataclass(frozen=True, slots=True)
 class AmlSettings:
-    """How to train an explainer. Numbers are the published code's where it has them.
+    """How to train an explainer. The defaults are the published code's, where it has them.
 
-    `metrics` are names or calls of metrics of which each text has one; each gets the weights and the checkpoint that
-    are best for it. `backbone` None is the explained model's own encoder, or MiniLM for a model that has none. `rank`
-    None trains all of it. `masking` None is the mask token, or what comes next (raison.masking.substitutes). `weights`
-    are the losses', searched for if they are None; `without` leaves a loss out ("prediction", "inverse": the ablations
-    Xpred and Xinv). `checks` evaluations are made per epoch. `half` computes the training passes in bfloat16.
-    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label, where
-    their labels are classes of the model.
+    `metrics` are names or calls of metrics with one number per text; each gets the weights and the checkpoint that are
+    best for it. `backbone` None is the explained model's own encoder, or MiniLM for a model that has none. `rank` None
+    trains all of it. `masking` None is the mask token, or what comes next (raison.masking.substitutes). `weights` are
+    those of the losses, searched for if they are None; `without` leaves a loss out ("prediction", "inverse": the
+    ablations Xpred and Xinv). `checks` evaluations are made per epoch. `half` computes the training passes in bfloat16.
+    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label, if their
+    labels are classes of the model.
     """
 
     metrics: tuple[str, ...] = ("comprehensiveness",)
@@ -57,7 +57,7 @@ class AmlSettings:
 
 
 def check_settings(settings: AmlSettings) -> None:
-    """Raises InputError or UnknownNameError for settings that cannot be used, whatever the model."""
+    """Raise InputError or UnknownNameError for settings that are invalid for every model."""
     check_merge(settings.merge)
     check_mask_size(settings.size)
     check_unit(settings.unit)

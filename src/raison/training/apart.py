@@ -10,7 +10,7 @@ from raison.models.loading import zoo
 
 
 def check_apart(learned: Iterable[str], judged: Iterable[Dataset | None]) -> None:
-    """InputError where a data set that a model is judged on shares texts with one, by name, that it learned from."""
+    """Raise InputError if a data set shares texts, by its name, with one that the judged model learned from."""
     tested = [data.name for data in judged if data is not None]
     for trained in learned:
         for reason in (shared(trained, name) for name in tested):
@@ -19,7 +19,7 @@ def check_apart(learned: Iterable[str], judged: Iterable[Dataset | None]) -> Non
 
 
 def learned_by(model: str) -> list[str]:
-    """The data set that a ready-made model, or an adapter's folder, says that it learned from; nothing for others."""
+    """The data set that a ready-made model, or an adapter's folder, states as its training data; nothing for others."""
     folder = zoo.folder_of(model) if model in zoo.names() else Path(model)
     if not zoo.is_adapter(folder):
         return []

@@ -8,7 +8,7 @@ POINTS = 0.10
 
 
 def check_learned(name: str, scores: ClassScores) -> None:
-    """InputError for a model that is right on held-out texts hardly more often than the most frequent label is."""
+    """Raise InputError for a model that is hardly more often right on held-out texts than the most frequent label."""
     if scores.accuracy <= scores.majority + POINTS:
         raise InputError(
             f"{name} is right on {100 * scores.accuracy:.1f} % of the held-out texts, and always saying the most "

@@ -54,7 +54,7 @@ def load_trainable_state(module: nn.Module, state: dict[str, Tensor]) -> None:
 
 
 def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-    """Write a checkpoint of the run named `run`; a kill in the middle leaves the one before it."""
+    """Write a checkpoint of the run named `run`; a kill in the middle keeps the previous one."""
     content = {
         "run": run,
         "module": trainable_state(module),

@@ -109,9 +109,10 @@ def train_classifier(
     """Train an adapter for `base` (a base model's name or a folder) and save it to the folder `out`.
 
     Writes the adapter in PEFT's format (safetensors, float16), card.json and README.md, and returns the card. Its
-    accuracies are those of the saved adapter, loaded again. A killed run goes on from its last checkpoint in `out`
-    when started again with the same settings and data. The test set is used once, at the end.
-    Raises InputError on labels or settings that cannot be used, LoadError if the base cannot be loaded.
+    accuracies are those of the saved adapter, loaded again. A killed run resumes from its last checkpoint in `out` when
+    started again with the same settings and data. The test set is used once, at the end.
+
+    Raises InputError on invalid labels or settings, LoadError if the base cannot be loaded.
     """
     started = time.monotonic()
     refuse_others(out, CLASSIFIER)
@@ -153,7 +154,7 @@ def accuracy(model: nn.Module, batches: TokenBatches) -> float:
 
 
 def measured(model: nn.Module, batches: TokenBatches) -> ClassScores:
-    """How well the strongest classes are the labels. Leaves the model in evaluation mode."""
+    """Scores of the strongest classes against the labels. Leaves the model in evaluation mode."""
     model.eval()
     predicted: list[int] = []
     labels: list[int] = []

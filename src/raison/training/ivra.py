@@ -79,9 +79,9 @@ def fine_tune(
 ) -> dict[str, Any]:
     """Fine-tune a base model (a name, or a folder without a head) on a task; save it as a Hugging Face checkpoint.
 
-    `data.labels` are the classes; data with answers in their texts make a model that finds such answers. Returns what
-    was measured on the held-out texts. A killed run goes on from its checkpoint in `out`; a finished one is not done
-    again. Raises InputError, LoadError, and DataError for a folder that holds anything else.
+    `data.labels` are the classes; data with answers in their texts make a question answering model. Returns the
+    measurements on the held-out texts. A killed run resumes from its checkpoint in `out`; a finished one is not
+    repeated. Raises InputError, LoadError, and DataError for a folder that holds anything else.
     """
     started = time.monotonic()
     refuse_others(out, FINE_TUNING)
@@ -118,8 +118,8 @@ def train_ivra(
 ) -> AttentionCard:
     """Train a copy of a fine-tuned model to explain itself, and save it to `out` as a Hugging Face checkpoint.
 
-    The explainer is put beside it (out/ivra or out/smat). The held-out texts are of `dev` or else of `data`. The model
-    itself and the random state are as before afterwards. A killed run goes on from its checkpoint in `out`.
+    The explainer is saved beside it (out/ivra or out/smat). The held-out texts are of `dev` or otherwise of `data`. The
+    model itself and the random state are unchanged afterwards. A killed run resumes from its checkpoint in `out`.
     Raises InputError, UnsupportedError or LoadError before anything is trained.
     """
     started = time.monotonic()

@@ -15,9 +15,9 @@ DECAY_EPOCHS = 2
 class FineTuneSettings:
     """How to fine-tune a base model on the task alone: all weights but the word embeddings, without dropout.
 
-    `rank` trains low-rank matrices in place of all weights, and the head. `texts` and `validation` rows are taken of
-    the data, in every label its share; None is all that there are, and a tenth of it. The epoch that is most accurate
-    on the latter is kept.
+    `rank` trains low-rank matrices in place of all weights, and the head. `texts` and `validation` rows are taken from
+    the data, each label in proportion; None is all that there are, and a tenth of it. The epoch that is most accurate
+    on the validation rows is kept.
     """
 
     epochs: int = 3
@@ -35,21 +35,21 @@ class FineTuneSettings:
 
 @dataclass(frozen=True, slots=True)
 class IvraSettings:
-    """How to train a model to explain itself. Numbers are the paper's where it has them.
+    """How to train a model to explain itself. The defaults are the paper's, where it has them.
 
     `criteria` are names, short names (sim, comp, suff, suff_mae, suff_kl, cons, clust) or calls with settings;
-    `weights` say how much each counts beside the task's loss (1 each by default). `form`, `norm`, `selection`, `over`
-    and `initial` are the explainer's (models/derived/attention_explainer.py). The learning rate is multiplied by
-    `decay` every two epochs; the explainer's coefficients learn `coefficient_rate` times as fast. `rank` trains
-    low-rank matrices in place of all weights. Word embeddings stay as they are.
+    `weights` are their weights relative to the task's loss (1 each by default). `form`, `norm`, `selection`, `over` and
+    `initial` are the explainer's (models/derived/attention_explainer.py). The learning rate is multiplied by `decay`
+    every two epochs; the explainer's coefficients learn `coefficient_rate` times as fast. `rank` trains low-rank
+    matrices in place of all weights. Word embeddings are fixed.
 
     `student` names the model that learns from the explanations (criterion sim): "minilm", "tiny" or a folder, not
     fine-tuned. It sees `student_share` of the texts, `student_batch` at a time, and takes steps of gradient descent of
     `student_rate`; with `roll_back` it takes each step again from the updated model (MetaDistil's pilot update).
 
-    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label.
-    `texts` and `validation` are as in FineTuneSettings. `checks` evaluations are made per epoch; the moment that is
-    best by the criteria (the mean of their scores) is kept.
+    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label. `texts`
+    and `validation` are as in FineTuneSettings. `checks` evaluations are made per epoch; the checkpoint that is best by
+    the criteria (the mean of their scores) is kept.
     """
 
     criteria: tuple[str, ...] = ()

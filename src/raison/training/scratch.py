@@ -56,11 +56,12 @@ class ScratchSettings:
     Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
     that models/loading/weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters
     that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest
-    ones, all unless given; without a base 2. The learning rate rises over 6 % of the steps and falls linearly; the best
-    epoch by the held-out texts is kept, and `patience` epochs without gain end the training. `masked` is the share of
-    texts in which, at each step, a random part of the tokens gives way to the token that stands for removed ones: a
-    model that starts from nothing has no other way to know what that token says.
-    `half` computes the training passes in bfloat16.
+    ones, all by default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best
+    epoch by the held-out texts is kept, and `patience` epochs without improvement end the training.
+
+    `masked` is the share of texts in which, at each step, a random part of the tokens is replaced by the token for
+    removed ones: a model that is trained from nothing has no other way to learn that token. `half` computes the
+    training passes in bfloat16.
     """
 
     architecture: str = ""
@@ -133,9 +134,9 @@ def train_scratch(
 ) -> dict[str, Any]:
     """Make a classifier, save it to the folder `out` as a whole model with its tokenizer, and return its card.
 
-    `held_out` chooses the epoch; the card's accuracy is that of the saved model on it. A killed run goes on from its
-    last epoch when started again. card.json is written last: a folder with one is finished.
-    Raises InputError on settings or labels that cannot be used, LoadError where the base cannot be loaded.
+    `held_out` chooses the epoch; the card's accuracy is that of the saved model on it. A killed run resumes from its
+    last epoch when started again. card.json is written last: a folder with one is finished. Raises InputError on
+    invalid settings or labels, LoadError if the base cannot be loaded.
     """
     started = time.monotonic()
     if mistakes := mistakes_in(settings):

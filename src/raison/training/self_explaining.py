@@ -110,9 +110,10 @@ def scores_of(model: Classifier, texts: Labelled) -> ClassScores | None:
 
 
 def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started: float) -> dict[str, object]:
-    """What a card keeps of a run: losses and scores by name, one number per evaluation, after which steps, seconds.
+    """The curves that a card keeps of a run: losses and scores by name, one number per evaluation.
 
-    A score that there was not (too few texts for pairs) is null, which JSON has and NaN is not.
+    With the steps of each evaluation, and the seconds of the run. A missing score (too few texts for pairs) is null,
+    because JSON has no NaN.
     """
     names = list(scores[0]) if scores else []
     plain = {name: [round(s[name], 5) if math.isfinite(s[name]) else None for s in scores] for name in names}

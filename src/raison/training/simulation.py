@@ -94,9 +94,9 @@ class Simulation(nn.Module):
     def learn(self, weight: float, smoothing: float) -> Simulated:
         """One step of both levels on texts drawn from the student's share.
 
-        Passes, each of `batch_size` texts: the model forward (and backward, by the caller), the student forward and
-        backward twice, and a pass back through its first backward pass. With `roll_back` a forward pass of the model
-        and a forward and backward pass of the student more, on the next call.
+        Passes, each of `batch_size` texts: one forward pass of the model (and one backward, by the caller); two forward
+        and two backward passes of the student; and one pass back through its first backward pass. With `roll_back`, the
+        next call takes one more forward pass of the model and one more forward and backward pass of the student.
         """
         if self._plan.roll_back:
             self._learn_again(weight, smoothing)
@@ -123,7 +123,7 @@ class Simulation(nn.Module):
         return Simulated(loss + through - through.detach(), agreed)
 
     def judge(self, encoding: Encoding, taught: Answered, settings: tuple[float, float]) -> Simulated:
-        """How the student of this moment does on other texts; nothing is learned."""
+        """The current student's results on other texts; nothing is learned."""
         student = self._student_encoding(encoding)
         with torch.no_grad():
             loss, agreed = self._loss(self.weights, Lessons.of(encoding, student), taught, settings)

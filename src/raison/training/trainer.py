@@ -32,15 +32,15 @@ class Batches(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrainSettings:
-    """How to train. Lengths in steps, one step being one batch.
+    """How to train. Lengths are in steps; one step is one batch.
 
-    `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the
-    end of `schedule_epochs`, by default the run's own epochs. With `decay` it is multiplied by the first number after
-    every so many epochs (the second) instead. `factors` are (beginning of a parameter's name, factor of its rate).
-    `clip` bounds the norm of the gradient (math.inf: not at all). `checkpoint` is the file to save to every
-    `checkpoint_every` steps, at every evaluation and at the end of an epoch, and to resume from. `keep_best` keeps the
-    weights of each score's best evaluation and ends with those of the first score. `identity` names what the settings
-    do not show (data, base model): resuming demands the same.
+    `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the end
+    of `schedule_epochs`, by default the run's own epochs. With `decay` = (factor, epochs), it is instead multiplied by
+    the factor after every so many epochs. `factors` are (beginning of a parameter's name, factor of its rate). `clip`
+    bounds the norm of the gradient (math.inf: not at all). `checkpoint` is the file to save to every `checkpoint_every`
+    steps, at every evaluation and at the end of an epoch, and to resume from. `keep_best` keeps the weights of each
+    score's best evaluation and ends with those of the first score. `identity` names what the settings do not show
+    (data, base model): resuming requires the same.
     """
 
     epochs: int = 2
@@ -61,12 +61,12 @@ class TrainSettings:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How a run is watched: what is measured, how often, and when that ends the run early.
+    """How a run is monitored: what is measured, how often, and when that ends the run early.
 
-    `every` so many steps and after the last one, by default after every epoch. `patience`: stop after so many
-    evaluations in a row in which no score improved. `stop` is asked after every evaluation with the scores of all
-    so far: True ends the run. What it raises passes through; the run then resumes from before that evaluation.
-    `kept` names the scores whose best weights are kept, by default all.
+    An evaluation is made `every` so many steps and after the last one, by default after every epoch. `patience`: stop
+    after so many evaluations in a row in which no score improved. `stop` is asked after every evaluation with all
+    scores so far: True ends the run. Exceptions that it raises pass through; the run then resumes from before that
+    evaluation. `kept` names the scores whose best weights are kept, by default all.
     """
 
     score: Evaluator
@@ -98,11 +98,12 @@ def fit(
 ) -> History:
     """Train `module` in place and leave it in evaluation mode.
 
-    The same settings, data and initial weights give the same result on the same machine and number of threads,
-    stopped and resumed or not. A run that `evaluation` ended early ends at once when started again. Only the
-    module's own trainable parameters collect gradients: a model outside of it, through which the loss runs, does
-    not. Torch's global generators are as before afterwards.
-    Raises NonFiniteError when the loss is no longer a number, InputError on settings that cannot be used.
+    The same settings, data and initial weights give the same result on the same machine and number of threads, whether
+    stopped and resumed or not. A run that `evaluation` ended early ends at once when started again. Only the module's
+    own trainable parameters collect gradients: a model outside of it, through which the loss runs, does not. Torch's
+    global generators are unchanged afterwards.
+
+    Raises NonFiniteError when the loss is no longer a number, InputError on invalid settings.
     """
     _check(settings, batches, evaluation)
     optimizer = _optimizer(module, settings)

@@ -31,9 +31,9 @@ Space = Mapping[str, tuple[float, float]]
 class SearchSettings:
     """How to search.
 
-    The first `warm_trials` trials are never pruned: later ones are compared with them. `journal` is the file to keep
-    finished trials in and to go on from, with more `trials` too. `identity` names what the settings do not show
-    (data, model): going on demands the same.
+    The first `warm_trials` trials are never pruned, because later ones are compared with them. `journal` is the file
+    that keeps finished trials; a search resumes from it, also with more `trials`. `identity` names what the settings do
+    not show (data, model): resuming requires the same.
     """
 
     trials: int = 30
@@ -60,16 +60,15 @@ class Trial:
 
 
 def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Run) -> tuple[Trial, ...]:
-    """Run `settings.trials` trials, each with weights drawn from `space`, to make the scores named in `goals` high.
+    """Run `settings.trials` trials, each with weights drawn from `space`, to maximise the scores named in `goals`.
 
-    A trial is worth its best report, not its last. After a report it is given up if in every goal its best so far is
+    A trial is rated by its best report, not its last. After a report it is pruned if in every goal its best so far is
     below the median of what the earlier complete trials had reached by as many reports. Several goals are searched
-    together, for the trials that no other beats in all of them; `best` picks one goal's. What a trial tries depends on
-    the seed and the trials before it alone, so that a search which was killed and started again finds the same, and
-    no global random state is used. A trial in which `run` raises NonFiniteError counts as failed, and the search
-    goes on.
-    Raises InputError where optuna is missing, on settings that cannot be used, on another search's journal, and if
-    every trial failed.
+    together, for the trials that no other beats in all of them; `best` picks one goal's. A trial depends only on the
+    seed and the trials before it, so a search that was killed and started again finds the same. No global random state
+    is used. A trial in which `run` raises NonFiniteError counts as failed, and the search continues.
+
+    Raises InputError if optuna is missing, on invalid settings, on another search's journal, and if every trial failed.
     """
     _check(settings, space, goals)
     optuna = _optuna()

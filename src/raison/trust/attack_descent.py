@@ -149,7 +149,7 @@ def look(start: Start, embeds: Embeddings) -> Seen:
 def descend(start: Start, plan: EmbeddingAttack) -> Best:
     """Minimise the loss of every row by `plan`. A row leaves the batch when it stops.
 
-    One step is a forward pass, and a differentiable pass of the method with its second derivative.
+    A step is a forward pass, and a differentiable pass of the method with its second derivative.
     """
     live, part = list(range(len(start.embeds))), start
     change = torch.zeros_like(start.embeds)
@@ -187,9 +187,9 @@ def descend(start: Start, plan: EmbeddingAttack) -> Best:
 def disturb(start: Start, plan: EmbeddingAttack, own: Rows, rngs: Sequence[np.random.Generator]) -> Best:
     """The best of `plan.draws` random changes of every row: the control.
 
-    In turn uniform in the ball, a corner of it, and a corner of the smaller ball of radius `own`: the largest number
-    of the change that an attack found. Unlike an attack, a control always changes something: the best may raise the
-    loss.
+    The draws alternate between uniform in the ball, a corner of it, and a corner of the smaller ball of radius `own`,
+    the largest number of the change that an attack found. Unlike an attack, a control always changes something, so the
+    best change may raise the loss.
     """
     best: Best | None = None
     lengths, hidden = start.problem.encoding.lengths, start.embeds.shape[2]

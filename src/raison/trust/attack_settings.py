@@ -15,15 +15,17 @@ Optimiser = Literal["descent", "adam", "sign"]
 class EmbeddingAttack:
     """The thesis's top-k attack (its sections 2.3 and 3.5, whose settings are the defaults).
 
-    `objective` "unconstrained" asks for the same prediction only; "constrained" also adds `beta` times the squared
-    change of the explained class's probability to the loss (`alpha` times the sum of the original top units' scores).
-    `epsilon` bounds every number of a word embedding's change; with `relative` it, the learning rate and the tolerance
-    count in standard deviations of the embedding table's numbers. k = floor(`share` * units), at least 1, or
+    `objective` "unconstrained" only requires the same prediction. "constrained" adds `beta` times the squared change of
+    the explained class's probability to the loss (`alpha` times the sum of the original top units' scores).
+
+    `epsilon` bounds every number of a word embedding's change. With `relative`, epsilon, the learning rate and the
+    tolerance are in standard deviations of the embedding table's numbers. k = floor(`share` * units), at least 1, or
     `k` itself.
 
     At most `steps` steps of gradient descent of length `learning_rate` times the gradient, halved every `halve_every`
-    steps; a text stops once no number moved by `tolerance` or more for `patience` steps in a row. Plain descent stops
-    at once where gradients are small, as on sure predictions: "adam" and "sign" take steps of the rate's own size.
+    steps. A text stops once no number moved by `tolerance` or more for `patience` steps in a row. Plain descent stops
+    at once where gradients are small, as for confident predictions; "adam" and "sign" take steps of the rate's own
+    size.
 
     `draws` random changes are the control.
     """

@@ -44,7 +44,7 @@ def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[st
 
 
 def boundary(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> list[int]:
-    """The texts whose prediction hangs on a rounding error: no change can be said to keep it. One pass each."""
+    """The texts whose prediction depends on a rounding error, so that no change surely keeps it. One pass each."""
     return _undecided(prepare(model, texts, settings))
 
 
@@ -58,15 +58,15 @@ def attacks(
     done: Collection[Key] = (),
     advance: Advance | None = None,
 ) -> Iterator[list[Attacked]]:
-    """Attack every method's explanation of every text by every plan, each attack beside its control of random changes.
+    """Attack every method's explanation of every text by every plan, each attack with its control of random changes.
 
-    Yields the records of attacks that were made together, as they are finished. Plans that differ in their objective,
-    alpha and beta alone share batches. Texts on the boundary (see `boundary`) are left out.
+    Yields the records of attacks that were made together, as they are finished. Plans that differ only in their
+    objective, alpha and beta share batches. Texts on the boundary (see `boundary`) are left out.
 
     Args:
         settings: what is explained; the target of the unchanged text stays the target.
         plans: one per objective.
-        done: keys of records that exist; attacks all of whose records do are not made again.
+        done: keys of existing records; attacks whose records all exist are not made again.
         advance: is told how many attacks are finished.
 
     Raises:

@@ -40,9 +40,9 @@ Scores = list[np.ndarray]
 class Randomisation:
     """What is randomised, and how it is measured.
 
-    `orders` "cascading" randomises the last block, the last two, and so on to all; "independent" one block at a time.
-    `how` "initial" draws from the model's own initialisation, "permuted" shuffles each parameter's values. `draws`
-    repeats all with other values. `top` is the share of units, or their number, whose overlap is measured.
+    `orders`: "cascading" randomises the last block, the last two, and so on to all; "independent" one block at a time.
+    `how`: "initial" draws from the model's own initialisation, "permuted" shuffles each parameter's values. `draws`
+    repeats everything with other values. `top` is the share of units, or their number, whose overlap is measured.
     """
 
     orders: tuple[Order, ...] = ORDERS
@@ -76,20 +76,20 @@ def similarities(
     done: Container[Key] = frozenset(),
     advance: Callable[[int], None] = lambda _records: None,
 ) -> Iterator[list[Similarity]]:
-    """How alike the explanations of the model and of its randomised copies are, as units of work are finished.
+    """Similarities between the explanations of the model and of its randomised copies, as units of work are finished.
 
     A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
-    records that exist already; these are not yielded, and what only they need is not computed. `advance` is told of
-    finished records, those that were done included.
+    existing records; these are not yielded, and what only they need is not computed. `advance` is told of finished
+    records, including those.
 
-    What is explained stays what the model itself predicted (its class, or its answer to a question): a randomised
-    model's own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
-    explanations have the same seeds, and so the same masks and draws. Every method given is scored; see
-    `without_parameters` for those that should not be. Costs one explanation per record and one per text and method;
+    The explained class (or answer to a question) stays the one that the model itself predicted. A randomised model's
+    own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
+    explanations have the same seeds, and therefore the same masks and draws. Every given method is scored;
+    `without_parameters` lists those that should not be. Costs one explanation per record and one per text and method;
     masked evaluations below the lowest randomised block are shared, see RandomisedModels.
 
-    Raises, before anything is explained: InputError without texts or methods, UnsupportedError for a model without
-    blocks that can be told apart, and for methods that it does not allow.
+    Raises, before anything is explained: InputError without texts or methods; UnsupportedError for a model whose blocks
+    cannot be identified, and for methods that it does not allow.
     """
     copies = _Copies(model, plan)
     chosen = _created(methods)
@@ -111,7 +111,7 @@ def similarities(
 
 
 def count_blocks(model: LanguageModel) -> int:
-    """How many blocks a model has. Raises InputError, UnsupportedError where none can be told apart."""
+    """The number of a model's blocks. Raises InputError; UnsupportedError if they cannot be identified."""
     if not isinstance(model, Classifier):
         raise InputError(
             f"blocks are those of a transformers model that classifies; got a {type(model).__name__}: make it ready "
@@ -128,10 +128,10 @@ def records(model: Classifier, texts: Sequence[Text], methods: Sequence[str | Me
 def without_parameters(
     model: Classifier, texts: Sequence[Text], methods: Sequence[str | Method], settings: Settings
 ) -> dict[str, str]:
-    """The methods that randomisation says nothing about, by their labels, each with the reason in a line.
+    """The methods for which randomisation is not informative, by their labels, each with the reason in a line.
 
-    Those that ask the model for nothing, as their count of passes on the shortest text shows (one explanation each),
-    and those with a trained explainer, which belongs to the model as it is.
+    These are methods that do not use the model, as their number of passes on the shortest text shows (one explanation
+    each), and those with a trained explainer, which belongs to the original model.
     """
     chosen = _created(methods)
     if not texts or isinstance(texts, str):

@@ -12,11 +12,11 @@ Attack = Literal["embedding", "substitution", "noise"]
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How alike an explanation of a model and that of the same model with randomised blocks are.
+    """The similarity of explanations of a model and of the same model with randomised blocks.
 
-    `blocks` counts, in the order "cascading", how many blocks were randomised, from the last back; in the order
-    "independent" it is the number of the one block that was, 1 being the last. `of` is how many blocks there are.
-    Measures are NaN where an explanation has no order (equal scores).
+    `blocks` counts, in the order "cascading", the randomised blocks, from the last back. In the order "independent" it
+    is the number of the single randomised block, 1 being the last. `of` is the number of all blocks. Measures are NaN
+    if an explanation has no order (equal scores).
     """
 
     method: str
@@ -40,14 +40,13 @@ class Similarity:
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
-    """What an attack did to one explanation.
+    """The effect of an attack on one explanation.
 
-    `attack` "noise" is the control: the best of random changes of the same size, as many as the attack's steps allow
-    or as it says itself. `k` is the number of top units that the attack pushes down. `rank_change` is the share of
-    the first k ranks that another unit holds afterwards, `sum_change` the fall of the k units' scores together,
-    `probability_change` the fall of the explained class's probability (negative where it rose). `steps` is how many
-    were made. `held` is False where no change was found that keeps the prediction: the measures are then those of no
-    change, zero.
+    `attack` "noise" is the control: the best of several random changes of the same size. `k` is the number of top units
+    that the attack pushes down. `rank_change` is the share of the first k ranks that another unit holds afterwards,
+    `sum_change` the decrease of the sum of the k units' scores, `probability_change` the decrease of the explained
+    class's probability (negative if it rose). `steps` is the number of steps made. `held` is False if no change was
+    found that keeps the prediction; the measures are then those of no change, zero.
     """
 
     method: str
@@ -72,7 +71,7 @@ class Attacked:
 
 @dataclass(frozen=True, slots=True)
 class Substituted:
-    """What replacing words did, with both explanations, which hold the texts; equal ones where nothing was replaced."""
+    """The effect of replacing words, with both explanations and so both texts; equal ones if nothing was replaced."""
 
     record: Attacked
     before: Explanation

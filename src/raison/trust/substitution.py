@@ -35,11 +35,11 @@ from raison.trust.records import Attacked, Substituted
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """Up to `swaps` words are replaced, one a round, by one of their `neighbours` nearest in the embedding table.
+    """Up to `swaps` words are replaced, one per round, by one of their `neighbours` nearest in the embedding table.
 
-    A round tries `tries` texts, drawn by `seed`; those that keep the prediction, and the explained class's probability
-    up to `tolerance`, are explained, and the one in which the k original top units fall most is kept if they fall at
-    all. k = floor(`share` * units), at least 1, or `k` itself.
+    A round tries `tries` texts, drawn by `seed`. Those that keep the prediction, and the explained class's probability
+    up to `tolerance`, are explained. The one in which the scores of the k original top units fall most is kept, if they
+    fall at all. k = floor(`share` * units), at least 1, or `k` itself.
     """
 
     neighbours: int = 8
@@ -117,9 +117,9 @@ def substitutions(
 
 
 def kept_tries(model: LanguageModel, texts: Sequence[Text], settings: Settings, plan: Substitution) -> list[int]:
-    """How many tries of each text's first round keep the prediction, which is the same for all methods.
+    """The number of tries of each text's first round that keep the prediction, which is the same for all methods.
 
-    `plan.tries` predictions a text and no explanation. Raises what `substitutions` raises.
+    `plan.tries` predictions per text and no explanation. Raises what `substitutions` raises.
     """
     search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
     return [
