@@ -77,7 +77,7 @@ class Method(ABC):
         return
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:
-        """Files that decide its scores beside the model's own: work that goes on must find them as they were.
+        """Files besides the model's own that decide its scores: resumed work must find them unchanged.
 
         A method with the property TRAINED overrides this.
         """

@@ -52,7 +52,7 @@ class Rewording:
 
 @dataclass(frozen=True, slots=True)
 class Reworded:
-    """What the same method with the same seed says of the same class of another wording."""
+    """The scores of the same method with the same seed for the same class of another wording."""
 
     units: tuple[Unit, ...]
     scores: Float[np.ndarray, " units"]
@@ -141,7 +141,7 @@ class GroupMetric(ABC):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files that decide its values: work that goes on must find them as they were."""
+        """Files that decide its values: resumed work must find them unchanged."""
         return ()
 
     @property

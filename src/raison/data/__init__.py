@@ -1,4 +1,4 @@
-"""Data sets by name, from files and from the Hub, their rationales, and the store of a study's records."""
+"""Data sets by name, from files and from the Hub, with their rationales."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which column is the text and which the label."""
+"""Finds the columns of the text and of the label."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

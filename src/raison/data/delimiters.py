@@ -1,4 +1,4 @@
-"""Which character separates the columns of a text file: decided by its first records, or refused."""
+"""Detects the delimiter of a text file from its first records, or refuses the file."""
 
 import re
 from itertools import islice

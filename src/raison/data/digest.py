@@ -1,4 +1,4 @@
-"""Which data it is, whatever the file that it is from."""
+"""The identity of data, independent of the file that it came from."""
 
 from raison.data.dataset import Dataset
 from raison.jobs.identity import digest_of

@@ -1,4 +1,4 @@
-"""A data set in which it is known what decides the label: one inserted word."""
+"""A data set with a known feature: one inserted word decides the label."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Data sets of short texts, made from those of any."""
+"""Data sets of short texts, made from any data set."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Data sets known by name: what a file of the folder `sets` states, and how one is found and read."""
+"""Data sets known by name: the contents of a file of the folder `sets`, and how a data set is found and read."""
 
 import importlib
 import os

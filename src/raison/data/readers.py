@@ -1,4 +1,4 @@
-"""Parts of which the named data sets' readers are made."""
+"""Building blocks of the named data sets' readers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""What methods that gather gradients along paths share: where paths begin, many of them at once, the sums."""
+"""Shared by methods that integrate gradients along paths: baselines, batches of paths, sums."""

@@ -1,4 +1,4 @@
-"""Where paths through embedding space begin."""
+"""Baselines: the starts of paths through embedding space."""
 
 from typing import Literal, get_args
 

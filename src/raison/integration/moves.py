@@ -1,4 +1,4 @@
-"""Gradients at single points, each multiplied by a move of its own."""
+"""Gradients at single points, each multiplied by its own displacement."""
 
 from collections.abc import Callable, Sequence
 

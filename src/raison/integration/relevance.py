@@ -1,4 +1,4 @@
-"""Scores of tokens from a way back through the model that follows rules."""
+"""Scores of tokens from backward passes under rules."""
 
 import torch
 from jaxtyping import Float

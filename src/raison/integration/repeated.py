@@ -1,4 +1,4 @@
-"""Many paths of the same texts as one problem, so that they fill batches together."""
+"""Many paths of the same texts as one problem, so that they share batches."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Gradients that can be differentiated once more: what attacks on explanations need."""
+"""Gradients that can be differentiated again, as attacks on explanations need."""
 
 import torch
 from jaxtyping import Float

@@ -1,4 +1,4 @@
-"""Gradients gathered on the straight way from one set of embeddings to another."""
+"""Gradients integrated along the straight path between two sets of embeddings."""
 
 import torch
 from jaxtyping import Float

@@ -1,1 +1,1 @@
-"""Learned soft masks: an attribution model's map, what it does to the prediction, and its fine-tuning on a text."""
+"""Learned soft masks: an attribution model's map, its effect on the prediction, and its fine-tuning on a text."""

@@ -1,4 +1,4 @@
-"""A trained attribution model with the explained model that it belongs to: found, checked, and asked for maps."""
+"""A trained attribution model: found, checked against the explained model, and used for maps."""
 
 import copy
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A batch of texts under soft masks: what is left of the prediction, and what the masks are worth."""
+"""A batch of texts under soft masks, with the masked predictions and the losses of the masks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What stands in for a masked token: the paper's masking choices that a soft mask can make."""
+"""The replacements of masked tokens: those of the paper's masking choices that a soft mask can make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -102,7 +102,7 @@ class Aml(Method):
 
 
 def _wanted(problem: Problem) -> Float[Tensor, "batch classes"]:
-    """The model's probabilities where the predicted class is explained, else the explained class alone."""
+    """The model's probabilities if the predicted class is explained, otherwise the explained class alone."""
     logits = problem.predictions()
     alone = torch.nn.functional.one_hot(problem.target.index, logits.shape[1]).to(logits)
     predicted = (logits.argmax(-1) == problem.target.index)[:, None]

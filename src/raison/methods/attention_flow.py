@@ -1,4 +1,4 @@
-"""Attention flow: the greatest flow from the prediction to each token through a network of attention."""
+"""Attention flow: the maximum flow from the prediction to each token through a network of attention."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Attention rollout: attention followed through the layers."""
+"""Attention rollout: attention propagated through the layers."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args

@@ -1,4 +1,4 @@
-"""DecompX: token vectors carried through the whole model, up to the logits."""
+"""DecompX: token vectors propagated through the whole model, up to the logits."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -138,7 +138,7 @@ class Ensemble(Method):
 
 
 def _attributed(problem: Problem, member: Method) -> Attributed:
-    """What the member says alone; taken from where it has been said before."""
+    """The member's result when run alone; reused if it was computed before."""
     key = (label_of(member), problem.seed)
     if key not in problem.attributed:
         own = replace(problem, ledger=Ledger.empty(len(problem.encoding)), asked=set())

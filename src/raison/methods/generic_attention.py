@@ -1,4 +1,4 @@
-"""Generic attention explainability (GAE): attention weighted by its gradient, followed through the layers."""
+"""Generic attention explainability (GAE): attention weighted by its gradient, propagated through the layers."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""GlobEnc: norms of what tokens contribute in each layer, followed through the layers."""
+"""GlobEnc: norms of the tokens' contributions, propagated through the layers."""
 
 from dataclasses import dataclass
 from typing import ClassVar

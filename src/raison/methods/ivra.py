@@ -1,4 +1,4 @@
-"""IvRA: the explanation that a model was trained to give with its attention."""
+"""IvRA: an explanation from attention that was trained with the model."""
 
 from dataclasses import dataclass
 from pathlib import Path

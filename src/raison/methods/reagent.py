@@ -1,4 +1,4 @@
-"""ReAGent: importance that is updated by replacing random subsets until the most important units suffice."""
+"""ReAGent: importance updated by replacing random subsets, until the most important units suffice."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar

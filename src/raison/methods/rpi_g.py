@@ -1,4 +1,4 @@
-"""RPI-G: Randomized Path-Integration over attention, gradients alone."""
+"""RPI-G: Randomized Path-Integration over attention, with gradients only."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar

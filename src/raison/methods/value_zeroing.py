@@ -1,4 +1,4 @@
-"""Value zeroing: what each token's representation owes to every other one, followed through the layers."""
+"""Value zeroing: the effect of each token's values on the others, propagated through the layers."""
 
 from dataclasses import dataclass
 from typing import ClassVar

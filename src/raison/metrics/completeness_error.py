@@ -1,4 +1,4 @@
-"""Completeness error: do the scores add up to what all units together change?"""
+"""Completeness error: do the scores sum to the effect of all units together?"""
 
 from dataclasses import dataclass
 from typing import ClassVar

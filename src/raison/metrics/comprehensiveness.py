@@ -1,4 +1,4 @@
-"""Comprehensiveness: does the prediction fall when the top units go?"""
+"""Comprehensiveness: does the probability fall when the top units are removed?"""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Deletion: does the probability fall early when units go from the top?"""
+"""Deletion: does the probability fall early when the top units are deleted first?"""
 
 from dataclasses import dataclass
 from typing import ClassVar

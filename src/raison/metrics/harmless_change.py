@@ -1,4 +1,4 @@
-"""Harmless change: does an explanation stay when the text is worded a little differently?"""
+"""Harmless change: does an explanation stay the same when the text is slightly reworded?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Infidelity: do the scores of removed units add up to what removing them changes?"""
+"""Infidelity: do the scores of removed units sum to the effect of removing them?"""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Max-sensitivity: how far do the scores move when the word embeddings move a little?"""
+"""Max-sensitivity: how much do the scores change under small changes of the word embeddings?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Mean rank: how far down the ranking must one go to find all known units?
+"""Mean rank: how many top units does it take to include all known ones?
 
 The level of chance for n units of which k are known is k (n + 1) / (k + 1): what a random order reaches on average.
 """

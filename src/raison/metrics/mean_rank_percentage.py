@@ -1,4 +1,4 @@
-"""Mean rank percentage: what share of the text must be kept to keep all known units?
+"""Mean rank percentage: what share of the units, from the top, does it take to include all known ones?
 
 The level of chance for n units of which k are known is k (n + 1) / ((k + 1) n): what a random order reaches on average.
 """

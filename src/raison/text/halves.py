@@ -1,4 +1,4 @@
-"""Halves of characters: a Python string may hold some, of a program that cut a text within an emoji."""
+"""Halves of characters (lone surrogates), as in a text that a program cut within an emoji."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a language model wrote about the importance of a text's units, read strictly: only exact units count."""
+"""Parses what a language model wrote about the importance of a text's units; only exact units count."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

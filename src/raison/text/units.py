@@ -1,4 +1,4 @@
-"""From each token's characters to units: the one place that decides which tokens are scored together."""
+"""From the characters of tokens to units: the one place that decides which tokens are scored together."""
 
 import unicodedata
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""Data sets that share texts: a model never learns from one and is judged on the other."""
+"""Data sets that share texts: no model may learn from one and be judged on the other."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a training run writes down beside its adapter: data, settings, versions, accuracy, the command."""
+"""The card that a training run writes beside its adapter: data, settings, versions, accuracy, the command."""
 
 import json
 import platform

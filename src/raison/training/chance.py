@@ -1,4 +1,4 @@
-"""Whether a model has learned its task: explaining one that has not explains nothing."""
+"""Checks whether a model has learned its task; explaining one that has not is pointless."""
 
 from raison.core.errors import InputError
 from raison.numerics.class_scores import ClassScores

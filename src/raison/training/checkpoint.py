@@ -1,4 +1,4 @@
-"""The state of a training run on disk: all that a run needs to go on as if it had never stopped."""
+"""The state of a training run on disk: everything that it needs to resume as if it had never stopped."""
 
 import pickle
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How the losses of consistency are scored: as the metric of that name does."""
+"""The score of the consistency losses, which is the metric of that name."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a criterion of interpretability is, and what it sees of a batch."""
+"""A criterion of explanations, and its view of a batch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a loss is: the trainer's only view of what is being learned."""
+"""A loss: the trainer's only view of what is being learned."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

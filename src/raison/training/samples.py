@@ -1,4 +1,4 @@
-"""Parts of a data set in which every label has its share."""
+"""Stratified samples of a data set."""
 
 import random
 from collections import defaultdict

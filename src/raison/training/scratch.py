@@ -1,4 +1,4 @@
-"""Whole classifiers, trained from nothing or from a base: what a study of sizes and architectures compares."""
+"""Whole classifiers, trained from nothing or from a base, for studies of sizes and architectures."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The trainer's view of a model that learns to explain itself: texts by their numbers, steps, and what they score."""
+"""The trainer's view of a model that learns to explain itself: texts by their numbers, steps and scores."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""A student that learns from a model's explanations, and how the model learns through what the student learns."""
+"""A student that learns from a model's explanations, and the model's gradient through the student's step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

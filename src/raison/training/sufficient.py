@@ -1,4 +1,4 @@
-"""What the three losses of sufficiency share: the model's answer to the highest-scored tokens alone."""
+"""Shared by the three sufficiency losses: the model's decisions for the highest-scored tokens alone."""
 
 import torch
 from jaxtyping import Float

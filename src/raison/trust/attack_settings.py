@@ -1,4 +1,4 @@
-"""What an attack in embedding space may do, checked once."""
+"""The settings of an attack in embedding space, checked once."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Words that a model's embedding table holds close together."""
+"""Nearest neighbours of words in a model's embedding table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What randomisation and attacks found out about one explanation: plain numbers, one line of a file each."""
+"""Results of randomisation and attacks for one explanation: plain numbers, one line of a file each."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Edits of a text that a reader would not mind: case, contractions, synonyms, a sentence that says nothing."""
+"""Harmless edits of a text: case, contractions, synonyms, a sentence without content."""
 
 import hashlib
 import tomllib

@@ -1,4 +1,4 @@
-"""A text with one edit, and which of its units are which of the text before."""
+"""A text with one edit, and how its units correspond to those of the original text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

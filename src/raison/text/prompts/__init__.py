@@ -1,4 +1,4 @@
-"""Prompts as data: the shipped ones lie beside this file, one TOML file each, found by the file's name."""
+"""Prompts as data: the included ones are TOML files beside this file, found by their names."""
 
 from pathlib import Path
 

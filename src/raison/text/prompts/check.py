@@ -14,7 +14,7 @@ _SHOT_KEYS = ("text", "label")
 
 
 class PromptError(InputError):
-    """A prompt with mistakes; names all of them."""
+    """A prompt with mistakes; the message lists all of them."""
 
     def __init__(self, where: str, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)

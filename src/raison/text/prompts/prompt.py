@@ -1,4 +1,4 @@
-"""A prompt as data: what stands around the input, and the words that stand for the classes."""
+"""A prompt as data: the text around the input, and the label words of the classes."""
 
 import tomllib
 from collections.abc import Mapping

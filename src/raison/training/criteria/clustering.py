@@ -1,4 +1,4 @@
-"""Consistency as clustering: texts of one class should have explanations near one another."""
+"""Consistency as clustering: texts of one class should have similar explanations."""
 
 from dataclasses import dataclass
 

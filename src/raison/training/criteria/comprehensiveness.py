@@ -1,4 +1,4 @@
-"""Comprehensiveness: without its highest-scored tokens, the model should no longer say what it says."""
+"""Comprehensiveness: without its highest-scored tokens, the model should no longer give the same prediction."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Simulatability: a student that is shown the explanations should learn to say what the model says."""
+"""Simulatability: a student that is shown the explanations should learn the model's predictions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Sufficiency: with its highest-scored tokens alone, the model should say what it says."""
+"""Sufficiency: with only its highest-scored tokens, the model should give the same prediction."""
 
 from dataclasses import dataclass
 

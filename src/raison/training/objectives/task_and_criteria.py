@@ -1,4 +1,4 @@
-"""The task's loss with criteria of interpretability beside it."""
+"""The task's loss plus criteria of explanations."""
 
 from dataclasses import dataclass
 
