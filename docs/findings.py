@@ -77,20 +77,10 @@ def digest(folder: Path) -> str:
 def rows_of(name: str, folder: Path) -> list[Row]:
     """A study's verdicts, one line each."""
     # Only where records have changed: reading verdicts takes seconds a study.
-    from raison.studies.kinds.comparison.claims import verdicts
-    from raison.studies.kinds.comparison.results import read_study
-    from raison.studies.kinds.trainings.claims import training_verdicts
-    from raison.studies.kinds.trainings.results import is_trainings, read_trainings
-    from raison.studies.kinds.trust.claims import trust_verdicts
-    from raison.trust.results import is_trust, read_trust
+    from raison.studies.claims import verdicts
+    from raison.studies.kind import kind_of
 
-    found: list[Verdict]
-    if is_trainings(folder):
-        found = training_verdicts(read_trainings(folder))
-    elif is_trust(folder):
-        found = trust_verdicts(read_trust(folder))
-    else:
-        found = verdicts(read_study(folder))
+    found = verdicts(kind_of(folder).results.read(folder))
     return [line(name, verdict) for verdict in found]
 
 

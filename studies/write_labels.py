@@ -4,22 +4,16 @@ It needs the data of the studies, and no model: accuracies come from the records
 """
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from raison.core.errors import RaisonError
-from raison.data import Dataset
 from raison.runs.run import HEADER, read_run
-from raison.studies.kinds.comparison.check import run_name
-from raison.studies.kinds.comparison.spec import StudyData, read
-from raison.studies.kinds.trainings.jobs import load_task
-from raison.studies.kinds.trainings.results import is_trainings
-from raison.studies.kinds.trainings.spec import read as read_trainings
-from raison.studies.kinds.trust.spec import read as read_trust
+from raison.studies.file import read
+from raison.studies.kinds.trainings.spec import Trainings
+from raison.studies.kinds.trainings.work import load_task
 from raison.studies.labels import accuracy_of, write_labels
+from raison.studies.parts import run_name
 from raison.studies.rows import load_rows
-from raison.trust import calls as trust_calls
-from raison.trust.results import is_trust
 
 FOLDER = Path(__file__).parent
 
@@ -27,28 +21,18 @@ FOLDER = Path(__file__).parent
 def write(folder: Path) -> None:
     """The file of one study's results."""
     # Beside the file as it was run, for paths in it are relative to the study's folder.
-    path = folder.parent / "mini.toml"
-    if is_trainings(folder):
-        tasks = read_trainings(path).tasks
-        write_labels(folder, {name: load_task(task, None).test for name, task in tasks.items()}, {})
-    elif is_trust(folder):
-        write_labels(folder, _loaded(read_trust(path, trust_calls.works()).data), {})
-    else:
-        plain = read(path)
-        data = _loaded(plain.data)
-        runs = {run_name(*run): run for run in plain.runs if (folder / run_name(*run) / HEADER).exists()}
-        write_labels(
-            folder,
-            data,
-            {
-                name: accuracy_of(read_run(folder / name), data[key], plain.models[model].labels)
-                for name, (model, key) in runs.items()
-            },
-        )
-
-
-def _loaded(entries: Mapping[str, StudyData]) -> dict[str, Dataset]:
-    return {key: load_rows(entry, None) for key, entry in entries.items()}
+    study = read(folder.parent / "mini.toml")
+    if isinstance(study.spec, Trainings):
+        write_labels(folder, {name: load_task(task, None).test for name, task in study.spec.tasks.items()}, {})
+        return
+    grid = study.spec.grid
+    data = {key: load_rows(entry, None) for key, entry in grid.data.items()}
+    runs = {run_name(*run): run for run in grid.runs if (folder / run_name(*run) / HEADER).exists()}
+    found = {
+        name: accuracy_of(read_run(folder / name), data[key], grid.models[model].labels)
+        for name, (model, key) in runs.items()
+    }
+    write_labels(folder, data, found)
 
 
 def main() -> int:

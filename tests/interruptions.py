@@ -6,7 +6,7 @@ import types
 from pathlib import Path
 
 from raison.runs.table import comparison
-from raison.studies.kinds.comparison.results import read_study
+from raison.studies.kinds.comparison.results import read as read_study
 
 
 def timeless(value: object) -> object:

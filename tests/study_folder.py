@@ -13,7 +13,7 @@ from raison.core.unit import Unit
 from raison.runs.agreement import agreement
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs
-from raison.studies.kinds.comparison.results import digest_of
+from raison.studies.folder import digest_of
 
 TEXTS = (
     "The harbour lights were lovely, but the soup arrived cold and an hour late.",

@@ -8,7 +8,7 @@ from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.unit import Unit
 from raison.trust.records import Attacked, Similarity, Substituted
-from raison.trust.works import Job, Works
+from raison.trust.works import Request, Works
 
 EXPLANATION = Explanation(
     text="a calm sea",
@@ -80,11 +80,11 @@ class Stand:
             attacked=self.attacked,
             substituted=self.substituted,
             unable={
-                "randomisation": lambda job: {"random": "no parameters"},
-                "embedding": lambda job: {name: "no gradient" for name in job.methods if name != "saliency"},
-                "substitution": lambda job: {},
+                "randomisation": lambda request: {"random": "no parameters"},
+                "embedding": lambda request: {name: "no gradient" for name in request.methods if name != "saliency"},
+                "substitution": lambda request: {},
             },
-            boundary=lambda job: [1],
+            boundary=lambda request: [1],
             blocks=lambda model: 3,
         )
 
@@ -93,26 +93,26 @@ class Stand:
         if len(self.calls) == self.stop:
             raise KeyboardInterrupt
 
-    def similarities(self, job: Job, plan: Randomised, done: Collection[Any]) -> Iterator[list[Similarity]]:
-        for method in job.methods:
+    def similarities(self, request: Request, plan: Randomised, done: Collection[Any]) -> Iterator[list[Similarity]]:
+        for method in request.methods:
             for order in plan.orders:
                 for blocks in range(1, 4):
                     for draw in range(plan.draws):
-                        keys = [(method, order, blocks, draw, text) for text in range(len(job.texts))]
+                        keys = [(method, order, blocks, draw, text) for text in range(len(request.texts))]
                         left = [key for key in keys if key not in done]
                         if left:
                             self._step(method, order, blocks, draw)
                             value = float("nan") if method == "saliency" and blocks == 3 and draw else len(method) / 20
                             yield [Similarity(*key[:3], 3, *key[3:], value, value, 0.2) for key in left]
 
-    def attacked(self, job: Job, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
+    def attacked(self, request: Request, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
         if any(plan.k is not None and plan.k > 3 for plan in plans):
             raise InputError("k is above a text's units.")
-        return self._attacked(job, plans, done)
+        return self._attacked(request, plans, done)
 
-    def _attacked(self, job: Job, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
+    def _attacked(self, request: Request, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
         for plan in plans:
-            for method in job.methods:
+            for method in request.methods:
                 keys = [
                     (method, attack, plan.objective, text) for text in (0, 2, 3) for attack in ("embedding", "noise")
                 ]
@@ -124,8 +124,8 @@ class Stand:
                         for key in left
                     ]
 
-    def substituted(self, job: Job, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
-        for method in job.methods:
+    def substituted(self, request: Request, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
+        for method in request.methods:
             keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)]
             left = [key for key in keys if key not in done]
             if left:

@@ -17,11 +17,11 @@ from raison.data import Dataset, Row
 from raison.jobs import folder as kinds
 from raison.jobs.folder import Kind
 from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGHTS
+from raison.studies.file import read
+from raison.studies.folder import check_folder
 from raison.studies.kinds.audit.spec import AuditPlan
-from raison.studies.kinds.comparison.work import run as run_study
-from raison.studies.kinds.trainings.work import run as run_trainings
-from raison.studies.kinds.trust.spec import read as read_trust_file
-from raison.studies.kinds.trust.work import check_trust_folder, examine_trust, execute_trust
+from raison.studies.runner import examine, execute
+from raison.studies.runner import run as run_study
 from raison.training.aml import train_aml
 from raison.training.aml_settings import AmlSettings
 from raison.training.classifier import ClassifierSettings, Splits, train_classifier
@@ -90,6 +90,38 @@ objectives = ["constrained"]
 steps = 3
 substitution = { swaps = 1, tries = 2 }
 """
+AUDITED = """
+schema = 1
+kind = "audit"
+title = "Tiny"
+methods = ["saliency"]
+[model]
+name = "PLACE/tiny"
+[data]
+source = "PLACE/words.tsv"
+limit = 4
+[texts]
+randomised = 2
+changed = 2
+attacked = 4
+"""
+AGREEMENT = """
+schema = 1
+kind = "agreement"
+title = "Tiny"
+methods = ["occlusion", "saliency", "attention_average"]
+[model]
+name = "PLACE/tiny"
+[data]
+source = "PLACE/words.tsv"
+limit = 9
+[[claims]]
+says = "they are alike"
+above = "occlusion & saliency"
+than = "occlusion & attention_average"
+"""
+FILES = {"comparison": STUDY, "trainings": TRAININGS, "trust": TRUST, "audit": AUDITED, "agreement": AGREEMENT}
+"""A file of every kind of study."""
 AUDIT = AuditPlan(
     randomised=2,
     changed=2,
@@ -112,8 +144,9 @@ def prepare(place: Path) -> Path:
     model.save_pretrained(place / "tiny")
     tokenizer.save_pretrained(place / "tiny")
     (place / "words.tsv").write_text("".join(f"{text}\t{LABELS[i % 3]}\n" for i, text in enumerate(TEXTS)))
-    for name, text in (("study", STUDY), ("trainings", TRAININGS), ("trust", TRUST)):
-        (place / f"{name}.toml").write_text(text.replace("PLACE", str(place)))
+    for name, text in FILES.items():
+        own = text.replace("PLACE", str(place)).replace('title = "Tiny"', f'title = "Tiny {name}"')
+        (place / f"{name}.toml").write_text(own)
     (place / "settings.json").write_text('{"metric": "gini", "epochs": 1, "seed": 0}')
     return place
 
@@ -139,15 +172,10 @@ def audit(place: Path, out: Path) -> None:
     raison.audit(model, texts, ["saliency"], out=out, plan=AUDIT, settings=settings, progress=False)
 
 
-def trainings(place: Path, out: Path) -> None:
-    run_trainings(place / "trainings.toml", out, resume=True, progress=False)
-
-
 def trust(place: Path, out: Path) -> None:
-    works = Stand().works()
-    study = read_trust_file(place / "trust.toml", works)
-    check_trust_folder(out, study, None, resume=True)
-    execute_trust(examine_trust(study, works), out, progress=False)
+    study = read(place / "trust.toml", Stand().works())
+    check_folder(out, study, None, resume=True)
+    execute(examine(study), out, progress=False)
 
 
 def classifier(place: Path, out: Path) -> None:
@@ -194,8 +222,8 @@ def ivra(place: Path, out: Path) -> None:
 
 WORKS: Mapping[Kind, Work] = {
     kinds.COMPARISON: compare,
-    kinds.STUDY: lambda place, out: run_study(place / "study.toml", out, resume=True, progress=False),
-    kinds.TRAININGS: trainings,
+    kinds.STUDY: lambda place, out: run_study(place / "comparison.toml", out, resume=True, progress=False),
+    kinds.TRAININGS: lambda place, out: run_study(place / "trainings.toml", out, resume=True, progress=False),
     kinds.TRUST: trust,
     kinds.AUDIT: audit,
     kinds.CLASSIFIER: classifier,
@@ -241,7 +269,7 @@ def _other_text(place: Path) -> None:
 
 def _other_settings(place: Path) -> None:
     (place / "settings.json").write_text('{"metric": "entropy", "epochs": 2, "seed": 1}')
-    _edited(place / "study.toml", '"gini"', '"entropy"')
+    _edited(place / "comparison.toml", '"gini"', '"entropy"')
     _edited(place / "trainings.toml", "epochs = 1", "epochs = 2")
     _edited(place / "trust.toml", "steps = 3", "steps = 4")
 
@@ -280,6 +308,9 @@ def content(folder: Path) -> dict[str, object]:
     """Everything but what depends on the clock, and the folder's own name; of lines, the last whole one of each key."""
     found: dict[str, object] = {}
     for name, held in tree(folder).items():
+        if Path(name).name.startswith("spent"):
+            # Seconds alone.
+            continue
         if name.endswith(".json"):
             found[name] = _timeless(json.loads(held), folder)
         elif name.endswith(".jsonl"):

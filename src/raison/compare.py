@@ -1,18 +1,15 @@
 """Methods side by side on the same texts, resumable."""
 
-import hashlib
-import json
-import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from raison._version import __version__
 from raison.attribution import Batch, Settings, check, check_model, prepare, run, run_candidates
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.method import Method, Property
+from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
@@ -27,53 +24,22 @@ from raison.evaluate import (
     costs_of,
     create_metrics,
     default_metrics,
-    info_of,
     measure,
     measure_groups,
 )
-from raison.jobs.folder import COMPARISON, refuse_others, working_in
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.jobs.engine import Job, Shard, do
+from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
 from raison.methods import CATALOGUE
-from raison.models.derived.identity import files_identity, identity_of
-from raison.progress import Advance, progress_bar
-from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, Record, Run, check_same, open_run
+from raison.plan import Plan, header_of, plan_rows
+from raison.progress import Advance, Told
+from raison.runs.run import CAUTIONS, Record, Run, check_same, open_run
 from raison.runs.table import comparison
-from raison.select import CONTROL, best_maps, check_selection
+from raison.select import best_maps
 
 DEFAULT_METHODS = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
 
 CHUNK = 16
 """Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
-
-_LIBRARIES = ("torch", "transformers", "numpy")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the table: a method, under each of its seeds, its maps chosen by a metric or not."""
-
-    label: str
-    method: Method
-    seeds: tuple[int, ...]
-    chooser: Metric | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All that decides the numbers."""
-
-    model: LanguageModel
-    texts: tuple[Text, ...]
-    rationales: Annotations
-    rows: tuple[Row, ...]
-    metrics: tuple[AnyMetric, ...]
-    settings: Settings
-    data: str
-
-    @property
-    def judges(self) -> list[Metric]:
-        """The metrics of single texts."""
-        return [metric for metric in self.metrics if isinstance(metric, Metric)]
 
 
 def compare(
@@ -94,6 +60,7 @@ def compare(
     out: str | Path | None = None,
     data: str = "texts",
     progress: bool | Advance = True,
+    shard: Shard | None = None,
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
@@ -110,6 +77,7 @@ def compare(
             the same table as one that was not. It must be empty, or hold the same run.
         data: what the texts are called in the table.
         progress: a progress bar on stderr, or a function that is told of finished texts.
+        shard: with `out`: this process does its share only, beside others. The table is of the texts that are finished.
         The other arguments are those of `explain` and `evaluate`.
 
     Raises:
@@ -128,14 +96,18 @@ def compare(
     chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
-    if out is None:
-        found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
-        execute(plan, found, progress)
-        return comparison(found)
-    return _compared(plan, choosers, Path(out), progress)
+    if out is not None:
+        return _compared(plan, choosers, Path(out), progress, shard or Shard())
+    if shard is not None:
+        raise InputError("processes that share a comparison meet in a folder: give out as well.")
+    found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
+    execute(plan, found, progress)
+    return comparison(found)
 
 
-def _compared(plan: Plan, choosers: Sequence[AnyMetric], folder: Path, progress: bool | Advance) -> Comparison:
+def _compared(
+    plan: Plan, choosers: Sequence[AnyMetric], folder: Path, progress: bool | Advance, shard: Shard
+) -> Comparison:
     """In a folder, which is refused before it is touched."""
     refuse_others(folder, COMPARISON)
     header = header_of(plan)
@@ -144,36 +116,16 @@ def _compared(plan: Plan, choosers: Sequence[AnyMetric], folder: Path, progress:
         check_same(folder, header)
     else:
         header[CAUTIONS] = check_plan(plan, choosers)
-    with working_in(folder, COMPARISON):
-        found = open_run(header, folder)
-        execute(plan, found, progress)
+    with working_in(folder, COMPARISON, shard.file):
+        with beginning(folder, shard.file):
+            found = open_run(header, folder, shard.file)
+        execute(plan, found, progress, shard)
         return comparison(found)
 
 
-def begin(plan: Plan, header: dict[str, object], folder: Path) -> Run:
-    """The run of a plan within larger work, to go on with; a new one notes what has to be said beside its results."""
-    if not (folder / COMPARISON.marker).exists():
-        header = header | {CAUTIONS: caution_of_texts(_unknown_shares(plan))}
-    return open_run(header, folder)
-
-
-def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
-    """The table's rows: the methods, random if it is missing, and what each metric selects, with its controls."""
-    random = CATALOGUE.create("random")
-    plain = methods if random in methods else [*methods, random]
-    labels = [label_of(method) for method in plain]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f"the method {label} is named twice.")
-    rows = [Row(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
-    check_selection(choosers, plain)
-    offering = [method for method in plain if method.maps > 1]
-    controls = [CATALOGUE.create(CONTROL.format(method.maps)) for method in offering]
-    for metric in choosers:
-        for method in dict.fromkeys([*offering, *controls]):
-            label = f"{label_of(method)} by {label_of(metric)}"
-            rows.append(Row(label, method, _seeds_of(method, seeds), metric))  # type: ignore[arg-type]
-    return tuple(rows)
+def noted_header(plan: Plan) -> dict[str, object]:
+    """The header of a plan within larger work, which notes what has to be said beside its results."""
+    return header_of(plan) | {CAUTIONS: list(caution_of_texts(_unknown_shares(plan)))}
 
 
 def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:
@@ -233,108 +185,73 @@ def _too_long(label: str, units: int, most: int) -> str:
     return f"has {units} units, and {label} takes at most {most}: leave it out, raise its limit, or take coarser units."
 
 
-def execute(plan: Plan, found: Run, progress: bool | Advance = True) -> None:
-    """Do what the run lacks, a chunk of texts at a time, then the metrics that judge all texts together."""
+def execute(plan: Plan, found: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
+    """Do what the run lacks, or a share of it, by raison.jobs.engine."""
+
+    def make() -> list[Job]:
+        if shard is not None and shard.count > 1:
+            found.refresh()
+        return jobs_of(lambda: plan, found)
+
+    do(make, shard, progress)
+
+
+def jobs_of(plan: Callable[[], Plan], found: Run, name: str = "") -> list[Job]:
+    """What a run consists of: a chunk of texts at a time, then the metrics that judge all texts together.
+
+    `plan` is asked for when something is to be done, so that a model need not be there for what is finished; `name`
+    tells the runs of one piece of work apart.
+    """
+    texts, rows = found.header["texts"], found.header["rows"]
     # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
-    everything = range(len(plan.texts))
-    left = replace(plan, rows=tuple(row for row in plan.rows if not _is_done(row, found, everything)))
-    with progress_bar("compare", len(plan.texts), progress) as advance:
-        for start in range(0, len(plan.texts), CHUNK):
-            numbers = range(start, min(start + CHUNK, len(plan.texts)))
-            if not all(_is_done(row, found, numbers) for row in left.rows):
-                found.add(_chunk(left, numbers))
-            advance(len(numbers))
-    grouped = [metric for metric in plan.metrics if isinstance(metric, GroupMetric)]
-    jobs = [(row.label, seed, metric) for metric in grouped for row in plan.rows for seed in row.seeds]
-    with progress_bar("metrics of all texts", len(jobs), progress if isinstance(progress, bool) else False) as advance:
-        for label, seed, metric in jobs:
-            if (label, seed, label_of(metric)) not in found.groups:
-                values = measure_groups(plan.model, found.explanations(label, seed), metric)
-                found.add_groups(label, seed, label_of(metric), values)
-            advance(1)
-
-
-def _is_done(row: Row, found: Run, numbers: range) -> bool:
-    return all(found.is_done(row.label, seed, numbers) for seed in row.seeds)
-
-
-def header_of(plan: Plan) -> dict[str, object]:
-    """What makes two runs the same run."""
-    header = {
-        "schema": SCHEMA,
-        "raison": __version__,
-        "model": plan.model.name,
-        "data": plan.data,
-        "texts": len(plan.texts),
-        "texts_sha256": _digest_of_texts(plan),
-        "rows": [
-            {
-                "label": row.label,
-                "method": label_of(row.method),
-                "seeds": row.seeds,
-                "selected_by": None if row.chooser is None else label_of(row.chooser),
-            }
-            for row in plan.rows
-        ],
-        "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
-        "settings": _stated(plan.settings),
-        IDENTITY: _identity(plan),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
-    }
-    if plan.model.outputs != "classes":
-        header[OUTPUTS] = plan.model.outputs
-    # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
-    return dict(json.loads(json.dumps(header)))
-
-
-def _digest_of_texts(plan: Plan) -> str:
-    """Of the texts and what is marked in them, as one JSON list, a text at a time."""
-    found = hashlib.sha256()
-    for part in (plan.texts, _spans(plan)):
-        found.update(b"[[" if part is plan.texts else b", [")
-        for number, one in enumerate(part):
-            found.update(
-                ((", " if number else "") + json.dumps(one, ensure_ascii=False)).encode("utf-8", "surrogatepass")
+    left = [row for row in rows if not _is_done(row, found, range(texts))]
+    jobs = []
+    for start in range(0, texts, CHUNK):
+        numbers = range(start, min(start + CHUNK, texts))
+        jobs.append(
+            Job(
+                f"{name} texts {start}",
+                "compare",
+                partial(_do_chunk, plan, found, [row["label"] for row in left], numbers),
+                partial(_are_done, left, found, numbers),
+                cost=len(numbers) * sum(len(row["seeds"]) for row in rows),
+                size=len(numbers),
             )
-        found.update(b"]")
-    found.update(b"]")
-    return found.hexdigest()
+        )
+    grouped = [metric["label"] for metric in found.header["metrics"] if metric["grouped"]]
+    for key in [(row["label"], seed, metric) for metric in grouped for row in rows for seed in row["seeds"]]:
+        title = "metrics of all texts"
+        do_groups, is_done = partial(_do_groups, plan, found, *key), partial(found.has_groups, *key)
+        jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
+    return jobs
 
 
-def _identity(plan: Plan) -> dict[str, str]:
-    """Of the model; of texts, marks and labels; of the rest, by the names that errors use."""
-    target = plan.settings.target
-    labels = target if isinstance(target, list) else None
-    rows = [[row.label, label_of(row.method), row.seeds, row.chooser and label_of(row.chooser)] for row in plan.rows]
-    metrics = [label_of(metric) for metric in plan.metrics]
-    settings = asdict(replace(plan.settings, target=None if labels else target))
-    return {
-        **identity_of(plan.model),
-        **files_identity(plan.model, [*(row.method for row in plan.rows), *plan.metrics]),
-        DATA: digest_of([_digest_of_texts(plan), labels, plan.data]),
-        SETTINGS: digest_of([rows, metrics, settings]),
-    }
+def _do_chunk(plan: Callable[[], Plan], found: Run, labels: Sequence[str], numbers: range, told: Told) -> None:
+    whole = plan()
+    found.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
+    told(len(numbers))
 
 
-def _stated(settings: Settings) -> dict[str, object]:
-    """As a header has them; the usual precision goes without saying, so that older folders can be continued."""
-    stated = asdict(settings)
-    return stated if settings.precision != "float32" else {k: v for k, v in stated.items() if k != "precision"}
+def _do_groups(plan: Callable[[], Plan], found: Run, row: str, seed: int, metric: str, told: Told) -> None:
+    whole = plan()
+    judge = next(one for one in whole.metrics if label_of(one) == metric)
+    assert isinstance(judge, GroupMetric)
+    found.add_groups(row, seed, metric, measure_groups(whole.model, found.explanations(row, seed), judge))
+    told(1)
 
 
-def _spans(plan: Plan) -> Iterator[list[list[tuple[int, int, int]]]]:
-    return ([[(s.start, s.end, s.segment) for s in one] for one in marks] for marks in plan.rationales)
+def _is_done(row: Mapping[str, Any], found: Run, numbers: range) -> bool:
+    return all(found.is_done(row["label"], seed, numbers) for seed in row["seeds"])
+
+
+def _are_done(rows: Sequence[Mapping[str, Any]], found: Run, numbers: range) -> bool:
+    return all(_is_done(row, found, numbers) for row in rows)
 
 
 def _settings(plan: Plan, numbers: Sequence[int]) -> Settings:
     """The settings for some of the texts."""
     target = plan.settings.target
     return replace(plan.settings, target=[target[i] for i in numbers]) if isinstance(target, list) else plan.settings
-
-
-def _seeds_of(method: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """A method that draws nothing gives the same under every seed."""
-    return seeds if Property.RANDOM in method.properties else seeds[:1]
 
 
 def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:

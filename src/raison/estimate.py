@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from raison.attribution import Settings, prepare, run_candidates
-from raison.compare import Plan, Row, plan_rows
 from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method, Property
@@ -18,6 +17,7 @@ from raison.evaluate import AnyMetric, create_metrics, default_metrics
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
+from raison.plan import Plan, Row, plan_rows
 
 PROBED = 8
 """Texts on which the model's speed is measured, at most."""

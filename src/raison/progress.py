@@ -80,6 +80,14 @@ class _Screen:
             task.note = note or task.note
             self._show()
 
+    def say(self, line: str) -> None:
+        with self._lock:
+            if self._live is not None:
+                self._live.console.print(line, highlight=False, markup=False)
+            else:
+                sys.stderr.write(f"{line}\n")
+                sys.stderr.flush()
+
     def remove(self, task: _Task) -> None:
         with self._lock:
             self._tasks.remove(task)
@@ -131,6 +139,17 @@ def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0) ->
             yield _listener(show if callable(show) else None)
     finally:
         _shown.reset(token)
+
+
+def is_shown() -> bool:
+    """Whether the work that goes on is shown."""
+    return _shown.get()
+
+
+def say(line: str) -> None:
+    """A line on stderr about what is done now, in a log as above the bars of a terminal, where work is shown."""
+    if _shown.get():
+        _SCREEN.say(line)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from raison.core.registry import class_name, name_of
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
+from raison.studies.kind import every
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src/raison").rglob("*.py"))
@@ -20,7 +21,9 @@ NO_TORCH = (
     "core.results",
     "runs.statistics",
     "runs.agreement",
-    "studies.kinds.comparison.claims",
+    "studies.claims",
+    "studies.reports",
+    *(f"studies.kinds.{kind.name}.{part}" for kind in every() for part in ("results", "sections")),
     "cli.report",
 )
 """What reads results besides the report."""

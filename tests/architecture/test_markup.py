@@ -17,12 +17,12 @@ ELSEWHERE = {
     # Markdown has no mark of its own for these; what stands between them is escaped as Markdown.
     "examples.py": {"<u>**", "**</u>", "<strong>", "</strong>"},
     "tables.py": {"<u>{}</u>"},
-    "trainings.py": {"<u>{}</u>"},
+    "papers.py": {"<u>{}</u>"},
     # What is looked for in matplotlib's output, to leave it out.
-    "plots.py": {"<svg", "<style.*?</style>|<!--.*?-->|<metadata.*?</metadata>"},
+    "canvas.py": {"<svg", "<style.*?</style>|<!--.*?-->|<metadata.*?</metadata>"},
 }
 """Constants with a tag that are no template of a page, each with its reason."""
-AS_IS = {"drawing": {"plots.py"}}
+AS_IS = {"drawing": {"canvas.py"}}
 """Functions of markup.py that take text over unescaped, and the only files that call them."""
 
 

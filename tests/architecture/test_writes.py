@@ -31,7 +31,7 @@ ELSEWHERE = {
     "models/loading/convert.py": "models that a person converts",
     "studies/made.py": "the cache of models that a study makes",
     "numerics/progressive.py": "the cache of sampled values",
-    "report/plots.py": "pictures in memory",
+    "report/canvas.py": "pictures in memory",
     "cli/explain.py": "write_text is the command line's own name for disk.write_whole",
 }
 """Files that write outside of a work's folder, each with what it writes to."""

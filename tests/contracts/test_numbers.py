@@ -22,7 +22,7 @@ from raison.models.adapters.selfcheck import selfcheck
 from raison.report.html import page
 from raison.report.tables import markdown
 from raison.report.terminal import explanation_text, plain, results_plain
-from raison.studies.kinds.comparison.results import read_study
+from raison.studies.kinds.comparison.results import read as read_study
 from tests.contracts.conftest import TEXTS
 from tests.contracts.test_methods import SHORT_TEXTS, SHORTER
 from tests.tiny import TINY, build
@@ -253,7 +253,7 @@ source = {data}
 
 def test_a_study_and_a_folder_explain_the_number_without_being_told(tmp_path: Path) -> None:
     from raison.runs.table import comparison
-    from raison.studies.kinds.comparison.work import run
+    from raison.studies.runner import run
 
     model = scorer("bert")
     model.model.save_pretrained(tmp_path / "model")

@@ -13,8 +13,7 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
 from raison.studies.kinds.audit import cost
-from raison.studies.kinds.comparison.work import run as run_study
-from raison.studies.kinds.trust.work import run as run_trust
+from raison.studies.runner import run
 from tests import work
 from tests.contracts.test_metrics import PERTURBING, expected
 from tests.contracts.test_metrics import create as metric_of
@@ -60,20 +59,19 @@ def study(place: Path, out: Path, stated: str) -> None:
     metrics = f"metrics = {list(PERTURBING)}"
     text = work.STUDY.replace('metrics = ["gini", "consistency(batch=8)"]', metrics)
     path = written(place, out, text.replace("[models.one]", f'[settings]\nremoval = "{stated}"\n[models.one]'))
-    run_study(path, out, progress=False)
+    run(path, out, progress=False)
 
 
 def trainings(place: Path, out: Path, stated: str) -> None:
     text = work.TRAININGS.replace('metrics = ["gini"]', 'metrics = ["comprehensiveness", "log_odds"]')
     text = text.replace("[tasks.one]", f'[settings]\nremoval = "{stated}"\n[tasks.one]')
-    study = work.read_trainings_file(written(place, out, text))
-    work.execute_trainings(work.examine_trainings(study), out, progress=False)
+    run(written(place, out, text), out, progress=False)
 
 
 def trust(place: Path, out: Path, stated: str) -> None:
     text = work.TRUST.replace('"attention_rollout"', '"occlusion"')
     text = text.replace("[models.one]", f'[settings]\nremoval = "{stated}"\n[models.one]')
-    run_trust(written(place, out, text), out, progress=False)
+    run(written(place, out, text), out, progress=False)
 
 
 def written(place: Path, out: Path, text: str) -> Path:

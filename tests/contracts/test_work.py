@@ -13,7 +13,7 @@ import pytest
 from raison.core.errors import DataError, RaisonError
 from raison.jobs import disk
 from raison.jobs.folder import COMPARISON, KINDS, STUDY, TRAININGS, TRUST, Kind, working_in
-from raison.studies.kinds.comparison.report import write as write_report
+from raison.studies.reports import write as write_report
 from tests.interruptions import Cut, Interruption
 from tests.work import WORKS, content, prepare, tree
 

@@ -11,10 +11,13 @@ import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
-from raison.studies.kinds.audit import report
-from raison.studies.kinds.audit.cost import estimate_audit
-from raison.studies.kinds.audit.results import Audit, read_audit
+from raison.report.writing import text_of
+from raison.studies.kinds.audit.results import Audit
+from raison.studies.kinds.audit.results import read as read_audit
+from raison.studies.kinds.audit.sections import file_of, sections
 from raison.studies.kinds.audit.spec import AuditPlan
+from raison.studies.kinds.audit.work import estimate_audit
+from raison.studies.reports import write
 from raison.trust.attacks import EmbeddingAttack
 from raison.trust.results import ATTACKS, SIMILARITIES, substituted
 from raison.trust.substitution import Substitution
@@ -102,23 +105,23 @@ def test_an_audit_that_is_finished_does_nothing_more_and_one_that_was_cut_goes_o
 
 
 def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_path: Path) -> None:
-    page = report.write(folder, tmp_path / "report", draw=True)
+    page = write(folder, tmp_path / "report", draw=True)
     text = page.read_text(encoding="utf-8")
     for one in audited.methods:
-        own = (tmp_path / "report" / report.file_of(one.method)).read_text(encoding="utf-8")
+        own = (tmp_path / "report" / file_of(one.method)).read_text(encoding="utf-8")
         assert one.method in own
         assert "Text 1" in own
-        assert f'href="{report.file_of(one.method)}"' in text
+        assert f'href="{file_of(one.method)}"' in text
     changed = [one.method for one in audited.methods if substituted(folder, audited.trust, one.method) is not None]
     assert changed, "words could be exchanged"
     for one in audited.methods:
-        own = (tmp_path / "report" / report.file_of(one.method)).read_text(encoding="utf-8")
+        own = (tmp_path / "report" / file_of(one.method)).read_text(encoding="utf-8")
         assert ("What exchanged words do to it" in own) == (one.method in changed)
     assert "://" not in text.replace("http://www.w3.org", "")
     assert text.count("<svg") >= 4
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
     assert told["recommended"] == audited.recommended
-    assert report.plain(audited).count("\n") >= len(METHODS) + 2
+    assert text_of(sections(audited)).count("\n") >= len(METHODS) + 2
     assert (tmp_path / "report" / "tables.md").read_text(encoding="utf-8").startswith("# Audit of")
 
 

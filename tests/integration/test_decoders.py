@@ -13,10 +13,10 @@ from raison.cli import app
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
 from raison.models.loading.load import as_classifier
 from raison.runs.table import comparison
-from raison.studies.kinds.comparison.results import read_study
-from raison.studies.kinds.comparison.spec import read
-from raison.studies.kinds.comparison.work import examine, run
-from raison.studies.plans import load_rows
+from raison.studies.file import read
+from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.rows import load_rows
+from raison.studies.runner import examine, run
 from tests.tiny import TEXTS, build, build_language_model
 
 PROMPT = """
@@ -83,16 +83,16 @@ def test_a_study_of_a_language_model_with_a_prompt(place: Path) -> None:
 
 def test_longest_counts_words_before_the_limit(place: Path) -> None:
     study = read("study.toml")
-    short = load_rows(study.data["sentences"], None)
+    short = load_rows(study.spec.grid.data["sentences"], None)
     assert [row.text for row in short.rows] == ["I love it. So good"]
     assert "at most 5 words" in short.name
-    assert len(load_rows(study.data["words"], None)) == 3
+    assert len(load_rows(study.spec.grid.data["words"], None)) == 3
 
 
 def test_first_words_cut_texts(place: Path) -> None:
     path = place / "study.toml"
     path.write_text(STUDY.replace("limit = 3", "first_words = 3"), encoding="utf-8")
-    cut = load_rows(read("study.toml").data["words"], None)
+    cut = load_rows(read("study.toml").spec.grid.data["words"], None)
     assert [row.text for row in cut.rows] == ["the film is", "a dull plot.", "I love it.", "a boring film"]
     assert "the first 3 words" in cut.name
 

@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "estimate": ("estimate --data long.tsv --model tiny --methods 'rpi(steps=200000)'", "", NOTHING),
     "report": ("report many --out out", "texts/many/0001.html", PAGES),
     "audit": (f"audit {LASTS} --out out --no-plots", "audit.json", KEPT),
-    "study": ("study run study.toml --out out", "study.json", KEPT + " --resume"),
+    "study": ("study run comparison.toml --out out", "study.json", KEPT + " --resume"),
     "trainings": ("study run trainings.toml --out out", "trainings.json", KEPT + " --resume"),
     "trust": ("study run trust.toml --out out", "trust.json", KEPT + " --resume"),
     "classifier": (f"train classifier --base tiny {TRAIN} --test words.tsv", "training.json", KEPT),
@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> Path:
     lines = (f"{LONG} {number}\t{number % 2}\n" for number in range(40))
     (tmp_path / "long.tsv").write_text("text\tlabel\n" + "".join(lines))
     for name, old, new in (
-        ("study", '["occlusion"]', '["kernel_shap(samples=3000)"]'),
+        ("comparison", '["occlusion"]', '["kernel_shap(samples=3000)"]'),
         ("trainings", "epochs = 1", "epochs = 9999"),
         ("trust", "steps = 3", "steps = 99999"),
     ):

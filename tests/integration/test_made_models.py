@@ -20,9 +20,10 @@ from raison.data.dataset import Dataset, Row
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.loading.zoo import fresh_classifier
 from raison.studies import made
-from raison.studies.kinds.comparison.spec import StudyError, StudyModel, read
-from raison.studies.kinds.comparison.work import run
+from raison.studies.file import StudyError, read
+from raison.studies.parts import StudyModel
 from raison.studies.plans import load_named_model
+from raison.studies.runner import run
 from raison.training.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.scratch import ScratchSettings, train_scratch
@@ -205,7 +206,7 @@ def test_a_study_makes_its_model_once(place: Path, monkeypatch: pytest.MonkeyPat
     folder = run("study.toml", "out", progress=False)
     assert len(trained) == 1, "also for estimate, run and header"
     said = json.loads((folder / "study.json").read_text())["models"]["small"]
-    model = load_named_model(read("study.toml").models["small"])
+    model = load_named_model(read("study.toml").spec.grid.models["small"])
     assert said["name"] == model.name == "small t5"
     assert said["parameters"] == sum(p.numel() for p in model.core.parameters())
     assert said["parameters"] - said["parameters_without_words"] == model.embedding_table.weight.numel()
@@ -214,10 +215,10 @@ def test_a_study_makes_its_model_once(place: Path, monkeypatch: pytest.MonkeyPat
     (place / "elsewhere").mkdir()
     for name in ("lines.tsv", "study.toml"):
         (place / "elsewhere" / name).write_bytes((place / name).read_bytes())
-    load_named_model(read("elsewhere/study.toml").models["small"])
+    load_named_model(read("elsewhere/study.toml").spec.grid.models["small"])
     assert len(trained) == 1, "a file counts by what it holds"
     (place / "study.toml").write_text(STUDY.replace("epochs = 1", "epochs = 2"))
-    load_named_model(read("study.toml").models["small"])
+    load_named_model(read("study.toml").spec.grid.models["small"])
     assert len(trained) == 2
 
 
@@ -235,7 +236,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def test_the_second_that_wants_a_model_waits(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = counted(monkeypatch)
-    entry = read("study.toml").models["small"]
+    entry = read("study.toml").spec.grid.models["small"]
     found: list[Path] = []
     threads = [threading.Thread(target=lambda: found.append(made.made_folder(entry))) for _ in range(2)]
     for thread in threads:
@@ -248,7 +249,7 @@ def test_the_second_that_wants_a_model_waits(place: Path, monkeypatch: pytest.Mo
 
 
 def test_a_training_that_fails_leaves_no_model(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = read("study.toml").models["small"]
+    entry = read("study.toml").spec.grid.models["small"]
 
     def fails(*_args: object) -> object:
         raise Killed
@@ -261,7 +262,7 @@ def test_a_training_that_fails_leaves_no_model(place: Path, monkeypatch: pytest.
 
 
 def test_too_few_texts_are_refused(place: Path) -> None:
-    entry = read("study.toml").models["small"]
+    entry = read("study.toml").spec.grid.models["small"]
     few = StudyModel(entry.name, entry.labels, made={**entry.made, "train": entry.made["train"] | {"limit": 10}})
     with pytest.raises(DataError, match="10 rows, too few to hold some out"):
         made.made_folder(few)

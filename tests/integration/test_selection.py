@@ -11,7 +11,6 @@ import torch
 import raison
 from raison import estimate as estimating
 from raison.attribution import Settings, prepare, run, run_candidates, shifted_scores
-from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method, Property
@@ -22,6 +21,7 @@ from raison.evaluate import create_metrics, measure
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed
+from raison.plan import Plan, plan_rows
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS

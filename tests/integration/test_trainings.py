@@ -11,20 +11,16 @@ import torch
 import raison
 from raison.core.errors import DataError, InputError
 from raison.data.dataset import Dataset
-from raison.studies.kinds.comparison.spec import StudyError
-from raison.studies.kinds.trainings.claims import training_verdicts
+from raison.jobs.engine import Shard, shard_of
+from raison.studies.claims import verdicts
+from raison.studies.file import StudyError, read
+from raison.studies.folder import check_folder
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.report import write
-from raison.studies.kinds.trainings.results import TrainingRecord, read_trainings
-from raison.studies.kinds.trainings.spec import read
-from raison.studies.kinds.trainings.work import (
-    ExaminedTrainings,
-    Shard,
-    check_trainings_folder,
-    examine_trainings,
-    execute_trainings,
-    shard_of,
-)
+from raison.studies.kinds.trainings.records import TrainingRecord
+from raison.studies.kinds.trainings.results import read as read_trainings
+from raison.studies.kinds.trainings.work import Examined
+from raison.studies.reports import write
+from raison.studies.runner import Sharing, examine, execute
 from tests.tiny import LABELS, TINY
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
@@ -164,19 +160,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def examined(place: Path) -> ExaminedTrainings:
+def examined(place: Path) -> Examined:
     recipes = Works().recipes()
-    return examine_trainings(read(place / "mini.toml", recipes), recipes=recipes)
+    return examine(read(place / "mini.toml", recipes))
 
 
 @pytest.fixture(scope="module")
-def whole(place: Path, examined: ExaminedTrainings) -> tuple[Path, Works]:
+def whole(place: Path, examined: Examined) -> tuple[Path, Works]:
     works = Works()
     return run(examined, works, place / "whole"), works
 
 
-def run(examined: ExaminedTrainings, works: Works, folder: Path, shard: Shard | None = None) -> Path:
-    return execute_trainings(replace(examined, recipes=works.recipes()), folder, shard, progress=False)
+def run(examined: Examined, works: Works, folder: Path, shard: Shard | None = None) -> Path:
+    own = replace(examined, study=replace(examined.study, tools=works.recipes()))
+    return execute(own, folder, progress=False, sharing=Sharing(shard or Shard()))
 
 
 def content(folder: Path) -> dict[Any, Any]:
@@ -204,8 +201,8 @@ def test_numbers_are_those_of_evaluating_by_hand(place: Path, tmp_path: Path) ->
     text = STUDY.replace("seeds = [3]", "seeds = [3]\nkeep = true").replace('also = ["two"]', "")
     (place / "kept.toml").write_text(text)
     recipes = Works().recipes()
-    examined = examine_trainings(read(place / "kept.toml", recipes), recipes=recipes)
-    folder = execute_trainings(examined, tmp_path / "kept", progress=False)
+    examined = examine(read(place / "kept.toml", recipes))
+    folder = execute(examined, tmp_path / "kept", progress=False)
     record = read_trainings(folder).records["two", "two", "comp+cons, softmax", 3]
     model = raison.load(folder / "trainings/two/comp-cons-softmax-3")
     rows = examined.data["two"].test.rows
@@ -237,7 +234,7 @@ def test_models_are_deleted_and_judgements_stay(whole: tuple[Path, Works]) -> No
 
 @pytest.mark.parametrize("stop", [1, 2, 6])
 def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
-    examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path, stop: int
+    examined: Examined, whole: tuple[Path, Works], tmp_path: Path, stop: int
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(examined, Works(stop), tmp_path)
@@ -252,7 +249,7 @@ def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
 def test_no_explainer_of_a_model_at_chance_is_trained(place: Path, tmp_path: Path) -> None:
     strict, works = STUDY.replace("even_at_chance = true\n", ""), Works()
     (place / "strict.toml").write_text(strict)
-    examined = examine_trainings(read(place / "strict.toml", works.recipes()), recipes=works.recipes())
+    examined = examine(read(place / "strict.toml", works.recipes()))
     said = r"\[tasks.one\], seed 3: the plain model has hardly learned .* on the test texts, largest class .* --resume"
     with pytest.raises(InputError, match=said):
         run(examined, works, tmp_path)
@@ -260,12 +257,12 @@ def test_no_explainer_of_a_model_at_chance_is_trained(place: Path, tmp_path: Pat
     # The key says to go on: the folder is the same study's, and the plain model is not made again.
     (place / "strict.toml").write_text(STUDY)
     study = read(place / "strict.toml", works.recipes())
-    check_trainings_folder(tmp_path, study, None, resume=True)
-    run(examine_trainings(study, recipes=works.recipes()), works, tmp_path)
+    check_folder(tmp_path, study, None, resume=True)
+    run(examine(study), works, tmp_path)
     assert len(works.calls) == 2 + 2 + 3
 
 
-def test_two_processes_share_the_work(examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path) -> None:
+def test_two_processes_share_the_work(examined: Examined, whole: tuple[Path, Works], tmp_path: Path) -> None:
     first, second = Works(), Works()
     run(examined, second, tmp_path, Shard(2, 2))
     assert 0 < len(read_trainings(tmp_path).records) < len(read_trainings(whole[0]).records)
@@ -276,7 +273,7 @@ def test_two_processes_share_the_work(examined: ExaminedTrainings, whole: tuple[
 
 
 def test_broken_lines_are_left_out_and_done_again(
-    examined: ExaminedTrainings, whole: tuple[Path, Works], tmp_path: Path
+    examined: Examined, whole: tuple[Path, Works], tmp_path: Path
 ) -> None:
     run(examined, Works(), tmp_path)
     path = tmp_path / "trainings.jsonl"
@@ -291,30 +288,29 @@ def test_broken_lines_are_left_out_and_done_again(
     assert content(tmp_path) == content(whole[0])
 
 
-def test_another_study_or_one_without_resume_is_refused(examined: ExaminedTrainings, whole: tuple[Path, Works]) -> None:
+def test_another_study_or_one_without_resume_is_refused(examined: Examined, whole: tuple[Path, Works]) -> None:
     folder, study = whole[0], examined.study
     with pytest.raises(DataError, match="--resume goes on"):
-        check_trainings_folder(folder, study, None, False)
-    check_trainings_folder(folder, study, None, True)
+        check_folder(folder, study, None, False)
+    check_folder(folder, study, None, True)
     with pytest.raises(DataError, match="all rows"):
-        check_trainings_folder(folder, study, 5, True)
+        check_folder(folder, study, 5, True)
     with pytest.raises(DataError, match="another study"):
-        check_trainings_folder(folder, replace(study, text=study.text + "#"), None, True)
+        check_folder(folder, replace(study, text=study.text + "#"), None, True)
     other = dict(examined.header) | {"seeds": [9]}
     with pytest.raises(DataError, match="differs in seeds"):
         run(replace(examined, header=other), Works(), folder)
 
 
-def test_limit_takes_the_first_rows(examined: ExaminedTrainings, tmp_path: Path) -> None:
-    recipes = Works().recipes()
-    few = examine_trainings(examined.study, 6, recipes)
+def test_limit_takes_the_first_rows(examined: Examined, tmp_path: Path) -> None:
+    few = examine(examined.study, 6)
     assert [len(few.data["one"].train), len(few.data["one"].test), len(few.data["two"].dev or ())] == [6, 6, 4]
     assert few.header["limit"] == 6
 
 
 def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Works], tmp_path: Path) -> None:
     study = read_trainings(whole[0])
-    stated = training_verdicts(study)
+    stated = verdicts(study)
     assert [(verdict.run, verdict.finding != "missing") for verdict in stated] == [
         ("one", True),
         ("two", True),
@@ -329,9 +325,10 @@ def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Works], tm
 @pytest.mark.parametrize(
     ("old", "new", "mistake"),
     [
-        ('labels = ["negative", "neutral", "positive"]\ntrain = { source = "words.tsv" }',
+        ('labels = ["negative", "neutral", "positive"]\neven_at_chance = true\ntrain = { source = "words.tsv" }',
          'labels = ["bad", "neutral", "positive"]\ntrain = { source = "words.tsv" }', "'negative' is none of"),
-        ('base = "tiny"\nlabels = ["negative", "neutral", "positive"]\ntrain = { source = "words.tsv" }',
+        ('base = "tiny"\nlabels = ["negative", "neutral", "positive"]\neven_at_chance = true\n'
+         'train = { source = "words.tsv" }',
          'base = "minilmm"\nlabels = ["negative", "neutral", "positive"]\ntrain = { source = "words.tsv" }',
          "Did you mean 'minilm'"),
         ('metrics = ["', 'metrics = ["auroc", "', "auroc needs rationales"),
@@ -347,7 +344,7 @@ def test_what_only_data_and_models_tell_is_told_before_anything_runs(
     (place / "wrong.toml").write_text(STUDY.replace('also = ["two"]', "").replace(old, new, 1))
     recipes = Works().recipes()
     with pytest.raises(StudyError, match=mistake.replace("(", r"\(")) as found:
-        examine_trainings(read(place / "wrong.toml", recipes), recipes=recipes)
+        examine(read(place / "wrong.toml", recipes))
     assert all("Traceback" not in line for line in found.value.mistakes)
 
 

@@ -9,18 +9,15 @@ from typer.testing import CliRunner
 
 from raison.cli import app
 from raison.core.errors import DataError
-from raison.studies.kinds.comparison.spec import StudyError
-from raison.studies.kinds.trust.claims import trust_verdicts
-from raison.studies.kinds.trust.report import write
-from raison.studies.kinds.trust.spec import names_trust, read
-from raison.studies.kinds.trust.work import (
-    ExaminedTrust,
-    check_trust_folder,
-    examine_trust,
-    execute_trust,
-)
+from raison.studies.claims import verdicts
+from raison.studies.file import StudyError, read
+from raison.studies.folder import check_folder
+from raison.studies.kinds.trust.results import read as read_trust
+from raison.studies.kinds.trust.work import Examined
+from raison.studies.reports import write
+from raison.studies.runner import examine, execute
 from raison.trust.calls import works as real_works
-from raison.trust.results import SIMILARITIES, Variant, read_trust
+from raison.trust.results import SIMILARITIES, Variant
 from tests.tiny import LABELS, TINY
 from tests.trust_stand_in import Randomised, Stand, Swaps
 
@@ -88,19 +85,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def examined(place: Path) -> ExaminedTrust:
+def examined(place: Path) -> Examined:
     works = Stand().works()
-    return examine_trust(read(place / "mini.toml", works), works)
+    return examine(read(place / "mini.toml", works))
 
 
 @pytest.fixture(scope="module")
-def whole(place: Path, examined: ExaminedTrust) -> tuple[Path, Stand]:
+def whole(place: Path, examined: Examined) -> tuple[Path, Stand]:
     stand = Stand()
     return run(examined, stand, place / "whole"), stand
 
 
-def run(examined: ExaminedTrust, stand: Stand, folder: Path) -> Path:
-    return execute_trust(replace(examined, works=stand.works()), folder, progress=False)
+def run(examined: Examined, stand: Stand, folder: Path) -> Path:
+    return execute(replace(examined, study=replace(examined.study, tools=stand.works())), folder, progress=False)
 
 
 def content(folder: Path) -> tuple[str, str]:
@@ -109,7 +106,7 @@ def content(folder: Path) -> tuple[str, str]:
     return repr(sorted(found.similarities.items())), repr(sorted(found.attacks.items()))
 
 
-def test_all_that_is_asked_for_is_there(whole: tuple[Path, Stand], examined: ExaminedTrust) -> None:
+def test_all_that_is_asked_for_is_there(whole: tuple[Path, Stand], examined: Examined) -> None:
     study = read_trust(whole[0])
     found = study.runs["one--words"]
     assert set(found.similarities) == set(found.wanted_similarities())
@@ -126,8 +123,8 @@ def test_all_that_is_asked_for_is_there(whole: tuple[Path, Stand], examined: Exa
     assert study.header["models"]["one"]["parameters"] > 1000
 
 
-def test_settings_of_the_file_reach_the_work(examined: ExaminedTrust) -> None:
-    study = examined.study
+def test_settings_of_the_file_reach_the_work(examined: Examined) -> None:
+    study = examined.study.spec
     assert study.randomisation is not None
     assert study.randomisation.plan == Randomised(("cascading",), 2, 3)
     assert study.attacks is not None
@@ -141,7 +138,7 @@ def test_settings_of_the_file_reach_the_work(examined: ExaminedTrust) -> None:
 
 @pytest.mark.parametrize("stop", [1, 5, 13, 15])
 def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
-    examined: ExaminedTrust, whole: tuple[Path, Stand], tmp_path: Path, stop: int
+    examined: Examined, whole: tuple[Path, Stand], tmp_path: Path, stop: int
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(examined, Stand(stop), tmp_path)
@@ -155,7 +152,7 @@ def test_a_stopped_study_goes_on_and_equals_one_that_was_not(
     assert again.calls == []
 
 
-def test_broken_lines_are_done_again(examined: ExaminedTrust, whole: tuple[Path, Stand], tmp_path: Path) -> None:
+def test_broken_lines_are_done_again(examined: Examined, whole: tuple[Path, Stand], tmp_path: Path) -> None:
     run(examined, Stand(), tmp_path)
     path = tmp_path / "one--words" / SIMILARITIES
     content_before = path.read_text()
@@ -167,29 +164,29 @@ def test_broken_lines_are_done_again(examined: ExaminedTrust, whole: tuple[Path,
     assert content(tmp_path) == content(whole[0])
 
 
-def test_another_study_or_one_without_resume_is_refused(examined: ExaminedTrust, whole: tuple[Path, Stand]) -> None:
+def test_another_study_or_one_without_resume_is_refused(examined: Examined, whole: tuple[Path, Stand]) -> None:
     folder, study = whole[0], examined.study
     with pytest.raises(DataError, match="--resume goes on"):
-        check_trust_folder(folder, study, None, False)
-    check_trust_folder(folder, study, None, True)
+        check_folder(folder, study, None, False)
+    check_folder(folder, study, None, True)
     with pytest.raises(DataError, match="all rows"):
-        check_trust_folder(folder, study, 5, True)
+        check_folder(folder, study, 5, True)
     with pytest.raises(DataError, match="another study"):
-        check_trust_folder(folder, replace(study, text=study.text + "#"), None, True)
+        check_folder(folder, replace(study, text=study.text + "#"), None, True)
     other = dict(examined.header) | {"methods": ["saliency"]}
     with pytest.raises(DataError, match="differs in methods"):
         run(replace(examined, header=other), Stand(), folder)
 
 
-def test_limit_takes_fewer_texts_of_the_same_draw(examined: ExaminedTrust) -> None:
-    few = examine_trust(examined.study, examined.works, 3)
+def test_limit_takes_fewer_texts_of_the_same_draw(examined: Examined) -> None:
+    few = examine(examined.study, 3)
     entry = few.header["runs"][0]
     assert (entry["randomisation"]["texts"], entry["attacks"]["texts"], few.header["limit"]) == (3, 3, 3)
     assert set(few.data["words"].texts) <= set(examined.data["words"].texts)
 
 
 def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Stand], tmp_path: Path) -> None:
-    stated = trust_verdicts(read_trust(whole[0]))
+    stated = verdicts(read_trust(whole[0]))
     # The second draw of saliency's last point is undefined: the first stands alone.
     assert [verdict.finding for verdict in stated] == ["too few", "too few"]
     on_side = [one.difference.low > 0 if one.side == "above" else one.difference.high < 0 for one in stated]
@@ -263,16 +260,15 @@ def test_what_only_data_and_models_tell_is_told_before_anything_runs(
     (place / "wrong.toml").write_text(text[: text.index("[[claims]]")])
     works = Stand().works()
     with pytest.raises(StudyError) as caught:
-        examine_trust(read(place / "wrong.toml", works), works)
+        examine(read(place / "wrong.toml", works))
     assert any(mistake in line for line in caught.value.mistakes), caught.value.mistakes
 
 
 def test_kinds_are_told_apart(place: Path) -> None:
-    assert names_trust(place / "mini.toml")
-    (place / "other.toml").write_text("schema = 1\n")
-    assert not names_trust(place / "other.toml")
-    assert not names_trust(place / "words.tsv")
-    assert not names_trust(place / "nowhere.toml")
+    assert read(place / "mini.toml", Stand().works()).kind.name == "trust"
+    (place / "other.toml").write_text('schema = 1\nkind = "trost"\n')
+    with pytest.raises(StudyError, match="Did you mean 'trust'"):
+        read(place / "other.toml")
 
 
 def test_commands_check_run_go_on_and_report(place: Path, tmp_path: Path) -> None:
@@ -299,7 +295,7 @@ def test_commands_check_run_go_on_and_report(place: Path, tmp_path: Path) -> Non
 def test_the_work_itself_is_what_is_written(place: Path, tmp_path: Path) -> None:
     works = real_works()
     study = read(place / "mini.toml", works)
-    folder = execute_trust(examine_trust(study, works, 2), tmp_path, progress=False)
+    folder = execute(examine(study, 2), tmp_path, progress=False)
     found = read_trust(folder).runs["one--words"]
     assert found.missing == 0
     assert found.randomised == ("saliency", "attention_rollout")

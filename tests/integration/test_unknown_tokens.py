@@ -17,15 +17,14 @@ from raison.report.generation_page import page as generation_page
 from raison.report.generation_terminal import generation_plain
 from raison.report.html_tables import results_page
 from raison.report.terminal import explanation_text, plain
-from raison.studies.kinds.audit.report import write as write_audit
-from raison.studies.kinds.comparison.report import write as write_study
+from raison.studies.reports import write
 from tests.tiny import TINY
 from tests.tokenizers import TOKENIZERS
 from tests.work import WORKS, prepare
 
 CHINESE = "这部 电影 good"
-REPORTS = {COMPARISON: write_study, STUDY: write_study, AUDIT: write_audit}
-"""Work in whose folder explanations are compared, and what makes a page of it."""
+COMPARED = (COMPARISON, STUDY, AUDIT)
+"""Work in whose folder explanations are compared."""
 BYTES = ("gpt2", "qwen3", "roberta", "modernbert")
 """Families whose tiny tokenizers have every byte."""
 
@@ -75,7 +74,7 @@ def test_tables_say_of_how_many_texts() -> None:
     assert "Warning" not in str(clean)
 
 
-@pytest.mark.parametrize("kind", REPORTS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.name)
 def test_a_report_that_is_made_later_says_it(kind: Kind, tmp_path: Path) -> None:
     place, out = prepare(tmp_path), tmp_path / "out"
     lines = (place / "words.tsv").read_text().splitlines(keepends=True)
@@ -83,7 +82,7 @@ def test_a_report_that_is_made_later_says_it(kind: Kind, tmp_path: Path) -> None
     for _ in range(2):
         # Gone on with, too.
         WORKS[kind](place, out)
-    page = REPORTS[kind](out, None, False)
+    page = write(out, None, False)
     texts = 2 if kind == AUDIT else len(lines)
     told = re.compile(rf"\b\d+ of {texts} texts have tokens that are unknown.*, 1 of them for the most part")
     written = [page, *(page.with_name(name) for name in ("tables.md", "tables.tex"))]

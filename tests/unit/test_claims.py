@@ -15,8 +15,9 @@ from raison.numerics.paired import Difference, against, difference
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs
-from raison.studies.kinds.comparison.claims import verdicts
-from raison.studies.kinds.comparison.results import digest_of, read_study
+from raison.studies.claims import verdicts
+from raison.studies.folder import digest_of
+from raison.studies.kinds.comparison.results import read as read_study
 from tests.unit.test_run_agreement import BASE
 
 TEXTS = 40

@@ -18,9 +18,9 @@ from raison.core.unit import Text, Unit
 from raison.report.examples import Example, Mark, markdown, marks
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs
-from raison.studies.kinds.comparison.report import write
-from raison.studies.kinds.comparison.spec import StudyError, read
-from raison.studies.plans import load_rows
+from raison.studies.file import StudyError, read
+from raison.studies.reports import write
+from raison.studies.rows import load_rows
 
 TEXTS = (
     "The  kettle sings,\tand nobody *minds*.",
@@ -342,9 +342,9 @@ def test_data_beside_the_study_file_are_found_from_anywhere(tmp_path: Path, monk
         (tmp_path / folder / "reviews.tsv").write_text(f"text\tlabel\n{text}\tpositive\n")
     (tmp_path / "study" / "study.toml").write_text(FILE)
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert load_rows(read("../study/study.toml").data["reviews"], None).texts == ("beside",)
+    assert load_rows(read("../study/study.toml").spec.grid.data["reviews"], None).texts == ("beside",)
     (tmp_path / "study" / "reviews.tsv").unlink()
-    assert load_rows(read("../study/study.toml").data["reviews"], None).texts == ("another",)
+    assert load_rows(read("../study/study.toml").spec.grid.data["reviews"], None).texts == ("another",)
     (tmp_path / "elsewhere" / "reviews.tsv").unlink()
     with pytest.raises(DataError, match="is not a file"):
-        load_rows(read("../study/study.toml").data["reviews"], None)
+        load_rows(read("../study/study.toml").spec.grid.data["reviews"], None)

@@ -18,7 +18,7 @@ from raison.report.generation_terminal import generation_text
 from raison.report.html import compact, fragment, page
 from raison.report.tables import escape_latex, escape_markdown
 from raison.report.terminal import explanation_text
-from raison.studies.kinds.comparison.report import write
+from raison.studies.reports import write
 from tests import study_folder
 from tests.unit.test_reading import written
 from tests.unit.test_report_html import explain

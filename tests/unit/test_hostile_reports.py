@@ -12,10 +12,7 @@ from markdown_it import MarkdownIt
 
 from raison.jobs.store import RecordStore
 from raison.report.tables import _LATEX, code_markdown, escape_latex, escape_markdown
-from raison.studies.kinds.audit import report as audit
-from raison.studies.kinds.comparison import report as study
-from raison.studies.kinds.trainings import report as trainings
-from raison.studies.kinds.trust import report as trust
+from raison.studies.reports import write
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
 from tests.unit.test_hostile_pages import structure
@@ -62,28 +59,28 @@ def made_study(folder: Path, word: str) -> Path:
         path.write_text(path.read_text() + "\n[examples]\ntop = 2\n")
     names = ("lime", "occlusion", "demo/sst2", "reviews", "9.9", "negative", "positive", "entropy", "consistency")
     rewrite(folder, names, word)
-    return study.write(folder, draw=False)
+    return write(folder, draw=False)
 
 
 def made_trainings(folder: Path, word: str) -> Path:
     folder.mkdir()
     test_training_report.fill(folder)
     rewrite(folder, ("lime", "comp", "suff", "imdb", "minilm", "invented", "abc", "1", "comp beats lime"), word)
-    return trainings.write(folder, draw=False)
+    return write(folder, draw=False)
 
 
 def made_trust(folder: Path, word: str) -> Path:
     test_trust_report.fill(folder)
     kinds = ("saliency", "attention_rollout", "invented sst", "abc", "0", "sst", "gone at once", "small/model")
     rewrite(folder, (*kinds, "it is not differentiable"), word)
-    return trust.write(folder, draw=False)
+    return write(folder, draw=False)
 
 
 def made_audit(folder: Path, word: str) -> Path:
     shutil.copytree(AUDIT, folder, ignore=shutil.ignore_patterns("report"))
     kinds = ("lime", "occlusion", "kernel_shap", "demo/sst2", "sst2_glue/sentiment-dev.tsv", "2.13.0+cpu")
     rewrite(folder, (*kinds, "its scores come from random draws"), word)
-    return audit.write(folder, draw=False)
+    return write(folder, draw=False)
 
 
 REPORTS: dict[str, Callable[[Path, str], Path]] = {
@@ -122,9 +119,7 @@ def report(kind: str, folder: Path, word: str) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("kind", REPORTS)
 def test_no_markup_of_a_report_comes_from_its_folder(kind: str, word: str, tmp_path: Path) -> None:
     hostile, plain = report(kind, tmp_path / "hostile", word), report(kind, tmp_path / "plain", tame(word))
-    assert {Path(name).suffix for name in hostile} >= (
-        {".html", ".md"} if kind == "audit" else {".html", ".md", ".tex"}
-    )
+    assert {Path(name).suffix for name in hostile} >= {".html", ".md", ".tex"}
     assert sorted(map(str, hostile.values())) == sorted(map(str, plain.values()))
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from raison.core.results import Summary
-from raison.report.model_plots import Figure, Series, model_figure
+from raison.report.figures import OverModels, Series
+from raison.report.plots import drawn
 from raison.runs.models_figure import Axis, Place, axis_of, told
-from raison.studies.kinds.comparison.report import write
+from raison.studies.reports import write
 from tests.study_folder import Made, make
 
 SIZES = (Place("big", 40_000_000), Place("small", 1_000_000), Place("middle", 6_500_000))
@@ -21,21 +22,21 @@ def series(*means: float | None) -> Series:
 
 
 def figure(axis: Axis, models: tuple[Place, ...] = SIZES, *more: Series) -> str:
-    return model_figure(Figure("f", "rank change", axis, models, (series(0.3, 0.7, None), *more)))
+    return drawn(OverModels("f", "rank change", axis, models, (series(0.3, 0.7, None), *more)))
 
 
 def test_lines_stand_over_sizes_by_their_size() -> None:
-    drawn = figure("parameters")
-    assert "over parameters" in drawn
-    places = {text: drawn.index(f">{text}<") for text in ("1M", "6.5M", "40M")}
+    svg = figure("parameters")
+    assert "over parameters" in svg
+    places = {text: svg.index(f">{text}<") for text in ("1M", "6.5M", "40M")}
     assert list(places.values()) == sorted(places.values())
-    assert ">big<" not in drawn
+    assert ">big<" not in svg
 
 
 def test_bars_stand_over_names() -> None:
-    drawn = figure("model")
-    assert all(f">{place.name}<" in drawn for place in SIZES)
-    assert "over parameters" not in drawn
+    svg = figure("model")
+    assert all(f">{place.name}<" in svg for place in SIZES)
+    assert "over parameters" not in svg
 
 
 def test_models_of_unknown_size_become_bars() -> None:
@@ -50,8 +51,7 @@ def test_what_bars_are_held_against_is_a_line_across_them() -> None:
 
 def test_small_numbers_on_an_axis_are_written_out() -> None:
     tiny = (Series("saliency", 0, (Summary(0.0007, 0.0006, 0.0008, 9),)),)
-    drawn = model_figure(Figure("f", "top-k sum change", "model", SIZES[:1], tiny))
-    assert ">0.0006<" in drawn
+    assert ">0.0006<" in drawn(OverModels("f", "top-k sum change", "model", SIZES[:1], tiny))
 
 
 @pytest.mark.parametrize(("size", "text"), [(950, "950"), (22_713_216, "22.7M"), (110_000_000, "110M"), (4_000, "4k")])

@@ -124,7 +124,7 @@ def test_lines_of_older_versions_are_read_beside_new_ones(tmp_path: Path) -> Non
 def test_records_are_found_by_where_they_begin(tmp_path: Path) -> None:
     store = RecordStore(tmp_path / "records.jsonl")
     store.append([{"a": n} for n in range(5)])
-    places = [line.offset for line in store.lines()]
+    places = [line.place for line in store.lines()]
     assert [record["a"] for record in store.at(places[::-2])] == [4, 2, 0]
 
 
@@ -145,3 +145,24 @@ def test_a_file_of_one_record_notices_every_changed_byte(tmp_path: Path) -> None
 def test_a_file_of_one_record_of_an_older_version_is_read(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text('{\n "majorities": {"d": 0.5}\n}\n')
     assert read_record(tmp_path / "labels.json") == {"majorities": {"d": 0.5}}
+
+
+def test_what_several_processes_wrote_is_read_together(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    for shard in (None, 2, 11):
+        RecordStore(path, shard).append([{"of": shard or 0, "number": n} for n in range(2)])
+    (tmp_path / "records-old.jsonl").write_text("nobody's\n")
+    assert sorted(found.name for found in tmp_path.iterdir()) == [
+        "records-11.jsonl",
+        "records-2.jsonl",
+        "records-old.jsonl",
+        "records.jsonl",
+    ]
+    store = RecordStore(path)
+    assert [(one["of"], one["number"]) for one in store.read().records] == [
+        (of, n) for of in (0, 2, 11) for n in (0, 1)
+    ]
+    places = [line.place for line in store.lines()]
+    assert [one["of"] for one in store.at(reversed(places))] == [11, 11, 2, 2, 0, 0]
+    (tmp_path / "records-2.jsonl").write_text('{"of": 3}\n{"of"')
+    assert store.read().dropped == 1

@@ -14,9 +14,9 @@ from raison.models.loading import zoo
 from raison.report.shown import shown_texts
 from raison.runs import checked
 from raison.runs.table import comparison
-from raison.studies.kinds.comparison.results import read_study
-from raison.studies.kinds.trainings.results import read_trainings
-from raison.trust.results import read_trust
+from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.kinds.trainings.results import read as read_trainings
+from raison.studies.kinds.trust.results import read as read_trust
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
 from tests.unit.test_reading import WRONG

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from raison.report.plots import spread_plot
+from raison.report.figures import Spread
+from raison.report.plots import drawn
 from raison.runs.agreement import FILE, read_agreement
-from raison.studies.kinds.comparison.page import _spreads
+from raison.studies.kinds.comparison.sections import spreads
 
 PAIRS = """{"pairs": [
  {"first": "mp_pi", "second": "kernel_shap", "spearman": [1.0, 0.5], "top_k_overlap": [1.0, 1.0], "cosine": [0.9, 0.5]},
@@ -23,24 +24,24 @@ def test_every_method_is_compared_with_those_it_has_cosines_with(tmp_path: Path)
     (tmp_path / FILE).write_text(PAIRS, encoding="utf-8")
     pairs = read_agreement(tmp_path)
     assert [pair.cosines for pair in pairs] == [(0.9, 0.5), (0.1,), ()]
-    shown = _spreads(pairs, 3)
+    shown = "".join(map(drawn, spreads(pairs, 3)))
     titles = re.findall(r'aria-label="cosine with ([^"]+)"', shown)
     assert titles == ["mp_pi", "kernel_shap", "random"]
     of_random = shown[shown.index('aria-label="cosine with random"') :]
     assert "mp_pi" in of_random
     assert "kernel_shap" not in of_random
-    assert _spreads((), 0) == ""
+    assert list(spreads((), 0)) == []
 
 
 def test_the_dot_is_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the lines are quartiles and the 5th to 95th percentiles, of each row in its order."""
-    drawn: list[tuple[float, ...]] = []
-    monkeypatch.setattr(Axes, "hlines", lambda _axes, y, low, high, **_look: drawn.append((y, low, high)))
-    monkeypatch.setattr(Axes, "plot", lambda _axes, x, y, *_look, **_more: drawn.append((y[0], x[0])))
+    seen: list[tuple[float, ...]] = []
+    monkeypatch.setattr(Axes, "hlines", lambda _axes, y, low, high, **_look: seen.append((y, low, high)))
+    monkeypatch.setattr(Axes, "plot", lambda _axes, x, y, *_look, **_more: seen.append((y[0], x[0])))
     values = np.linspace(0, 1, 101) ** 2
-    svg = spread_plot("x", "cosine", [("one", values), ("two", 1 - values)])
+    svg = drawn(Spread("x", "cosine", (("one", values), ("two", 1 - values))))
     assert svg.index("one") < svg.index("two")
-    np.testing.assert_allclose(drawn[0], (2, 0.05**2, 0.95**2))
-    np.testing.assert_allclose(drawn[1], (2, 0.25**2, 0.75**2))
-    np.testing.assert_allclose(drawn[2], (2, 0.25))
-    np.testing.assert_allclose(drawn[5], (1, 0.75))
+    np.testing.assert_allclose(seen[0], (2, 0.05**2, 0.95**2))
+    np.testing.assert_allclose(seen[1], (2, 0.25**2, 0.75**2))
+    np.testing.assert_allclose(seen[2], (2, 0.25))
+    np.testing.assert_allclose(seen[5], (1, 0.75))

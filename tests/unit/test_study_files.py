@@ -6,7 +6,8 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import Wanted
-from raison.studies.kinds.comparison.spec import StudyError, StudyModel, read
+from raison.studies.file import StudyError, read
+from raison.studies.parts import StudyModel
 
 GOOD = """
 schema = 1
@@ -72,21 +73,22 @@ def mistakes(folder: Path, text: str) -> tuple[str, ...]:
 
 
 def test_everything_that_the_file_says_is_read(tmp_path: Path) -> None:
-    study = read(written(tmp_path, GOOD))
-    assert study.title == "A small one"
+    whole = read(written(tmp_path, GOOD))
+    assert whole.title == "A small one"
+    study = whole.spec
     assert study.agreement
     assert (study.settings.unit, study.settings.seeds) == ("token", (3, 5))
     assert study.settings.target == ("positive", "negative")
-    assert study.models["one"] == StudyModel("demo/sst2", ("no", "yes"))
-    reviews, words = study.data["reviews"], study.data["words"]
+    assert study.grid.models["one"] == StudyModel("demo/sst2", ("no", "yes"))
+    reviews, words = study.grid.data["reviews"], study.grid.data["words"]
     assert (reviews.wanted, reviews.limit, reviews.sample) == (Wanted(text="body", rationale="marks"), 30, 1)
     assert words.known_features == {"words": ["red", "green"], "position": 2}
     assert (words.wanted, words.split) == (None, "test")
-    assert study.run_names == ("one--reviews", "one--words", "two--reviews", "two--words")
+    assert study.grid.run_names == ("one--reviews", "one--words", "two--reviews", "two--words")
 
 
 def test_claims_are_written_as_the_records_name_methods_and_metrics(tmp_path: Path) -> None:
-    first, second = read(written(tmp_path, GOOD)).claims
+    first, second = read(written(tmp_path, GOOD)).spec.claims
     assert first.to_dict() == {
         "says": "one is better",
         "metric": "token_f1(top=25)",
@@ -105,7 +107,7 @@ def test_claims_are_written_as_the_records_name_methods_and_metrics(tmp_path: Pa
 def test_runs_that_are_named_replace_the_grid(tmp_path: Path) -> None:
     named = '[[runs]]\nmodel = "two"\ndata = "words"\n'
     study = read(written(tmp_path, GOOD.replace("[[claims]]", f"{named}\n[[claims]]", 1)))
-    assert study.runs == (("two", "words"),)
+    assert study.spec.grid.runs == (("two", "words"),)
 
 
 @pytest.mark.parametrize(("file", "name"), [("rpi.toml", "rpi"), ("mini.toml", "table-mini"), ("study.toml", "table")])

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError
-from raison.report import plots
+from raison.report import canvas
 from raison.report.tables import columns, markdown
 from raison.runs.run import read_run
 from raison.runs.table import comparison
-from raison.studies.kinds.comparison.report import write
-from raison.studies.kinds.comparison.results import digest_of
+from raison.studies.folder import digest_of
+from raison.studies.reports import write
 from tests.study_folder import CHOOSERS, METRICS, MODELS, STUDY, TEXTS, Made, make, make_run
 
 VOID = {"meta", "input", "wbr"}
@@ -207,7 +207,7 @@ def test_a_folder_that_holds_neither(tmp_path: Path) -> None:
 
 def test_without_matplotlib_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run(tmp_path / "alone", "demo/sst2", Made())
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     with pytest.raises(DataError, match=r"raison\[report\].*--no-plots"):
         write(tmp_path / "alone")
     assert not (tmp_path / "alone" / "report").exists()
@@ -227,7 +227,7 @@ def test_plots_leave_the_caller_s_settings_and_figures_alone(tmp_path: Path) -> 
     code = f"""
 import sys, matplotlib
 from pathlib import Path
-from raison.studies.kinds.comparison.report import write
+from raison.studies.reports import write
 matplotlib.rcParams["font.size"] = 17
 names = [name for name in matplotlib.rcParams if name != "backend"]  # to ask for the backend would choose one
 before = [matplotlib.rcParams[name] for name in names]
@@ -251,7 +251,7 @@ def test_command_says_where_the_report_is(tmp_path: Path) -> None:
 
 def test_writing_a_report_never_imports_torch(report: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from raison.studies.kinds.comparison.report import write;"
+        "import sys; from pathlib import Path; from raison.studies.reports import write;"
         f"write(Path({str(report.parent)!r}), Path({str(tmp_path)!r}), False);"
         "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     )

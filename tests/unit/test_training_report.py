@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.studies.kinds.trainings.claims import training_verdicts
+from raison.report.records import Table
+from raison.report.writing import text_of
+from raison.studies.claims import verdicts
 from raison.studies.kinds.trainings.gains import mixed, transferred
-from raison.studies.kinds.trainings.report import text_tables, write
-from raison.studies.kinds.trainings.results import Explaining, TrainingRecord, Trainings, read_trainings
-from raison.studies.kinds.trainings.sections import Grid, accuracy_grid, gain_grids, metric_grids, rate_grids
+from raison.studies.kinds.trainings.records import Explaining, TrainingRecord, TrainingRuns
+from raison.studies.kinds.trainings.results import read as read_trainings
+from raison.studies.kinds.trainings.sections import accuracy_table, gain_tables, metric_tables, rate_tables, sections
 from raison.studies.kinds.trainings.tables import Place, deviation, scores
+from raison.studies.reports import write
 
 SEEDS, TASKS, TEXTS = (0, 1, 2), ("imdb", "sst2"), 12
 COMP, SUFF, CONS = "aopc_comprehensiveness", "aopc_sufficiency", "consistency"
@@ -112,11 +115,11 @@ def fill(place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(folder: Path) -> Trainings:
+def study(folder: Path) -> TrainingRuns:
     return read_trainings(folder)
 
 
-def table(study: Trainings, row: str, place: Place, metric: str) -> np.ndarray:
+def table(study: TrainingRuns, row: str, place: Place, metric: str) -> np.ndarray:
     """(seeds, texts or groups), read from the records themselves."""
     found = [study.records[place.task, place.test, row, seed] for seed in SEEDS]
     if metric == CONS:
@@ -124,11 +127,11 @@ def table(study: Trainings, row: str, place: Place, metric: str) -> np.ndarray:
     return np.array([one.correct if metric == "accuracy" else one.scores[metric] for one in found], dtype=float)
 
 
-def cell(grid: Grid, row: str, column: str) -> Any:
+def cell(grid: Table, row: str, column: str) -> Any:
     return dict(grid.rows)[row][grid.head.index(column) - 1]
 
 
-def test_records_survive_json(study: Trainings) -> None:
+def test_records_survive_json(study: TrainingRuns) -> None:
     assert len(study.records) == len(study.wanted) == 8 * 3 * 3
     one = study.records["imdb", "imdb", "comp", 0]
     assert TrainingRecord.from_dict(json.loads(json.dumps(one.to_dict()))) == one
@@ -136,7 +139,7 @@ def test_records_survive_json(study: Trainings) -> None:
 
 
 @pytest.mark.parametrize("metric", [COMP, SUFF, CONS, "accuracy"])
-def test_values_are_means_over_seeds_and_texts(study: Trainings, metric: str) -> None:
+def test_values_are_means_over_seeds_and_texts(study: TrainingRuns, metric: str) -> None:
     place = Place("sst2", "sst2")
     found, expected = scores(study, "comp", place, metric), table(study, "comp", place, metric)
     assert found is not None
@@ -147,22 +150,22 @@ def test_values_are_means_over_seeds_and_texts(study: Trainings, metric: str) ->
     assert len(found.values) == (9 if metric == CONS else TEXTS)
 
 
-def test_the_best_of_a_column_is_bold_whichever_way_is_better(study: Trainings) -> None:
-    grids = {grid.title: grid for grid in metric_grids(study)}
+def test_the_best_of_a_column_is_bold_whichever_way_is_better(study: TrainingRuns) -> None:
+    grids = {grid.title: grid for grid in metric_tables(study)}
     for title in (f"{COMP} ↑", f"{SUFF} ↓"):
         assert [cell(grids[title], row, "imdb").rank for row in ("comp", "comp 3e-4", "lime")] == [1, 2, 0]
     assert cell(grids[f"{COMP} ↑"], "comp", "imdb").seeds.startswith("sd ")
 
 
-def test_accuracy_has_its_difference_from_the_plain_model(study: Trainings) -> None:
-    found = cell(accuracy_grid(study), "comp", "imdb")
+def test_accuracy_has_its_difference_from_the_plain_model(study: TrainingRuns) -> None:
+    found = cell(accuracy_table(study), "comp", "imdb")
     # 7, 8 and 7 of 12 are right, and 11 of the plain model.
     assert found.mean == f"{100 * 22 / 36:.1f}"
     assert found.interval.startswith(f"-{100 * (33 - 22) / 36:.1f} [")
-    assert cell(accuracy_grid(study), "plain", "imdb").mean == "91.7"
+    assert cell(accuracy_table(study), "plain", "imdb").mean == "91.7"
 
 
-def test_gains_are_over_the_model_trained_for_the_criterion_alone(study: Trainings) -> None:
+def test_gains_are_over_the_model_trained_for_the_criterion_alone(study: TrainingRuns) -> None:
     found = next(one for one in mixed(study) if "comp & <suff>" in one.columns)
     assert found.criteria == ("comp", "suff")
     for criterion, metric, sign in (("comp", COMP, 1), ("suff", SUFF, -1)):
@@ -177,23 +180,23 @@ def test_gains_are_over_the_model_trained_for_the_criterion_alone(study: Trainin
         assert math.isnan(found.gains[found.criteria.index(criterion)][found.columns.index(criterion)].mean)
 
 
-def test_transfer_is_the_gain_of_training_on_the_data_itself(study: Trainings) -> None:
+def test_transfer_is_the_gain_of_training_on_the_data_itself(study: TrainingRuns) -> None:
     (found,) = transferred(study)
     home, away = (table(study, "comp", Place(task, "sst2"), COMP).mean() for task in ("sst2", "imdb"))
     gain = found.gains[0][found.columns.index("comp")]
     assert gain.mean == pytest.approx((home - away) / abs(away))
-    assert any("imdb on sst2" in grid.title for grid in gain_grids(study))
+    assert any("imdb on sst2" in grid.title for grid in gain_tables(study))
 
 
-def test_rates_stand_beside_each_other(study: Trainings) -> None:
-    grid = rate_grids(study)[0]
+def test_rates_stand_beside_each_other(study: TrainingRuns) -> None:
+    grid = rate_tables(study)[0]
     assert [name for name, _ in grid.rows] == ["3e-05, 0.5", "0.0003, 0.5"]
     first = table(study, "comp", Place("imdb", "imdb"), COMP).mean()
     assert grid.rows[0][1][0].mean == f"{first:.3f}"
 
 
-def test_claims_are_judged_by_paired_differences(study: Trainings) -> None:
-    found = {(one.says, one.run): one for one in training_verdicts(study)}
+def test_claims_are_judged_by_paired_differences(study: TrainingRuns) -> None:
+    found = {(one.says, one.run): one for one in verdicts(study)}
     assert len(found) == 6
     pair = found["comp beats lime", "imdb"]
     gaps = table(study, "comp", Place("imdb", "imdb"), COMP) - table(study, "lime", Place("imdb", "imdb"), COMP)
@@ -230,14 +233,14 @@ def test_an_unfinished_study_says_so_and_shows_what_there_is(folder: Path, tmp_p
     text = write(tmp_path, draw=False).read_text()
     assert "Unfinished: 36 of 72 records" in text
     assert "1 broken lines" in text
-    assert "comp" in text_tables(read_trainings(tmp_path))
+    assert "comp" in text_of(sections(read_trainings(tmp_path)))
 
 
 def test_a_study_without_any_record_has_a_page(folder: Path, tmp_path: Path) -> None:
     for name in ("trainings.json", "study.toml"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     assert "Unfinished: 0 of 72" in write(tmp_path).read_text()
-    assert {one.finding for one in training_verdicts(read_trainings(tmp_path))} == {"missing"}
+    assert {one.finding for one in verdicts(read_trainings(tmp_path))} == {"missing"}
 
 
 def test_another_folder_or_a_newer_version_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -251,7 +254,7 @@ def test_another_folder_or_a_newer_version_is_refused(folder: Path, tmp_path: Pa
 
 def test_report_needs_no_torch(folder: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from raison.studies.kinds.trainings.report import write;"
+        "import sys; from pathlib import Path; from raison.studies.reports import write;"
         f"write(Path({str(folder)!r}), Path({str(tmp_path)!r}), False); print('torch' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,9 +7,8 @@ from typing import Literal
 import pytest
 
 from raison.core.errors import InputError
-from raison.studies.kinds.comparison.spec import StudyError
+from raison.studies.file import Study, StudyError, read
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.spec import TrainingStudy, names_trainings, read
 
 FILE = """
 schema = 1
@@ -82,16 +81,18 @@ def called() -> None:
 RECIPES = Recipes(called, called, Plain, Trained)
 
 
-def reading(tmp_path: Path, text: str) -> TrainingStudy:
+def reading(tmp_path: Path, text: str) -> Study:
     path = tmp_path / "tables" / "mini.toml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    assert names_trainings(path)
-    return read(path, RECIPES)
+    study = read(path, RECIPES)
+    assert study.kind.name == "trainings"
+    return study
 
 
 def test_a_grid_becomes_rows_with_names_and_settings(tmp_path: Path) -> None:
-    study = reading(tmp_path, FILE)
+    whole = reading(tmp_path, FILE)
+    study = whole.spec
     # The rate has no place in the name and follows behind.
     assert [row.name for row in study.rows] == [
         "IvRA softmax by suff, rate 0.1",
@@ -104,11 +105,11 @@ def test_a_grid_becomes_rows_with_names_and_settings(tmp_path: Path) -> None:
     assert study.rows[2].folder == "ivra-softmax-by-suff-cons-rate-0.1"
     assert study.rows[4].settings == {"epochs": 9}
     assert [row.tasks for row in study.rows[3:]] == [("sst2", "qa"), ("qa",)]
-    assert study.name == "tables-mini"
+    assert whole.name == "tables-mini"
 
 
 def test_posthoc_methods_claims_and_gains_are_written_as_the_records_do(tmp_path: Path) -> None:
-    study = reading(tmp_path, FILE)
+    study = reading(tmp_path, FILE).spec
     assert [row.name for row in study.posthoc] == ["lime(samples=500)", "random"]
     assert {row.tasks for row in study.posthoc} == {("sst2",)}
     assert study.claims[0]["metric"] == "consistency"
@@ -119,7 +120,7 @@ def test_posthoc_methods_claims_and_gains_are_written_as_the_records_do(tmp_path
 
 
 def test_random_scores_are_always_there(tmp_path: Path) -> None:
-    study = reading(tmp_path, FILE.replace(', "random"]', "]"))
+    study = reading(tmp_path, FILE.replace(', "random"]', "]")).spec
     assert study.posthoc[-1].name == "random"
     assert study.posthoc[-1].tasks == ("sst2", "qa")
 

@@ -11,20 +11,14 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.studies.kinds.trust.claims import trust_verdicts
-from raison.studies.kinds.trust.report import text_tables, write
-from raison.studies.kinds.trust.sections import area_grids, attack_grids, left_out
+from raison.report.writing import text_of
+from raison.studies.claims import verdicts
+from raison.studies.kinds.trust.results import TrustRuns
+from raison.studies.kinds.trust.results import read as read_trust
+from raison.studies.kinds.trust.sections import area_tables, attack_tables, left_out, sections
+from raison.studies.reports import write
 from raison.trust.records import Attacked, Similarity
-from raison.trust.results import (
-    ATTACKS,
-    SIMILARITIES,
-    TrustRuns,
-    Variant,
-    is_trust,
-    plain,
-    read_trust,
-    store_of,
-)
+from raison.trust.results import ATTACKS, SIMILARITIES, Variant, plain, store_of
 from raison.trust.tables import areas, at_blocks, curve, effects, held
 
 METHODS = ("saliency", "attention_rollout", "<ignores & all>")
@@ -206,13 +200,13 @@ def test_effects_and_texts_that_held(study: TrustRuns) -> None:
     ],
 )
 def test_claims_are_judged_by_paired_intervals(study: TrustRuns, says: str, finding: str, count: int) -> None:
-    found = [verdict for verdict in trust_verdicts(study) if verdict.says == says]
+    found = [verdict for verdict in verdicts(study) if verdict.says == says]
     assert len(found) == (3 if says == "gone at once" else 1)
     assert {(verdict.finding, verdict.difference.count) for verdict in found} == {(finding, count)}
 
 
 def test_a_claim_says_what_it_compares(study: TrustRuns) -> None:
-    found = {verdict.says: verdict for verdict in trust_verdicts(study)}
+    found = {verdict.says: verdict for verdict in verdicts(study)}
     assert found["beats noise"].row == "saliency (constrained)"
     assert found["beats noise"].than == "saliency (noise, constrained)"
     assert found["never moves"].metric == "spearman, the last 12 of 12 blocks"
@@ -224,13 +218,13 @@ def test_a_claim_says_what_it_compares(study: TrustRuns) -> None:
 
 
 def test_tables_say_what_the_records_say(study: TrustRuns) -> None:
-    grids = {grid.title: grid for grid in area_grids(study)}
+    grids = {grid.title: grid for grid in area_tables(study)}
     assert len(grids) == 6
     cells = dict(grids["Spearman's correlation, cascading"].rows)
     assert cells[STEADY][0].mean == "1.00"
     expected = np.mean(list(areas(study.runs["large--sst"], "saliency", "cascading", "spearman").values()))
     assert cells["saliency"][2].mean == f"{expected:.2f}"
-    attacked = {grid.title: dict(grid.rows) for grid in attack_grids(study)}
+    attacked = {grid.title: dict(grid.rows) for grid in attack_tables(study)}
     assert (
         attacked["Texts with a change that keeps the prediction"]["saliency: constrained"][0].mean
         == f"{ATTACKED - 2} of {ATTACKED - 1}"
@@ -241,7 +235,7 @@ def test_tables_say_what_the_records_say(study: TrustRuns) -> None:
     reasons = dict(left_out(study))
     assert reasons["random: randomisation"] == "it asks the <model> for nothing"
     assert "attacks on 1 text (number 3)" in reasons
-    assert "saliency: constrained" in text_tables(study)
+    assert "saliency: constrained" in text_of(sections(study))
 
 
 @pytest.mark.parametrize("axis", ["parameters", "model"])
@@ -281,7 +275,6 @@ def test_nothing_done_yet_is_said(tmp_path: Path) -> None:
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:
-    assert not is_trust(tmp_path)
     with pytest.raises(DataError, match="no study of trust"):
         read_trust(tmp_path)
     (tmp_path / "study.toml").write_text(FILE)
@@ -293,7 +286,7 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
 def test_the_report_needs_no_torch(tmp_path: Path) -> None:
     fill(tmp_path)
     code = (
-        "import sys; from pathlib import Path; from raison.studies.kinds.trust.report import write; "
+        "import sys; from pathlib import Path; from raison.studies.reports import write; "
         f"write(Path({str(tmp_path)!r})); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

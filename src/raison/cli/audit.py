@@ -24,9 +24,9 @@ def audit(
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to go on.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will take.")] = False,
-    plots: Annotated[
-        bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")
-    ] = True,
+    plots: options.Plots = True,
+    shard: options.ShardOption = None,
+    workers: options.Workers = 1,
     truncate: options.Truncate = False,
     skip_bad: options.SkipBad = False,
     prompt: options.Prompt = None,
@@ -37,14 +37,20 @@ def audit(
     """Which explanations can be trusted on this model: test every method, and write a report with a recommendation."""
     from json import dumps
 
+    from rich.console import Console
+
     from raison.attribution import Settings
     from raison.cli.output import plots_where_possible
     from raison.cli.rows import Source, readable_texts
     from raison.methods import CATALOGUE
-    from raison.studies.kinds.audit.cost import estimate_audit
-    from raison.studies.kinds.audit.report import plain, write
+    from raison.report.writing import shown
+    from raison.studies.kinds.audit.sections import sections
     from raison.studies.kinds.audit.work import audit as run
+    from raison.studies.kinds.audit.work import estimate_audit
+    from raison.studies.parts import StudyModel
+    from raison.studies.reports import write
 
+    sharing = options.sharing_of(shard, workers)
     chosen = options.named_in(methods, CATALOGUE) if methods else None
     loaded = options.load_classifier(model, (prompt, False, False), device, dtype)
     found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
@@ -54,12 +60,18 @@ def audit(
         told = estimate_audit(loaded, found.texts, chosen, settings=settings)
         typer.echo(dumps(told.to_dict()) if json else told.text())
         return
-    audited = run(loaded, found.texts, chosen, out=folder, settings=settings, data=found.name)
+    entry = StudyModel(model, prompt=prompt, device=device, dtype=dtype)
+    audited = run(
+        loaded, found.texts, chosen, out=folder, settings=settings, data=found.name, sharing=sharing, entry=entry
+    )
     page = write(folder, None, plots_where_possible(plots))
     if json:
         typer.echo(dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
-    else:
-        typer.echo(f"{plain(audited)}\n{page}")
+        return
+    console = Console(highlight=False)
+    for part in shown(sections(audited)):
+        console.print(part)
+    typer.echo(page)
 
 
 def _plain_name(name: str) -> str:

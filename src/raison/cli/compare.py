@@ -33,6 +33,7 @@ def compare(
     device: options.Device = None,
     dtype: options.Dtype = None,
     out: Annotated[Path | None, typer.Option(help="Keep every explanation and score here; run again to go on.")] = None,
+    shard: options.ShardOption = None,
     json: options.Json = False,
 ) -> None:
     """Compare methods on a data set, always beside random scores."""
@@ -61,5 +62,6 @@ def compare(
         select=options.split_calls(select),
         out=out,
         data=found.name,
+        shard=options.sharing_of(shard, 1).shard,
     )
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from raison.core.registry import Catalogue
     from raison.core.target import TargetSpec
     from raison.core.unit import Granularity, Text
+    from raison.studies.runner import Sharing
 
 Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model.")]
 Device = Annotated[str | None, typer.Option(help="Where to put the model, such as cpu or cuda.")]
@@ -77,6 +78,13 @@ Delimiter = Annotated[
 ]
 Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
+Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")]
+ShardOption = Annotated[
+    str | None, typer.Option("--shard", help="1/2 does one half of the work, and a process with 2/2 the other.")
+]
+Workers = Annotated[
+    int, typer.Option("--workers", min=1, help="Start so many processes, which share the work and the processor.")
+]
 EvenAtChance = Annotated[
     bool, typer.Option("--even-at-chance", help="Go on with a model that has hardly learned its task.")
 ]
@@ -163,3 +171,13 @@ def split_calls(option: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
+
+
+def sharing_of(shard: str | None, workers: int) -> "Sharing":
+    """How the work is shared. Raises InputError."""
+    from raison.jobs.engine import shard_of
+    from raison.studies.runner import Sharing
+
+    if shard is not None and workers > 1:
+        raise InputError("--shard is one process's share and --workers starts several: give one of them.")
+    return Sharing(shard_of(shard), workers)

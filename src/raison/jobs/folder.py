@@ -83,7 +83,7 @@ def refuse_others(folder: Path, kind: Kind) -> None:
         names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     except OSError as error:
         raise DataError(f"{folder} cannot be a folder for this: {error.strerror or error}.") from None
-    found = next((other for other in KINDS if other.marker in names and _is_of(folder, other)), None)
+    found = next((other for other in (kind, *KINDS) if other.marker in names and _is_of(folder, other)), None)
     if found is not None and found != kind:
         raise DataError(f"{folder} holds {found.name}, and this is {kind.name}: choose another folder for --out.")
     left = [name for name in names if not name.startswith(".") and not name.endswith(disk.PART)]

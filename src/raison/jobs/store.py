@@ -1,11 +1,12 @@
 """Files of JSON lines, and of one, that survive kills and full disks, and notice what was changed in them."""
 
+import glob
 import gzip
 import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +16,9 @@ from raison.jobs import disk
 from raison.jobs.disk import write_whole as write_whole
 
 _SUM = "crc32"
+_SHIFT = 44
+_OFFSET = (1 << _SHIFT) - 1
+"""A place has the number of its file above the bits of the offset in it."""
 _SUMMED = re.compile(rb',? ?"crc32": "([0-9a-f]{8})"\}$')
 
 
@@ -30,11 +34,12 @@ class Stored:
 class Line:
     """A line of a store, without its checksum, which was right.
 
-    `number` counts the file's lines from 1, `offset` is where it begins in the file.
+    `number` counts the lines of the file `path` from 1; `place` is where the line begins, for `RecordStore.at`.
     """
 
+    path: Path
     number: int
-    offset: int
+    place: int
     content: bytes
 
     def parsed(self) -> dict[str, Any] | None:
@@ -51,10 +56,12 @@ class RecordStore:
     """One JSON object per line. Lines are only ever added, whole, and are on the disk when `append` returns.
 
     Each ends in the checksum (CRC-32) of what stands before it, so that a digit that changed on the disk is noticed.
-    Lines without one, of older versions, are read too.
+    Lines without one, of older versions, are read too. Processes that share the work write files of their own,
+    records-1.jsonl, records-2.jsonl, ..., by their number `shard`; whoever reads reads all of them.
     """
 
     path: Path
+    shard: int | None = None
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Add records, all in one write.
@@ -64,7 +71,7 @@ class RecordStore:
         """
         lines = [_summed(json.dumps(record, ensure_ascii=False, allow_nan=False)) for record in records]
         if lines:
-            disk.append(self.path, b"".join(lines))
+            disk.append(self._of(self.shard or 0), b"".join(lines))
 
     def read(self) -> Stored:
         """All whole records; a line that a kill cut short, or that is no JSON object, is counted and left out.
@@ -78,17 +85,19 @@ class RecordStore:
 
     def lines(self) -> Iterator[Line]:
         """As `read`, a line at a time and not parsed yet: memory does not grow with the file."""
-        try:
-            with self._open() as file:
-                offset = 0
-                for number, line in enumerate(file, start=1):
-                    if line.strip():
-                        yield Line(number, offset, self._checked(line.rstrip(b"\r\n"), number))
-                    offset += len(line)
-        except FileNotFoundError:
-            return
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"cannot read {self.path}: {error}.") from error
+        for shard in self._shards():
+            path, offset = self._of(shard), 0
+            try:
+                with _opened(path) as file:
+                    for number, line in enumerate(file, start=1):
+                        if line.strip():
+                            content = _checked(path, line.rstrip(b"\r\n"), number)
+                            yield Line(path, number, shard << _SHIFT | offset, content)
+                        offset += len(line)
+            except FileNotFoundError:
+                continue
+            except (OSError, EOFError, zlib.error) as error:
+                raise DataError(f"cannot read {path}: {error}.") from error
 
     @contextmanager
     def telling(self, line: Line) -> Iterator[None]:
@@ -96,29 +105,44 @@ class RecordStore:
         try:
             yield
         except DataError as error:
-            raise DataError(f"{self.path}, line {line.number}: {error}") from None
+            raise DataError(f"{line.path}, line {line.number}: {error}") from None
 
-    def at(self, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
+    def at(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
         """The records that begin there. Raises DataError."""
-        with self._open() as file:
-            for offset in offsets:
-                file.seek(offset)
-                yield json.loads(file.readline())
+        with ExitStack() as held:
+            files: dict[int, BinaryIO] = {}
+            for place in places:
+                shard = place >> _SHIFT
+                if shard not in files:
+                    files[shard] = held.enter_context(_opened(self._of(shard)))
+                files[shard].seek(place & _OFFSET)
+                yield json.loads(files[shard].readline())
 
-    def _open(self) -> BinaryIO:
-        packed = self.path.with_name(self.path.name + ".gz")
-        if packed.exists() and not self.path.exists():
-            return gzip.open(packed, "rb")  # type: ignore[return-value]
-        return self.path.open("rb")
+    def _of(self, shard: int) -> Path:
+        return self.path.with_name(f"{self.path.stem}-{shard}{self.path.suffix}") if shard else self.path
 
-    def _checked(self, line: bytes, number: int) -> bytes:
-        content = _unsummed(line)
-        if content is None:
-            raise DataError(
-                f"{self.path}, line {number}: the record was changed after it was written (its checksum does not "
-                "match). Put the file back as it was, or delete the line and start again: its work is then done again."
-            )
-        return content
+    def _shards(self) -> list[int]:
+        """The numbers of the files that there are, 0 being the one of a process that did all by itself."""
+        name = re.compile(rf"{re.escape(self.path.stem)}(?:-(\d+))?{re.escape(self.path.suffix)}(?:\.gz)?")
+        there = [name.fullmatch(path.name) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}*")]
+        return sorted({int(found[1] or 0) for found in there if found is not None})
+
+
+def _opened(path: Path) -> BinaryIO:
+    packed = path.with_name(path.name + ".gz")
+    if packed.exists() and not path.exists():
+        return gzip.open(packed, "rb")  # type: ignore[return-value]
+    return path.open("rb")
+
+
+def _checked(path: Path, line: bytes, number: int) -> bytes:
+    content = _unsummed(line)
+    if content is None:
+        raise DataError(
+            f"{path}, line {number}: the record was changed after it was written (its checksum does not "
+            "match). Put the file back as it was, or delete the line and start again: its work is then done again."
+        )
+    return content
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from raison.core.results import Comparison
 from raison.report.markup import NOTHING, Markup, asset, document, html, joined
-from raison.report.tables import Cell, Results, caption, columns, rows_of, warnings
+from raison.report.records import Cell
+from raison.report.tables import Results, caption, columns, rows_of, warnings
 
 
 def results_page(results: Results) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from raison.core.results import Comparison, MetricScores, Scores, Summary
 from raison.report import phrases
 from raison.report.colours import peak
+from raison.report.records import ARROWS, NOTHING_THERE, Cell, interval, ranks
 
 Results = Scores | Comparison | Sequence[Scores]
 
@@ -19,25 +20,6 @@ _LATEX = {
     ">": r"\textgreater{}", "[": "{[}", "–": "--", "†": r"\dag{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, else 0.
-
-    `seeds` is the range of the single seeds' values; `own` where the column's metric chose this row's maps itself.
-    """
-
-    mean: str
-    interval: str = ""
-    rank: int = 0
-    seeds: str = ""
-    own: bool = False
-
-    @property
-    def marked(self) -> str:
-        """The mean, with a dagger where the judge is the chooser."""
-        return f"{self.mean}†" if self.own else self.mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,25 +151,23 @@ def _body(
 def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> Column:
     found = [next((scores for scores in row.metrics if scores.metric == metric), None) for row in rows]
     places = max(3, phrases.decimals(peak(scores.summary.mean for scores in found if scores)))
-    ranks = _ranks([scores.summary.mean if scores else math.nan for scores in found], higher)
+    order = ranks([scores.summary.mean if scores else math.nan for scores in found], higher)
     own = [row.selected_by == metric for row in rows]
     cells = [_cell(scores, places, most) for scores in found]
-    marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, ranks, own, strict=True))
-    return Column(metric, {True: "↑", False: "↓", None: ""}[higher], marked)
+    marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, order, own, strict=True))
+    return Column(metric, ARROWS[higher], marked)
 
 
 def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
     if scores is None:
-        return Cell("–")
+        return NOTHING_THERE
     summary = scores.summary
-    interval = f"[{phrases.number(summary.low, places)}, {phrases.number(summary.high, places)}]"
-    if not (math.isfinite(summary.low) and math.isfinite(summary.high)):
-        interval = ""
+    told = interval(summary.low, summary.high, places)
     if summary.count != most:
-        interval = f"{interval} n={summary.count:,}".strip()
+        told = f"{told} n={summary.count:,}".strip()
     seeds = sorted(scores.seed_means)
     spread = f"{phrases.number(seeds[0], places)} to {phrases.number(seeds[-1], places)}" if seeds else ""
-    return Cell(phrases.number(summary.mean, places), interval, seeds=spread)
+    return Cell(phrases.number(summary.mean, places), told, seeds=spread)
 
 
 def _cost_column(name: str, summaries: Sequence[Summary]) -> Column:
@@ -196,15 +176,6 @@ def _cost_column(name: str, summaries: Sequence[Summary]) -> Column:
 
 def _time_column(summaries: Sequence[Summary]) -> Column:
     return Column("time", "", tuple(Cell(phrases.seconds(s.mean)) for s in summaries))
-
-
-def _ranks(means: Sequence[float], higher: bool | None) -> list[int]:
-    """1 for the best and 2 for the second best value, ties together; no ranks below two methods, no second of two."""
-    distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=bool(higher))
-    if len(distinct) < 2 or higher is None:
-        return [0] * len(means)
-    places = {distinct[0]: 1} | ({distinct[1]: 2} if len(distinct) > 2 else {})
-    return [places.get(mean, 0) for mean in means]
 
 
 def _most(rows: Sequence[Scores]) -> int:

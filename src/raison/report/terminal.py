@@ -18,7 +18,8 @@ from raison.core.explanation import Explanation
 from raison.report import phrases
 from raison.report.colours import Scale, level, scale_of
 from raison.report.layout import Piece, largest, parts, piece_score, pieces, strongest, text_labels
-from raison.report.tables import Cell, Column, Results, caption, columns, rows_of, warnings
+from raison.report.records import Cell
+from raison.report.tables import Column, Results, caption, columns, rows_of, warnings
 
 TOP = 8
 _HALF = 14

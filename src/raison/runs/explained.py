@@ -29,7 +29,7 @@ class Explained:
             if found is not None and found[2] < texts:
                 row, seed, text = found
                 places = self._places.setdefault((row, seed), np.full(texts, -1, dtype=np.int64))
-                places[text] = line.offset
+                places[text] = line.place
 
     def there(self, row: str, seed: int) -> np.ndarray:
         """Which texts have one, in their order."""

@@ -43,10 +43,14 @@ UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
 
 @dataclass
 class Run:
-    """`dropped` counts broken lines that were left out when the folder was read; their work is done again."""
+    """`dropped` counts broken lines that were left out when the folder was read; their work is done again.
+
+    `shard` is the number of the process that writes, where several share the work.
+    """
 
     header: dict[str, Any]
     folder: Path | None = None
+    shard: int | None = None
     records: Columns = field(init=False)
     groups: dict[tuple[str, int, str], list[tuple[float, ...]]] = field(default_factory=dict)
     dropped: int = 0
@@ -126,10 +130,20 @@ class Run:
 
     def _store(self, name: str) -> RecordStore:
         assert self.folder is not None
-        return RecordStore(self.folder / f"{name}.jsonl")
+        return RecordStore(self.folder / f"{name}.jsonl", self.shard)
+
+    def refresh(self) -> None:
+        """Read the folder again, where others may have written."""
+        assert self.folder is not None, "a run in memory is its own"
+        found = read_run(self.folder, self.shard)
+        self.records, self.groups, self.dropped, self._stored = found.records, found.groups, found.dropped, None
+
+    def has_groups(self, row: str, seed: int, metric: str) -> bool:
+        """Whether the values of a metric of many texts are there."""
+        return (row, seed, metric) in self.groups
 
 
-def open_run(header: dict[str, Any], folder: Path | None) -> Run:
+def open_run(header: dict[str, Any], folder: Path | None, shard: int | None = None) -> Run:
     """A run to go on with. Raises DataError for a folder that holds another one."""
     if folder is None:
         return Run(header)
@@ -137,7 +151,7 @@ def open_run(header: dict[str, Any], folder: Path | None) -> Run:
     if not (folder / HEADER).exists():
         write_marker(folder, COMPARISON, header)
     check_same(folder, header)
-    return read_run(folder)
+    return read_run(folder, shard)
 
 
 def check_same(folder: Path, header: dict[str, Any]) -> None:
@@ -149,9 +163,9 @@ def check_same(folder: Path, header: dict[str, Any]) -> None:
     identity.refuse(folder, "run", sorted(key for key in differing if key not in UNCOMPARED))
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path, shard: int | None = None) -> Run:
     """What a folder holds. Raises DataError if it is no run's or was written by a newer version."""
-    run = Run(read_header(folder / HEADER), folder)
+    run = Run(read_header(folder / HEADER), folder, shard)
     store, parts = RecordStore(folder / "records.jsonl"), checked.parts_of(run.header)
     for line in store.lines():
         record = line.parsed()

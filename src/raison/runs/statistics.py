@@ -134,7 +134,7 @@ def pareto(comparison: Comparison, metric: str) -> list[Point]:
 
 def subtract(first: MetricScores, second: MetricScores) -> Difference:
     """First minus second on the texts (or groups) that both have; NaN throughout where they are not the same ones."""
-    one, other = _parts(first), _parts(second)
+    one, other = parts_of(first), parts_of(second)
     if one.shape != other.shape or first.pool != second.pool:
         return Difference(math.nan, math.nan, math.nan, math.nan, 0)
     return difference(one, other, first.pool)
@@ -174,7 +174,7 @@ def _mean(row: Scores, metric: str) -> float:
     return next((scores.summary.mean for scores in row.metrics if scores.metric == metric), math.nan)
 
 
-def _parts(scores: MetricScores) -> np.ndarray:
+def parts_of(scores: MetricScores) -> np.ndarray:
     """Per text what the pool takes; infinite values, which no difference can hold, count as undefined."""
     table = np.array(scores.parts if scores.parts else [(value,) for value in scores.values], dtype=np.float64)
     table = table.reshape(len(scores.values), -1)

@@ -32,8 +32,7 @@ from raison.data.files import sha256_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.loading import zoo
 from raison.paths import cache_folder
-from raison.studies.kinds.comparison.check import settings_of
-from raison.studies.kinds.comparison.spec import StudyModel, data_of
+from raison.studies.parts import StudyModel, data_of, made_settings
 from raison.studies.rows import load_rows
 from raison.training.samples import split
 from raison.training.scratch import train_scratch
@@ -93,7 +92,7 @@ def _make(entry: StudyModel, folder: Path) -> None:
     work = folder.with_suffix(".part")
     work.mkdir(exist_ok=True)
     Console(stderr=True).print(f"making the model {entry.name} from {len(train)} texts, once", highlight=False)
-    card = train_scratch(train, held_out, work, settings_of(entry.made))
+    card = train_scratch(train, held_out, work, made_settings(entry.made))
     work.rename(folder)
     said = f"{entry.name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
     Console(stderr=True).print(f"{said}, {card['training']['seconds']} s", highlight=False)

@@ -1,10 +1,9 @@
-"""From a study file to plans of comparisons: loading, and all that only the models and the data can tell."""
+"""From what a study asks of one model on one data set to a plan, and all that only the two can tell."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from raison.attribution import Settings, check, prepare
-from raison.compare import Plan, plan_rows
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
 from raison.core.method import Method
 from raison.core.metric import Need
@@ -17,10 +16,21 @@ from raison.evaluate import check_metrics, create_metrics
 from raison.methods import CATALOGUE
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
-from raison.studies.kinds.comparison.check import run_name
-from raison.studies.kinds.comparison.spec import Study, StudyModel
+from raison.plan import Plan, plan_rows
 from raison.studies.made import card_of, made_folder
-from raison.studies.rows import load_rows as load_rows
+from raison.studies.parts import StudyModel, StudySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of one model, which the study calls `key`, on one data set."""
+
+    key: str
+    model: StudyModel
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...]
+    settings: StudySettings
+    select: tuple[str, ...] = ()
 
 
 def load_named_model(entry: StudyModel) -> LanguageModel:
@@ -41,45 +51,46 @@ def load_named_model(entry: StudyModel) -> LanguageModel:
     return loaded
 
 
-def plans(study: Study, data: dict[str, Dataset]) -> Iterator[tuple[str, Plan]]:
-    """Every run's name and plan, with one model in memory at a time."""
-    loaded: tuple[str, LanguageModel] | None = None
-    for model, source in study.runs:
-        if loaded is None or loaded[0] != model:
-            # Let go of the last one before the next is read.
-            loaded = None
-            loaded = (model, load_named_model(study.models[model]))
-        yield run_name(model, source), plan_of(study, loaded[1], (model, source), data[source])
+class Models:
+    """A study's models, one in memory at a time: the last one is let go of before the next is read."""
+
+    def __init__(self) -> None:
+        self._known: tuple[StudyModel, LanguageModel] | None = None
+
+    def of(self, entry: StudyModel) -> LanguageModel:
+        """Raises RaisonError."""
+        if self._known is None or self._known[0] != entry:
+            self._known = None
+            self._known = (entry, load_named_model(entry))
+        return self._known[1]
 
 
-def plan_of(study: Study, model: LanguageModel, run: tuple[str, str], data: Dataset) -> Plan:
-    """One run, the keys of model and data. Raises InputError where labels are asked for that are not the model's."""
-    asked, target = study.settings, _target(study, model, study.models[run[0]], data)
-    unit = _unit(study, run[1])
-    removal = study.models[run[0]].removal or asked.removal
-    settings = Settings(unit, target, asked_of(model, asked.of), removal, asked.seeds[0], asked.truncate)
-    methods = [CATALOGUE.create(method) for method in study.methods_of(run)]
+def plan_of(asked: Asked, model: LanguageModel, data: Dataset) -> Plan:
+    """A comparison. Raises InputError where labels are asked for that are not the model's."""
+    stated, target = asked.settings, _target(asked, model, data)
+    removal = asked.model.removal or stated.removal
+    of = asked_of(model, stated.of)
     return Plan(
         model=model,
         texts=data.texts,
         rationales=data.rationales if data.has_rationales else (),
-        rows=plan_rows(methods, create_metrics(study.select), asked.seeds),
-        metrics=tuple(create_metrics(study.metrics)),
-        settings=settings,
+        rows=plan_rows(_created(asked.methods), create_metrics(asked.select), asked.settings.seeds),
+        metrics=tuple(create_metrics(asked.metrics)),
+        settings=Settings(stated.unit, target, of, removal, stated.seeds[0], stated.truncate),
         data=data.name,
     )
 
 
-def reasons_against(study: Study, model: LanguageModel, run: tuple[str, str], data: Dataset) -> list[str]:
-    """Why a run, the keys of model and data, cannot be: every reason, one line each."""
-    reasons = [*_unfit_labels(study, model, run[0], data), *_unfit_metrics(study, model, data)]
-    reasons += learned_from(study.models[run[0]], data)
-    unreadable = _unreadable(study, model, run[1], data)
+def reasons_against(asked: Asked, model: LanguageModel, data: Dataset) -> list[str]:
+    """Why a comparison cannot be: every reason, one line each."""
+    reasons = [*_unfit_labels(asked, model, data), *_unfit_metrics(asked, model, data)]
+    reasons += learned_from(asked.model, data)
+    unreadable = unreadable_texts(model, data, asked.settings.unit, asked.settings.truncate)
     if reasons or unreadable:
         return reasons + unreadable
     try:
         # The target, what is explained and the removal meet the model here.
-        plan = plan_of(study, model, run, data)
+        plan = plan_of(asked, model, data)
         target = plan.settings.target
         first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
         prepare(model, plan.texts[:1], first)
@@ -95,15 +106,10 @@ def learned_from(entry: StudyModel, data: Dataset) -> list[str]:
     return [] if reason is None else [reason]
 
 
-def unable_methods(
-    study: Study, model: LanguageModel, key: str, known: Mapping[tuple[str, str], set[str]]
-) -> list[str]:
-    """Why some methods do not work on the model of this key, in whose runs they are.
-
-    `known` has the rows of a run that need not be computed: methods of which there are no others may be unable.
-    """
+def unable(model: LanguageModel, methods: Sequence[Method]) -> list[str]:
+    """Why some methods do not work on the model."""
     reasons = []
-    for method in (one for run in study.runs if run[0] == key for one in _asked(study, run, known.get(run, set()))):
+    for method in methods:
         try:
             check(model, method)
         except RaisonError as error:
@@ -111,15 +117,33 @@ def unable_methods(
     return list(dict.fromkeys(reasons))
 
 
-def _asked(study: Study, run: tuple[str, str], known: set[str]) -> list[Method]:
-    """The methods of a run that have a row to compute."""
-    methods = [CATALOGUE.create(method) for method in study.methods_of(run)]
-    rows = plan_rows(methods, create_metrics(study.select), study.settings.seeds)
+def to_compute(asked: Asked, known: set[str]) -> list[Method]:
+    """The methods that have a row beside the known ones."""
+    methods = _created(asked.methods)
+    rows = plan_rows(methods, create_metrics(asked.select), asked.settings.seeds)
     return [method for method in methods if any(row.method is method for row in rows if row.label not in known)]
 
 
-def _unfit_metrics(study: Study, model: LanguageModel, data: Dataset) -> list[str]:
-    metrics = create_metrics((*study.metrics, *study.select))
+def unreadable_texts(model: LanguageModel, data: Dataset, unit: Granularity, truncate: bool) -> list[str]:
+    """The texts that the model cannot read, in one line."""
+    found = []
+    for row in data.rows:
+        # One at a time: a large data set's tokens need not be in memory together.
+        try:
+            model.encode([row.text], unit, truncate)
+        except InputError as error:
+            found.append(f"row {row.number}: {error}")
+    if not found:
+        return []
+    return [f"{len(found)} of {len(data)} texts of {data.name} cannot be explained, the first being {found[0]}"]
+
+
+def _created(methods: Sequence[str]) -> list[Method]:
+    return [CATALOGUE.create(method) for method in methods]
+
+
+def _unfit_metrics(asked: Asked, model: LanguageModel, data: Dataset) -> list[str]:
+    metrics = create_metrics((*asked.metrics, *asked.select))
     try:
         check_metrics(model, metrics, has_rationales=data.has_rationales, texts=len(data))
     except UnsupportedError as error:
@@ -136,27 +160,10 @@ def _lacking_rationales(data: Dataset) -> str:
     return f"{data.name} has no row."
 
 
-def _unit(study: Study, source: str) -> Granularity:
-    return study.data[source].unit or study.settings.unit
-
-
-def _unreadable(study: Study, model: LanguageModel, source: str, data: Dataset) -> list[str]:
-    """The texts that the model cannot read, in one line."""
-    found = []
-    for row in data.rows:
-        # One at a time: a large data set's tokens need not be in memory together.
-        try:
-            model.encode([row.text], _unit(study, source), study.settings.truncate)
-        except InputError as error:
-            found.append(f"row {row.number}: {error}")
-    if not found:
-        return []
-    return [f"{len(found)} of {len(data)} texts of {data.name} cannot be explained, the first being {found[0]}"]
-
-
-def _unfit_labels(study: Study, model: LanguageModel, key: str, data: Dataset) -> list[str]:
+def _unfit_labels(asked: Asked, model: LanguageModel, data: Dataset) -> list[str]:
     """Why the data's labels are not the model's classes. Data without any label fits, unless they are the target."""
-    names, way_out = study.models[key].labels, f"Name the model's classes as the data does: labels in [models.{key}]."
+    names, key = asked.model.labels, asked.key
+    way_out = f"Name the model's classes as the data does: labels in [models.{key}]."
     if names and len(names) != len(model.classes):
         return [
             f"labels of [models.{key}] names {len(names)} classes, and {model.name} has {len(model.classes)}: "
@@ -164,7 +171,7 @@ def _unfit_labels(study: Study, model: LanguageModel, key: str, data: Dataset) -
         ]
     if all(row.label is None for row in data.rows):
         unlabelled = f'{data.name} has no labels, and target = "label" asks for them.'
-        return [unlabelled] if study.settings.target == "label" else []
+        return [unlabelled] if asked.settings.target == "label" else []
     classes = names or model.classes
     if not _same_names(data.labels, classes):
         return [
@@ -185,9 +192,8 @@ def _same_names(labels: tuple[str, ...], classes: tuple[str, ...]) -> bool:
     return unnamed or all(label.lower() in lowered for label in labels)
 
 
-def _target(study: Study, model: LanguageModel, entry: StudyModel, data: Dataset) -> TargetSpec:
-    if study.settings.target == "predicted":
+def _target(asked: Asked, model: LanguageModel, data: Dataset) -> TargetSpec:
+    target = asked.settings.target
+    if target == "predicted":
         return None
-    if study.settings.target == "label":
-        return list(data.class_indices(entry.labels or model.classes))
-    return study.settings.target
+    return list(data.class_indices(asked.model.labels or model.classes)) if target == "label" else target

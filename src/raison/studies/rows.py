@@ -1,13 +1,14 @@
 """The rows that a study asks for."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from raison.core.errors import DataError
+from raison.core.errors import DataError, RaisonError
 from raison.data import Dataset, around_answers, known_features
 from raison.data import load as load_data
 from raison.data.lengths import at_most, first_words
-from raison.studies.kinds.comparison.spec import StudyData
+from raison.studies.parts import StudyData
 
 
 def load_rows(entry: StudyData, limit: int | None) -> Dataset:
@@ -33,3 +34,16 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     if not found.rows:
         raise DataError(f"{found.name} has no row that can be used.")
     return found if entry.known_features is None else known_features(found, **entry.known_features)
+
+
+def load_all(
+    entries: Mapping[str, StudyData], keys: Sequence[str], limit: int | None
+) -> tuple[dict[str, Dataset], list[str]]:
+    """The data of these keys, and why some cannot be loaded."""
+    found, reasons = {}, []
+    for key in keys:
+        try:
+            found[key] = load_rows(entries[key], limit)
+        except RaisonError as error:
+            reasons.append(f"[data.{key}]: {error}")
+    return found, reasons

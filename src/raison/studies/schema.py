@@ -1,4 +1,4 @@
-"""The keys of a study file and what their values may be."""
+"""The keys of a study file and what their values may be: what all kinds share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -67,25 +67,17 @@ THAN = Kind("a row's label or a number", lambda value: _text(value) or NUMBER.fi
 TABLE = Kind("a table", lambda value: isinstance(value, dict))
 TABLES = Kind("a list of tables, each under its own [[...]]", _list_of(TABLE.fits))
 
-STUDY: Keys = {
+COMMON: Keys = {
     "schema": Key(WHOLE, True),
+    "kind": Key(TEXT),
     "title": Key(TEXT, True),
     "source": Key(TEXT),
     "reference": Key(TEXT),
     "size": Key(SIZE),
     "about": Key(TEXT),
-    "methods": Key(TEXTS, True),
-    "metrics": Key(TEXTS, True),
-    "select": Key(TEXTS),
-    "agreement": Key(FLAG),
-    "settings": Key(TABLE),
-    "models": Key(TABLE, True),
-    "data": Key(TABLE, True),
-    "runs": Key(TABLES),
     "claims": Key(TABLES),
-    "examples": Key(TABLE),
-    "figure": Key(TABLE),
 }
+"""What every study file may say."""
 FIGURE: Keys = {"x": Key(TEXT, True)}
 SETTINGS: Keys = {
     "unit": Key(TEXT),
@@ -143,7 +135,6 @@ DATA: Keys = {
 }
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}
 RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True), "without": Key(TEXTS)}
-EXAMPLES: Keys = {"top": Key(COUNT), "rows": Key(TEXTS), "texts": Key(COUNT)}
 CLAIM: Keys = {
     "says": Key(TEXT, True),
     "metric": Key(TEXT, True),

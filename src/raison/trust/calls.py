@@ -13,7 +13,7 @@ from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attacks import Key
 from raison.trust.records import Substituted
 from raison.trust.substitution import Substitution
-from raison.trust.works import Job, Works
+from raison.trust.works import Request, Works
 
 
 def works() -> Works:
@@ -24,31 +24,33 @@ def works() -> Works:
             "embedding": EmbeddingAttack,
             "substitution": Substitution,
         },
-        similarities=lambda job, plan, done: randomisation.similarities(
-            _classifier(job.model), job.texts, job.methods, job.settings, plan, done=done
+        similarities=lambda request, plan, done: randomisation.similarities(
+            _classifier(request.model), request.texts, request.methods, request.settings, plan, done=done
         ),
-        attacked=lambda job, plans, done: attacks.attacks(
-            job.model, job.texts, _created(job), job.settings, plans, done=done
+        attacked=lambda request, plans, done: attacks.attacks(
+            request.model, request.texts, _created(request), request.settings, plans, done=done
         ),
         substituted=_substituted,
         unable={
-            "randomisation": lambda job: randomisation.without_parameters(
-                _classifier(job.model), job.texts, job.methods, job.settings
+            "randomisation": lambda request: randomisation.without_parameters(
+                _classifier(request.model), request.texts, request.methods, request.settings
             ),
-            "embedding": lambda job: attacks.undifferentiable(job.model, _created(job)),
-            "substitution": lambda job: {},
+            "embedding": lambda request: attacks.undifferentiable(request.model, _created(request)),
+            "substitution": lambda request: {},
         },
-        boundary=lambda job: attacks.boundary(job.model, job.texts, job.settings),
+        boundary=lambda request: attacks.boundary(request.model, request.texts, request.settings),
         blocks=lambda model: len(find_blocks(_classifier(model).core)),
     )
 
 
-def _substituted(job: Job, plan: Substitution, done: Collection[Key]) -> Iterator[list[Substituted]]:
-    return substitution.substitutions(job.model, job.texts, _created(job), job.settings, plan, done=done)
+def _substituted(request: Request, plan: Substitution, done: Collection[Key]) -> Iterator[list[Substituted]]:
+    return substitution.substitutions(
+        request.model, request.texts, _created(request), request.settings, plan, done=done
+    )
 
 
-def _created(job: Job) -> list[Method]:
-    return [CATALOGUE.create(method) for method in job.methods]
+def _created(request: Request) -> list[Method]:
+    return [CATALOGUE.create(method) for method in request.methods]
 
 
 def _classifier(model: LanguageModel) -> Classifier:

@@ -1,17 +1,13 @@
-"""The folder of a study of trust: how explanations change with a model's parameters, and under attack.
+"""What randomised blocks and attacks have written of one model on one data set, in its folder; never torch.
 
-    study.toml                the study file as it was run
-    trust.json                what was asked: models, runs, methods, what was left out and why, claims
-    RUN/similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.Similarity)
-    RUN/attacks.jsonl         one line per method, attack, objective and text (raison.trust.records.Attacked)
-    RUN/substitutions.jsonl   the explanations before and after words were replaced, with their texts
+    similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.Similarity)
+    attacks.jsonl         one line per method, attack, objective and text (raison.trust.records.Attacked)
+    substitutions.jsonl   the explanations before and after words were replaced, with their texts
 
 Records are numbers, with no text in them, and are enough for every table and figure.
 """
 
-import json
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,15 +16,9 @@ from typing import Any, Protocol, TypeVar
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.reading import Fields
-from raison.jobs.folder import FILE
 from raison.jobs.store import RecordStore
-from raison.runs.checked import check_schema, check_trust
 from raison.trust.records import Attack, Attacked, Objective, Order, Similarity, Substituted
 
-SCHEMA = 1
-HEADER = "trust.json"
-KIND = "trust"
-"""The value of `kind` in the study files of this sort."""
 SIMILARITIES = "similarities.jsonl"
 ATTACKS = "attacks.jsonl"
 SUBSTITUTIONS = "substitutions.jsonl"
@@ -125,58 +115,6 @@ class TrustRun:
         return sum(1 for _ in self.wanted_similarities()) + sum(1 for _ in self.wanted_attacks())
 
 
-@dataclass(frozen=True, slots=True)
-class TrustRuns:
-    """What a study of trust has written so far."""
-
-    folder: Path
-    header: Mapping[str, Any]
-    text: str
-    runs: Mapping[str, TrustRun]
-
-    @property
-    def file(self) -> dict[str, Any]:
-        """The study file, parsed."""
-        return tomllib.loads(self.text)
-
-    @property
-    def title(self) -> str:
-        """What the study is called."""
-        return str(self.file.get("title", self.header["name"]))
-
-    def model(self, run: TrustRun) -> Mapping[str, Any]:
-        """What is known of a run's model: its name, blocks and parameters."""
-        found: Mapping[str, Any] = self.header["models"][run.header["model"]]
-        return found
-
-    @property
-    def data(self) -> dict[str, list[TrustRun]]:
-        """The runs on each data set, by the study's key of it."""
-        found: dict[str, list[TrustRun]] = {}
-        for run in self.runs.values():
-            found.setdefault(run.header["data"], []).append(run)
-        return found
-
-
-def is_trust(folder: Path) -> bool:
-    """Whether a folder holds a study of trust."""
-    return (folder / HEADER).exists()
-
-
-def read_trust(folder: Path) -> TrustRuns:
-    """What a study of trust has written so far. Raises DataError if the folder holds none, or a newer version's."""
-    try:
-        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
-        text = (folder / FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{folder} holds no study of trust ({HEADER}): give the folder of raison study run.") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    check_schema(header, folder / HEADER, SCHEMA)
-    check_trust(header, folder / HEADER)
-    return TrustRuns(folder, header, text, {entry["name"]: read_run(folder, entry) for entry in header["runs"]})
-
-
 def read_run(folder: Path, entry: Mapping[str, Any]) -> TrustRun:
     """What one run of a study has written so far. Raises DataError where its files cannot be read."""
     place = folder / entry["name"]
@@ -185,9 +123,9 @@ def read_run(folder: Path, entry: Mapping[str, Any]) -> TrustRun:
     return TrustRun(entry["name"], entry, similarities, attacks, first + second)
 
 
-def store_of(folder: Path, run: str, name: str) -> RecordStore:
+def store_of(folder: Path, run: str, name: str, shard: int | None = None) -> RecordStore:
     """Where a run's records of a kind are written: `name` is SIMILARITIES or ATTACKS."""
-    return RecordStore(folder / run / name)
+    return RecordStore(folder / run / name, shard)
 
 
 def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:

@@ -9,11 +9,11 @@ from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.trust.records import Attacked, Similarity, Substituted
 
-Kind = Literal["randomisation", "embedding", "substitution"]
+Work = Literal["randomisation", "embedding", "substitution"]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Request:
     """What is explained: texts by a model, with methods as the records call them."""
 
     model: LanguageModel
@@ -32,10 +32,10 @@ class Works:
     attack can begin at. `blocks` counts those of a model.
     """
 
-    settings: Mapping[Kind, type]
-    similarities: Callable[[Job, Any, Collection[Any]], Iterator[list[Similarity]]]
-    attacked: Callable[[Job, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
-    substituted: Callable[[Job, Any, Collection[Any]], Iterator[list[Substituted]]]
-    unable: Mapping[Kind, Callable[[Job], dict[str, str]]]
-    boundary: Callable[[Job], list[int]]
+    settings: Mapping[Work, type]
+    similarities: Callable[[Request, Any, Collection[Any]], Iterator[list[Similarity]]]
+    attacked: Callable[[Request, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
+    substituted: Callable[[Request, Any, Collection[Any]], Iterator[list[Substituted]]]
+    unable: Mapping[Work, Callable[[Request], dict[str, str]]]
+    boundary: Callable[[Request], list[int]]
     blocks: Callable[[LanguageModel], int]

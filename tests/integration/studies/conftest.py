@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raison.studies.kinds.comparison.work import run
+from raison.studies.runner import run
 from tests.integration.studies.two_models import STUDY, TEXTS
 from tests.tiny import TINY
 

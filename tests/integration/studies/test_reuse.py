@@ -14,9 +14,9 @@ from raison.runs import reuse
 from raison.runs.agreement import read_agreement
 from raison.runs.reuse import runs_in
 from raison.runs.table import comparison
-from raison.studies.kinds.comparison.results import read_study
-from raison.studies.kinds.comparison.spec import StudyError, read
-from raison.studies.kinds.comparison.work import examine, run
+from raison.studies.file import StudyError, read
+from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.runner import examine, run
 from tests.integration.studies.two_models import changed
 
 MORE = ('methods = ["occlusion", ', 'methods = ["saliency", "occlusion", ')

@@ -20,12 +20,12 @@ from raison.estimate import estimate_plan
 from raison.jobs import disk
 from raison.runs.agreement import read_agreement
 from raison.runs.table import comparison
-from raison.studies.kinds.comparison.claims import verdicts
-from raison.studies.kinds.comparison.report import write
-from raison.studies.kinds.comparison.results import read_study
-from raison.studies.kinds.comparison.spec import Study, StudyError, read
-from raison.studies.kinds.comparison.work import examine, run
-from raison.studies.plans import load_rows
+from raison.studies.claims import verdicts
+from raison.studies.file import Study, StudyError, read
+from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.reports import write
+from raison.studies.rows import load_rows
+from raison.studies.runner import examine, run
 from tests.conftest import ALL
 from tests.integration.studies.two_models import STUDY, TEXTS, changed
 from tests.interruptions import Cut, Interruption, content, tables
@@ -80,7 +80,7 @@ def test_interrupted_at_random_moments_then_resumed(
 @pytest.mark.parametrize("awaited", ["bert--words/records.jsonl", "electra--words/run.json"])
 def test_killed_with_signal_9_then_resumed(expected: tuple[object, object], tmp_path: Path, awaited: str) -> None:
     out = tmp_path / "out"
-    script = f"from raison.studies.kinds.comparison.work import run; run('study.toml', {str(out)!r}, progress=False)"
+    script = f"from raison.studies.runner import run; run('study.toml', {str(out)!r}, progress=False)"
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 180
     while not (out / awaited).exists() and process.poll() is None:
@@ -192,18 +192,18 @@ def test_named_labels_that_the_model_lacks(place: Path, tmp_path: Path) -> None:
 def test_known_features_and_samples(place: Path) -> None:
     words = 'source = "words.jsonl"\nlimit = 12\nsample = 3\nknown_features = { words = ["negative", "positive"] }'
     study = read(changed(place, ('source = "words.jsonl"', words)))
-    drawn = load_rows(study.data["words"], None)
+    drawn = load_rows(study.spec.grid.data["words"], None)
     assert len(drawn) == 12
     numbers = [row.number for row in drawn.rows]
     assert numbers == sorted(set(numbers)) != list(range(1, 13))
     assert all(row.text.endswith(("negative", "positive")) and len(row.rationales) == 1 for row in drawn.rows)
-    fewer = load_rows(study.data["words"], 6)
+    fewer = load_rows(study.spec.grid.data["words"], 6)
     assert set(fewer.rows) < set(drawn.rows)
-    assert load_rows(study.data["words"], None) == drawn
+    assert load_rows(study.spec.grid.data["words"], None) == drawn
 
 
 def estimates(study: Study) -> list:
-    return [estimate_plan(plan) for _, plan in examine(study).plans()]
+    return [estimate_plan(plan) for _, plan in examine(study).work()]
 
 
 def test_the_estimate_knows_seeds_choices_groups_and_shifts(place: Path) -> None:

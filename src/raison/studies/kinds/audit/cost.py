@@ -3,13 +3,11 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from raison.attribution import Batch, Settings, prepare
+from raison.attribution import Batch, prepare
 from raison.core.method import Cost, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.core.unit import Text
 from raison.estimate import estimate_plan, probes
 from raison.evaluate import create_metrics
 from raison.evidence import is_harmless
@@ -19,7 +17,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
 from raison.models.stack.blocks import find_blocks
 from raison.studies.kinds.audit.results import FAITHFULNESS, HARMLESS
-from raison.studies.kinds.audit.spec import AuditPlan, Job, comparisons, job_of
+from raison.studies.kinds.audit.spec import Suite
 from raison.text.edits import edit
 from raison.trust.attacks import attacks, undifferentiable
 from raison.trust.substitution import kept_tries
@@ -46,48 +44,41 @@ class AuditCost:
         return {"seconds": self.seconds, "parts": dict(self.parts)}
 
 
-def estimate_audit(
-    model: LanguageModel,
-    texts: Sequence[Text],
-    methods: Sequence[str] | None = None,
-    *,
-    plan: AuditPlan | None = None,
-    settings: Settings | None = None,
-) -> AuditCost:
-    """Count an audit's passes, time some of them and a few steps of its attacks. Runs the model for some seconds.
-
-    Raises what `audit` raises before it begins.
-    """
-    return cost_of(job_of(model, texts, methods, (plan or AuditPlan(), settings or Settings()), (Path(), "", False)))
-
-
-def cost_of(job: Job) -> AuditCost:
-    """The same of an audit that is planned."""
-    model: Classifier = job.model  # type: ignore[assignment]
-    encoding = model.encode(list(job.texts), job.settings.unit, job.settings.truncate)
-    speed = measure_speed(model, encoding.select(probes(encoding)))
+def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
+    """Count the passes of an audit that is planned, time some of them and a few steps of its attacks."""
+    job = _Job(model, suite)  # type: ignore[arg-type]
+    encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)
+    speed = measure_speed(job.model, encoding.select(probes(encoding)))
     lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
     return AuditCost(
         {
-            "faithfulness": estimate_plan(comparisons(job)[FAITHFULNESS], speed).seconds,
+            "faithfulness": estimate_plan(suite.comparisons(model)[FAITHFULNESS], speed).seconds,
             "harmless changes": _changing(job, speed),
-            "randomised blocks": _randomising(job, lengths[: job.plan.randomised], speed),
+            "randomised blocks": _randomising(job, lengths[: suite.plan.randomised], speed),
             "attacks": _attacking(job),
             "exchanged words": _exchanging(job, lengths, speed),
         }
     )
 
 
-def _randomising(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is audited."""
+
+    model: Classifier
+    suite: Suite
+
+
+def _randomising(job: _Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
     """Every method once on the model as it is, and once for each number of blocks.
 
     Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
     """
-    model: Classifier = job.model  # type: ignore[assignment]
-    blocks, plan = len(find_blocks(model.core)), job.plan.randomisation
+    model = job.model
+    blocks, plan = len(find_blocks(model.core)), job.suite.plan.randomisation
     states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
     seconds = 0.0
-    for name in job.methods:
+    for name in job.suite.methods:
         made = CATALOGUE.create(name)
         # As raison.trust.randomisation leaves out, told by the count of passes instead of a run.
         if Property.TRAINED not in made.properties and _cost(name, 1) != Cost(0, 0):
@@ -104,22 +95,24 @@ def _only_masks(method: str) -> bool:
     return not made.needs and made.cost(8).backwards == 0
 
 
-def _attacking(job: Job) -> float:
-    model: Classifier = job.model  # type: ignore[assignment]
-    made = [CATALOGUE.create(method) for method in job.methods]
+def _attacking(job: _Job) -> float:
+    model = job.model
+    made = [CATALOGUE.create(method) for method in job.suite.methods]
     left_out = undifferentiable(model, made)
     methods = [method for method in made if label_of(method) not in left_out]
-    attacked = min(job.plan.attacked, len(job.texts))
+    attacked = min(job.suite.plan.attacked, len(job.suite.texts))
     if not methods:
         return 0.0
-    lengths = model.encode(list(job.texts[:attacked]), job.settings.unit, job.settings.truncate).lengths
+    lengths = model.encode(
+        list(job.suite.texts[:attacked]), job.suite.settings.unit, job.suite.settings.truncate
+    ).lengths
     # A rather short text, for the time of an attack grows with the tokens and this is the dearest to measure.
     short = sorted(range(attacked), key=lengths.__getitem__)[attacked // 4]
-    asked = job.plan.attack
+    asked = job.suite.plan.attack
 
     def timed(steps: int) -> float:
         plan = replace(asked, steps=steps, draws=1)
-        return _timed(lambda: attacks(model, [job.texts[short]], methods, job.settings, (plan,)))
+        return _timed(lambda: attacks(model, [job.suite.texts[short]], methods, job.suite.settings, (plan,)))
 
     once, twice = timed(1), timed(2)
     step = max(0.0, twice - once)
@@ -129,17 +122,17 @@ def _attacking(job: Job) -> float:
     return whole * sum(lengths) / lengths[short]
 
 
-def _changing(job: Job, speed: Speed) -> float:
+def _changing(job: _Job, speed: Speed) -> float:
     """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
     (metric,) = create_metrics([HARMLESS])
     assert isinstance(metric, HarmlessChange)
-    batch = prepare(job.model, job.texts[: job.plan.changed], job.settings)
+    batch = prepare(job.model, job.suite.texts[: job.suite.plan.changed], job.suite.settings)
     asked = [(text, edit(name, given)) for text, given in enumerate(batch.encoding.texts) for name in metric.edits]
     found = [(text, edited.text) for text, edited in asked if edited is not None]
     seconds = _explaining(job, batch, range(len(batch.encoding)), speed)
     if not found:
         return seconds
-    wordings = prepare(job.model, [wording for _, wording in found], replace(job.settings, truncate=True))
+    wordings = prepare(job.model, [wording for _, wording in found], replace(job.suite.settings, truncate=True))
     rows = [
         row
         for row, (text, _) in enumerate(found)
@@ -148,22 +141,22 @@ def _changing(job: Job, speed: Speed) -> float:
     return seconds + _explaining(job, wordings, rows, speed)
 
 
-def _explaining(job: Job, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
+def _explaining(job: _Job, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
     """Some texts by every method."""
     units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
-    return sum(_seconds(_cost(name, units[row]), lengths[row], speed) for row in rows for name in job.methods)
+    return sum(_seconds(_cost(name, units[row]), lengths[row], speed) for row in rows for name in job.suite.methods)
 
 
-def _exchanging(job: Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+def _exchanging(job: _Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
     """Each text is explained once, and in every round as often as a try keeps the prediction.
 
     How many do is counted in a first round, which is the same for all methods.
     """
-    plan = job.plan.substitution
-    kept = kept_tries(job.model, job.texts[: job.plan.attacked], job.settings, plan)
+    plan = job.suite.plan.substitution
+    kept = kept_tries(job.model, job.suite.texts[: job.suite.plan.attacked], job.suite.settings, plan)
     return sum(
         (1 + plan.swaps * tries) * _seconds(_cost(name, units), length, speed)
-        for name in job.methods
+        for name in job.suite.methods
         for tries, (units, length) in zip(kept, lengths, strict=False)
     )
 

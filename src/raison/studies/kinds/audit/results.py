@@ -1,6 +1,7 @@
 """What an audit found: for each method four questions, each with its evidence, a light, and a recommendation.
 
     audit.json      what was asked: model, data, methods, what was left out and why, what it was to take
+    spent.jsonl     what each job took
     faithfulness/   a run: all methods on all texts
     changes/        a run: the same methods on texts that were changed harmlessly
     trust/          randomised blocks and attacks, as the run of a study of trust
@@ -20,18 +21,23 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.results import Comparison, Scores, Summary
+from raison.jobs.folder import AUDIT, FILE
+from raison.jobs.store import RecordStore
 from raison.numerics.paired import against, difference
 from raison.runs.checked import check_audit, check_schema
 from raison.runs.judging import FEWEST, Side, finding_of
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
+from raison.studies.folder import Written
 from raison.trust.records import Order
-from raison.trust.results import TrustRun, TrustRuns
+from raison.trust.results import TrustRun
 from raison.trust.results import read_run as read_trust_run
 from raison.trust.tables import areas, at_blocks, effects, summary
 
-HEADER = "audit.json"
+FOLDERS = (AUDIT,)
+HEADER = AUDIT.marker
+SPENT = "spent.jsonl"
 FAITHFULNESS, CHANGES, TRUST = "faithfulness", "changes", "trust"
 COMPREHENSIVE, SUFFICIENT, HARMLESS = "aopc_comprehensiveness", "aopc_sufficiency", "harmless_change"
 RANDOM = "random"
@@ -84,16 +90,17 @@ class MethodAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Written):
     """Verdicts on all methods, the most trustworthy first; `recommended` is None where none can be trusted."""
 
-    header: Mapping[str, Any]
     table: Comparison
     methods: tuple[MethodAudit, ...]
     recommended: str | None
     reason: str
     trust: TrustRun
     changes: Comparison | None
+    spent: float = 0.0
+    """Seconds, of all processes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: the advice, and every verdict with its evidence."""
@@ -114,29 +121,38 @@ class Audit:
         return found
 
     @property
-    def runs(self) -> TrustRuns:
-        """Randomisation and attacks as a study of one run, for its figures."""
-        header = {
-            "name": "audit",
-            "methods": self.header["methods"],
-            "models": {self.trust.header["model"]: self.header["about"]},
-        }
-        return TrustRuns(Path(), header, "", {self.trust.name: self.trust})
+    def title(self) -> str:
+        """What the audit is called."""
+        if self.text:
+            return str(self.file["title"])
+        return f"Audit of {self.header['model']} on {self.header['data']}"
+
+    @property
+    def digest(self) -> str:
+        """That of its file, if there was one."""
+        return str(self.header["digest"]) if self.text else ""
+
+    @property
+    def dropped(self) -> int:
+        """Of the randomised blocks and attacks."""
+        return self.trust.dropped
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Texts that all methods have explained, and records of randomised blocks and attacks."""
+        wanted = self.trust.wanted
+        return self.table.texts + wanted - self.trust.missing, self.header["texts"] + wanted
 
     def __getitem__(self, method: str) -> MethodAudit:
         """The verdict on a method by its label."""
         return next(found for found in self.methods if found.method == method)
 
 
-def is_audit(folder: Path) -> bool:
-    """Whether the folder holds an audit."""
-    return (folder / HEADER).is_file()
-
-
-def read_audit(folder: Path) -> Audit:
+def read(folder: Path) -> Audit:
     """Judge what a folder holds. Raises DataError where no text was finished by every method."""
     try:
         header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        text = (folder / FILE).read_text(encoding="utf-8") if (folder / FILE).exists() else ""
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {folder / HEADER}: {error}.") from None
     check_schema(header, folder / HEADER, SCHEMA)
@@ -160,7 +176,18 @@ def read_audit(folder: Path) -> Audit:
     recommended, reason = _recommended(judged, table)
     order = {"green": 0, "amber": 1, "red": 2, "grey": 3}
     judged.sort(key=lambda one: (one.method != recommended, order[one.light], -one.score.mean))
-    return Audit(header, table, tuple(judged), recommended, reason, trust, changes)
+    spent = sum(line["seconds"] for line in RecordStore(folder / SPENT).read().records)
+    spent += sum(header.get("spent", {}).values())
+    return Audit(folder, header, text, table, tuple(judged), recommended, reason, trust, changes, spent)
+
+
+def places(_results: Audit, _claim: Mapping[str, Any]) -> list[str]:
+    """An audit states nothing before it is run."""
+    return []
+
+
+def sample(_results: Audit, _claim: Mapping[str, Any], _place: str) -> None:
+    """An audit states nothing before it is run."""
 
 
 def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:

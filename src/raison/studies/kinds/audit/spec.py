@@ -1,27 +1,48 @@
-"""What an audit is to do: how much is tried, on what, and as which comparisons and study."""
+"""What an audit is to do: how much is tried, on what; from a call, or from a study file.
+
+    schema = 1
+    kind = "audit"
+    title = "..."
+    methods = ["occlusion", "saliency"]
+    [settings]
+    unit = "word"
+    [model]
+    name = "demo/sst2"
+    [data]
+    source = "sst2"
+    limit = 50
+    [texts]
+    randomised = 16
+
+Without methods those of METHODS that the model allows. [texts] has how many texts are tried for what (AuditPlan).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from raison.attribution import Settings
 from raison.attribution import check as check_method
-from raison.compare import Plan, allowed, plan_rows
-from raison.core.errors import InputError
+from raison.compare import allowed
+from raison.core.errors import InputError, RaisonError
 from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.registry import label_of
 from raison.core.unit import Text
-from raison.data import Dataset, Row
 from raison.evaluate import create_metrics
 from raison.methods import CATALOGUE
+from raison.plan import Plan, plan_rows
+from raison.studies import parts, schema
+from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT
-from raison.studies.kinds.comparison.results import FILE
-from raison.studies.kinds.comparison.spec import StudyData, StudyModel
-from raison.studies.kinds.trust.jobs import Run
-from raison.studies.kinds.trust.spec import AttacksAsked, RandomisationAsked, TrustStudy
-from raison.trust.attacks import EmbeddingAttack
+from raison.studies.parts import StudyData, StudyModel
+from raison.studies.schema import COUNT, Key, Keys, fitting
+from raison.trust import calls
+from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.randomisation import Randomisation
 from raison.trust.substitution import Substitution
+from raison.trust.trial import AttacksAsked, RandomisationAsked, Trial
+from raison.trust.works import Works
 
 METHODS = (
     "integrated_gradients",
@@ -42,8 +63,6 @@ METHODS = (
 
 The usual ones, and the best at few passes by the records of studies/catalogue_sst2 (docs/trust.md has the numbers).
 """
-MODEL, DATA = "model", "data"
-
 _RANDOMISATION = Randomisation(orders=("cascading",))
 _ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
@@ -66,32 +85,108 @@ class AuditPlan:
                 raise InputError(f"{name} is {getattr(self, name)}: an interval needs at least 2 texts.")
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """An audit that can be run; `unable` says why usual methods are not in it, `folder` is where it is written."""
+KEYS: Keys = {
+    "methods": Key(schema.TEXTS),
+    "settings": Key(schema.TABLE),
+    "model": Key(schema.TABLE, True),
+    "data": Key(schema.TABLE, True),
+    "texts": Key(schema.TABLE),
+}
+SETTINGS: Keys = {
+    "unit": Key(schema.TEXT),
+    "of": Key(schema.TEXT),
+    "removal": Key(schema.TEXT),
+    "seed": Key(schema.WHOLE),
+    "truncate": Key(schema.FLAG),
+}
+COUNTS: Keys = {"randomised": Key(COUNT), "changed": Key(COUNT), "attacked": Key(COUNT)}
 
-    model: LanguageModel
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A file without mistakes, or what a call asks for: then model and data are there already."""
+
+    methods: tuple[str, ...] | None
+    settings: Settings
+    plan: AuditPlan
+    model: StudyModel | None = None
+    data: StudyData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """An audit that can be run on these texts; `unable` says why usual methods are not in it."""
+
     texts: tuple[Text, ...]
     methods: tuple[str, ...]
     unable: Mapping[str, str]
     settings: Settings
     plan: AuditPlan
     data: str
-    folder: Path
-    progress: bool
+
+    @property
+    def trial(self) -> Trial:
+        """Randomisation and attacks."""
+        few = len(self.texts)
+        return Trial(
+            self.methods,
+            self.settings,
+            RandomisationAsked(min(self.plan.randomised, few), self.plan.randomisation),
+            AttacksAsked(min(self.plan.attacked, few), (self.plan.attack,), self.plan.substitution),
+        )
+
+    def comparisons(self, model: LanguageModel) -> dict[str, Plan]:
+        """The comparisons that an audit runs, by their folders."""
+        wanted = {
+            FAITHFULNESS: ((COMPREHENSIVE, SUFFICIENT), len(self.texts)),
+            CHANGES: ((HARMLESS,), self.plan.changed),
+        }
+        rows = plan_rows([CATALOGUE.create(method) for method in self.methods], (), (self.settings.seed,))
+        return {
+            name: Plan(model, self.texts[:texts], (), rows, tuple(create_metrics(metrics)), self.settings, self.data)
+            for name, (metrics, texts) in wanted.items()
+        }
 
 
-def job_of(
-    model: LanguageModel,
-    texts: Sequence[Text],
-    methods: Sequence[str] | None,
-    what: tuple[AuditPlan, Settings],
-    place: tuple[Path, str, bool],
-) -> Job:
-    """Check what is asked for: `what` holds plan and settings, `place` the folder, the data's name and the progress."""
+def tools() -> Works:
+    """The work of raison.trust."""
+    return calls.works()
+
+
+def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
+    """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
+    study, mistakes = entries_of(table, KEYS)
+    settings, wrong = fitting(study.get("settings", {}), SETTINGS, "[settings]")
+    mistakes += wrong + parts.settings_mistakes(settings)
+    if "methods" in study:
+        mistakes += parts.labels_in(study["methods"], "methods", CATALOGUE)[1]
+    for name, keys, further in (
+        ("model", schema.MODEL, parts.model_mistakes),
+        ("data", schema.DATA, parts.data_mistakes),
+    ):
+        if name in study:
+            fit, wrong = fitting(study[name], keys, f"[{name}]")
+            mistakes += wrong + further(fit, f"[{name}]")
+    counts, wrong = fitting(study.get("texts", {}), COUNTS, "[texts]")
+    mistakes += wrong
+    try:
+        plan = AuditPlan(**counts)
+    except RaisonError as error:
+        mistakes.append(f"[texts]: {error}")
+    if "claims" in table:
+        mistakes.append("[[claims]]: an audit gives verdicts of its own; leave claims out.")
+    if mistakes:
+        raise MistakesError(mistakes)
+    methods = tuple(table["methods"]) if "methods" in table else None
+    model, data = parts.model_of(table["model"], place), parts.data_of(table["data"], place)
+    return Audited(methods, Settings(**table.get("settings", {})), plan, model, data)
+
+
+def suite_of(model: LanguageModel, texts: Sequence[Text], asked: Audited, data: str) -> Suite:
+    """Check what is asked for of a model and texts, which are called `data`."""
     if isinstance(texts, str) or len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
-    plan, settings = what
+    settings, methods = asked.settings, asked.methods
     check_classes(model, "an audit, with attacks that leave the predicted class as it is,")
     if settings.target is not None:
         raise InputError("an audit explains what the model predicts: leave target out.")
@@ -105,43 +200,5 @@ def job_of(
     chosen = [label_of(method) for method in able]
     if not chosen:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
-    folder, data, progress = place
     settings = replace(settings, of=asked_of(model, settings.of))
-    return Job(model, tuple(texts), tuple(dict.fromkeys(chosen)), unable, settings, plan, data, folder, progress)
-
-
-def study_of(job: Job) -> TrustStudy:
-    """The audit's randomisation and attacks as a study of trust."""
-    plan = job.plan
-    return TrustStudy(
-        path=job.folder / FILE,
-        text="",
-        title=job.data,
-        methods=job.methods,
-        settings=job.settings,
-        models={MODEL: StudyModel(job.model.name)},
-        data={DATA: StudyData(job.data)},
-        runs=((MODEL, DATA),),
-        randomisation=RandomisationAsked(min(plan.randomised, len(job.texts)), plan.randomisation),
-        attacks=AttacksAsked(min(plan.attacked, len(job.texts)), (plan.attack,), plan.substitution),
-        claims=(),
-    )
-
-
-def run_of(job: Job) -> Run:
-    """The audit's texts as the one run of that study."""
-    rows = tuple(Row(text, None, number) for number, text in enumerate(job.texts, start=1))
-    return Run(MODEL, DATA, Dataset(job.data, rows))
-
-
-def comparisons(job: Job) -> dict[str, Plan]:
-    """The comparisons that an audit runs, by their folders."""
-    wanted = {
-        FAITHFULNESS: ((COMPREHENSIVE, SUFFICIENT), len(job.texts)),
-        CHANGES: ((HARMLESS,), job.plan.changed),
-    }
-    rows = plan_rows([CATALOGUE.create(method) for method in job.methods], (), (job.settings.seed,))
-    return {
-        name: Plan(job.model, job.texts[:texts], (), rows, tuple(create_metrics(metrics)), job.settings, job.data)
-        for name, (metrics, texts) in wanted.items()
-    }
+    return Suite(tuple(texts), tuple(dict.fromkeys(chosen)), unable, settings, asked.plan, data)

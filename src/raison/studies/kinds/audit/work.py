@@ -1,31 +1,64 @@
 """Which explanations can be trusted on this model: one suite of tests, resumable, with a verdict on every method."""
 
-import platform
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from raison._version import __version__
 from raison.attribution import Settings
-from raison.compare import begin, execute, header_of
+from raison.compare import jobs_of, noted_header
+from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
-from raison.jobs.folder import AUDIT, read_marker, refuse_others, working_in, write_marker
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, check, digest_of
+from raison.data import Dataset
+from raison.jobs.engine import Job
+from raison.jobs.folder import AUDIT, read_marker, refuse_others
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.jobs.store import RecordStore
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
+from raison.progress import Told
+from raison.report.records import Cell, Table
+from raison.runs.run import open_run
+from raison.studies.file import Study, StudyError
+from raison.studies.folder import header_of as study_header
+from raison.studies.kind import Estimate, Kind
 from raison.studies.kinds.audit.cost import cost_of
-from raison.studies.kinds.audit.results import TRUST, Audit, read_audit
-from raison.studies.kinds.audit.spec import MODEL, AuditPlan, Job, comparisons, job_of, run_of, study_of
-from raison.studies.kinds.trust.jobs import about_model, do_run, entry_of
-from raison.trust import calls as trust_calls
+from raison.studies.kinds.audit.results import SPENT, TRUST, Audit, read
+from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
+from raison.studies.made import described
+from raison.studies.parts import StudyModel
+from raison.studies.plans import load_named_model
+from raison.studies.rows import load_rows
+from raison.studies.runner import ALONE, Sharing, execute
+from raison.trust.trial import Bench, entry_of
 
-SCHEMA = 1
-_LIBRARIES = ("torch", "transformers", "numpy")
+MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """An audit that can be run. `given` is the model of a call; that of a file is loaded when it is asked for."""
+
+    study: Study
+    header: Mapping[str, Any]
+    parts: Mapping[str, Mapping[str, Any]]
+    suite: Suite
+    given: LanguageModel | None
+    labels: Mapping[str, Dataset]
+
+    @cached_property
+    def model(self) -> LanguageModel:
+        """What is audited."""
+        return load_named_model(self.study.spec.model) if self.given is None else self.given
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process loads the model anew, where it is told how."""
+        known = {name: value for name, value in self.__dict__.items() if name != "model"}
+        return known if self.study.spec.model is None else known | {"given": None}
 
 
 def audit(
@@ -38,6 +71,8 @@ def audit(
     settings: Settings | None = None,
     data: str = "texts",
     progress: bool = True,
+    sharing: Sharing = ALONE,
+    entry: StudyModel | None = None,
 ) -> Audit:
     """Explain texts with several methods, test every explanation, and say which method can be trusted.
 
@@ -50,81 +85,141 @@ def audit(
         plan: how much is tried.
         settings: what is explained; the class is the predicted one.
         data: what the texts are called in the report.
+        sharing: this process's share of the work, or how many processes to start. Verdicts are on what is finished.
+        entry: how processes that are started load the model; a model that can be sent to them needs none.
 
     Raises:
         InputError: fewer than two texts or no method.
         UnsupportedError: a method by name that the model does not allow, a model without blocks that can be told apart.
         DataError: `out` holds something else.
     """
-    job = job_of(model, texts, methods, (plan or AuditPlan(), settings or Settings()), (Path(out), data, progress))
-    asked = _identity(job)
-    header = _known(job, asked) or _header(job, asked)
-    with working_in(job.folder, AUDIT):
-        header = _known(job, asked) or header
-        write_marker(job.folder, AUDIT, header)
-        for name, comparison in comparisons(job).items():
-            with _timed(job, header, name):
-                execute(comparison, begin(comparison, header_of(comparison), job.folder / name), job.progress)
-        with _timed(job, header, TRUST):
-            _trust(job, header["trust"])
-        return read_audit(job.folder)
+    folder = Path(out)
+    refuse_others(folder, AUDIT)
+    study = _called(methods, plan, settings, data, folder)
+    study = replace(study, spec=replace(study.spec, model=entry))
+    suite = suite_of(model, texts, study.spec, data)
+    execute(_examined(study, model, suite, None, read_marker(folder, AUDIT)), folder, progress, sharing=sharing)
+    return read(folder)
 
 
-@contextmanager
-def _timed(job: Job, header: dict[str, Any], part: str) -> Iterator[None]:
-    """Write down what a part took, an interrupted one too; what several calls took adds up."""
-    started = time.perf_counter()
+def estimate_audit(
+    model: LanguageModel,
+    texts: Sequence[Text],
+    methods: Sequence[str] | None = None,
+    *,
+    plan: AuditPlan | None = None,
+    settings: Settings | None = None,
+) -> Any:
+    """Count an audit's passes, time some of them and a few steps of its attacks. Runs the model for some seconds.
+
+    Raises what `audit` raises before it begins.
+    """
+    study = _called(methods, plan, settings, "", Path())
+    return cost_of(model, suite_of(model, texts, study.spec, ""))
+
+
+def _called(
+    methods: Sequence[str] | None, plan: AuditPlan | None, settings: Settings | None, data: str, folder: Path
+) -> Study:
+    """A call as the study that it is, without a file."""
+    asked = Audited(None if methods is None else tuple(methods), settings or Settings(), plan or AuditPlan())
+    return Study(folder, "", Kind("audit"), data, asked, tools())
+
+
+def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
+    """Load the model and the data of a file. Raises StudyError with what stands in the way."""
+    spec = study.spec
     try:
-        yield
-    finally:
-        spent = header.setdefault("spent", {})
-        spent[part] = round(spent.get(part, 0.0) + time.perf_counter() - started, 1)
-        write_marker(job.folder, AUDIT, header)
+        data = load_rows(spec.data, limit)
+        model = load_named_model(spec.model)
+        suite = suite_of(model, data.texts, spec, data.name)
+        examined = _examined(study, model, suite, limit, None)
+    except RaisonError as error:
+        raise StudyError(study.path, [str(error)]) from None
+    # It is loaded again where it is used, in this process or in another one.
+    return replace(examined, given=None)
 
 
-def _known(job: Job, asked: Identity) -> dict[str, Any] | None:
-    """The header of the same audit, which then goes on; None where none was begun. Raises DataError."""
-    refuse_others(job.folder, AUDIT)
-    known = read_marker(job.folder, AUDIT)
+def _examined(
+    study: Study, model: LanguageModel, suite: Suite, limit: int | None, known: Mapping[str, Any] | None
+) -> Examined:
+    asked = [model.name, suite.methods, asdict(suite.settings), asdict(suite.plan)]
+    files = files_identity(model, map(CATALOGUE.create, suite.methods))
+    identity = {**identity_of(model), **files, DATA: digest_of(suite.texts), SETTINGS: digest_of(asked)}
+    parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     if known is not None:
-        check(job.folder, "audit", known, asked)
-    return known
+        # What it was to take, and what is left out, was found when it began.
+        return Examined(study, {**known, IDENTITY: identity}, parts, suite, model, {})
+    header = _header(study, model, suite, limit) | {IDENTITY: identity}
+    return Examined(study, json.loads(json.dumps(header)), parts, suite, model, {})
 
 
-def _header(job: Job, asked: Identity) -> dict[str, Any]:
-    works = trust_calls.works()
-    study, run = study_of(job), run_of(job)
-    about = about_model(study, MODEL, job.model, works)
+def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None) -> dict[str, Any]:
+    works = study.tools
+    about = {**described(StudyModel(model.name), model), "blocks": works.blocks(model)}
+    trust = {"name": TRUST, "model": model.name, "data": "data", "source": suite.data}
     return {
-        "schema": SCHEMA,
-        IDENTITY: dict(asked),
-        "model": job.model.name,
-        "data": job.data,
-        "texts": len(job.texts),
-        "methods": list(job.methods),
-        "unable": dict(job.unable),
-        "unit": job.settings.unit,
-        "of": job.settings.of,
+        **study_header(study, limit),
+        "name": study.name if study.text else suite.data,
+        "model": model.name,
+        "data": suite.data,
+        "texts": len(suite.texts),
+        "methods": list(suite.methods),
+        "unable": dict(suite.unable),
+        "unit": suite.settings.unit,
+        "of": suite.settings.of,
         "parameters": about["parameters"],
         "blocks": about["blocks"],
-        "plan": asdict(job.plan),
-        "estimate": cost_of(job).to_dict(),
-        "trust": entry_of(study, works, job.model, run) | {"name": TRUST, "model": job.model.name},
+        "plan": asdict(suite.plan),
+        "estimate": cost_of(model, suite).to_dict(),
+        "trust": trust | entry_of(suite.trial, works, model, suite.texts),
         "about": about,
-        "versions": {
-            "raison": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in _LIBRARIES},
-        },
     }
 
 
-def _identity(job: Job) -> dict[str, str]:
-    """Of all that decides the numbers."""
-    asked = [job.model.name, job.methods, asdict(job.settings), asdict(job.plan)]
-    files = files_identity(job.model, map(CATALOGUE.create, job.methods))
-    return {**identity_of(job.model), **files, DATA: digest_of(job.texts), SETTINGS: digest_of(asked)}
+def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
+    """Nothing beside the header."""
 
 
-def _trust(job: Job, entry: Mapping[str, Any]) -> None:
-    do_run(study_of(job), trust_calls.works(), job.model, run_of(job), (job.folder, entry, job.progress))
+def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
+    """Faithfulness on all texts, harmless changes, randomised blocks and attacks on the first ones."""
+    suite, found = examined.suite, []
+    for name, header in examined.parts.items():
+        run = open_run(dict(header), folder / name, shard)
+        found += [_timed(job, name, folder, shard) for job in jobs_of(partial(_plan, examined, name), run, name)]
+    bench = Bench(
+        suite.trial,
+        examined.study.tools,
+        lambda: examined.model,
+        suite.texts,
+        examined.header["trust"],
+        folder,
+        shard,
+    )
+    return found + [_timed(job, TRUST, folder, shard) for job in bench.jobs()]
+
+
+def _plan(examined: Examined, name: str) -> Any:
+    return examined.suite.comparisons(examined.model)[name]
+
+
+def _timed(job: Job, part: str, folder: Path, shard: int | None) -> Job:
+    """The job, which writes down what it took, an interrupted one too."""
+
+    def run(told: Told) -> None:
+        started = time.perf_counter()
+        try:
+            job.run(told)
+        finally:
+            spent = round(time.perf_counter() - started, 3)
+            RecordStore(folder / SPENT, shard).append([{"part": part, "seconds": spent}])
+
+    return replace(job, run=run)
+
+
+def estimate(examined: Examined) -> Estimate:
+    """Seconds of each part."""
+    told = examined.header["estimate"]
+    rows = tuple((name, (Cell(f"{seconds:,.0f} s"),)) for name, seconds in told["parts"].items())
+    left_out = tuple(f"{method} is left out: {why}" for method, why in examined.suite.unable.items())
+    return Estimate(Table("", ("part", "about"), rows), left_out, told)

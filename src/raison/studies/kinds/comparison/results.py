@@ -1,76 +1,126 @@
-"""A study's folder: the study file as it was run, and one run for every model and data set.
+"""A comparison's folder: one run for every model and data set; and the folder that `raison compare --out` writes.
 
-    study.toml   the study file
-    study.json   schema, digest, versions, the runs' folders in order
+    study.json   what all kinds write (raison.studies.folder), the runs' folders in order, what the models are
     RUN/         run.json, records.jsonl, ... (see raison.runs.run)
 
-A folder that `raison compare --out` wrote reads as a study of one run.
+A single comparison reads as a study of one run.
 """
 
-import hashlib
-import json
-import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import DataError
-from raison.jobs.folder import FILE as FILE
-from raison.runs.checked import check_schema, check_study
-from raison.runs.run import HEADER, SCHEMA, Run, read_run, settings_hash
+import numpy as np
 
-STUDY = "study.json"
+from raison.core.results import MetricScores
+from raison.jobs.folder import COMPARISON, STUDY
+from raison.runs.checked import check_study
+from raison.runs.judging import Learned
+from raison.runs.learned import Labels, read_labels
+from raison.runs.run import HEADER, Run, read_run, settings_hash
+from raison.runs.table import comparison, finished_texts, scores_of
+from raison.studies.claims import Sample
+from raison.studies.folder import Written, read_header
+
+FOLDERS = (STUDY, COMPARISON)
 
 
 @dataclass(frozen=True, slots=True)
-class StudyRuns:
-    """`text` is the study file ("" for a single comparison), `digest` its hash; `claims` are the file's own."""
+class StudyRuns(Written):
+    """What a study, or a single comparison, has written so far."""
 
-    folder: Path
-    name: str
-    text: str
-    digest: str
-    versions: dict[str, str]
     runs: dict[str, Run]
+    labels: Labels
+    cells: dict[tuple[str, str, str], MetricScores | None] = field(default_factory=dict, compare=False)
+    """Those of a run's table that claims are about, each made once: intervals of the others need not be."""
 
     @property
-    def file(self) -> dict[str, Any]:
-        """The study file, parsed."""
-        return tomllib.loads(self.text)
+    def dropped(self) -> int:
+        """Of all runs."""
+        return sum(run.dropped for run in self.runs.values())
 
     @property
-    def title(self) -> str:
-        """What the study is called."""
-        return str(self.file.get("title", self.name))
+    def progress(self) -> tuple[int, int]:
+        """Texts that every row of their run has explained."""
+        done = sum(len(finished_texts(run)) for run in self.runs.values())
+        return done, sum(run.header["texts"] for run in self.runs.values())
 
     @property
-    def claims(self) -> list[dict[str, Any]]:
-        """What the study states before it is run."""
-        return list(self.file.get("claims", []))
+    def absent(self) -> list[str]:
+        """Runs that have not begun."""
+        return [name for name in self.header["runs"] if name not in self.runs]
+
+    def about(self, run: str) -> Mapping[str, Any]:
+        """What is known of a run's model; nothing where older versions did not write it."""
+        found: Mapping[str, Any] = self.header.get("models", {}).get(run.partition("--")[0], {})
+        return found
+
+    def cell(self, run: str, row: str, metric: str) -> MetricScores | None:
+        """None where there is none, or no text that every row has."""
+        key = (run, row, metric)
+        if key not in self.cells:
+            texts = finished_texts(self.runs[run])
+            self.cells[key] = scores_of(self.runs[run], row, metric, texts) if texts else None
+        return self.cells[key]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The runs' tables."""
+        return {"runs": {name: comparison(run).to_dict() for name, run in self.runs.items()}}
 
 
-def digest_of(text: str) -> str:
-    """The hash that names a study file."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def read_study(folder: Path) -> StudyRuns:
+def read(folder: Path) -> StudyRuns:
     """What a study, or a single comparison, has written so far. Raises DataError if the folder holds neither."""
     if (folder / HEADER).exists():
         run = read_run(folder)
         name = folder.resolve().name
-        return StudyRuns(folder, name, "", settings_hash(run.header), run.header["versions"], {name: run})
-    try:
-        header = json.loads((folder / STUDY).read_text(encoding="utf-8"))
-        text = (folder / FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(
-            f"{folder} holds neither a study ({STUDY}) nor a comparison ({HEADER}): give the folder that "
-            "raison study run or raison compare --out wrote."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    check_schema(header, folder / STUDY, SCHEMA)
-    check_study(header, folder / STUDY)
+        said = {"name": name, "digest": settings_hash(run.header), "versions": run.header["versions"], "runs": [name]}
+        return StudyRuns(folder, {**said, "limit": None}, "", {name: run}, Labels())
+    header, text = read_header(folder, STUDY, check_study)
     runs = {name: read_run(folder / name) for name in header["runs"] if (folder / name / HEADER).exists()}
-    return StudyRuns(folder, header["name"], text, header["digest"], header["versions"], runs)
+    return StudyRuns(folder, header, text, runs, read_labels(folder))
+
+
+def places(results: StudyRuns, claim: Mapping[str, Any]) -> list[str]:
+    """The run that a claim names, or all, but those that leave out a method of it which another run has."""
+    if "run" in claim:
+        return [claim["run"]]
+    compared = {claim[key] for key in ("above", "below", "than") if isinstance(claim.get(key), str)}
+    rows = {name: {row["label"] for row in run.header["rows"]} for name, run in results.runs.items()}
+    lacking = {name for name, labels in rows.items() if not compared <= labels}
+    # Where no run has them, that is what is to be said.
+    return [name for name in results.header["runs"] if name not in lacking or len(lacking) == len(rows)]
+
+
+def sample(results: StudyRuns, claim: Mapping[str, Any], place: str) -> Sample | None:
+    """Values of the texts that every row of the run has; of a metric of many texts, those of the groups."""
+    side = "above" if "above" in claim else "below"
+    metric, than = claim["metric"], claim["than"]
+    if place not in results.runs:
+        return None
+    found = results.cell(place, claim[side], metric)
+    other = results.cell(place, than, metric) if isinstance(than, str) else float(than)
+    if found is None or other is None:
+        return None
+    return Sample(
+        metric=metric,
+        row=claim[side],
+        than=than,
+        first=_parts(found),
+        second=other if isinstance(other, float) else _parts(other),
+        mean=found.summary.mean,
+        than_mean=other if isinstance(other, float) else other.summary.mean,
+        learned=_learned(results, place),
+        pool=found.pool,
+    )
+
+
+def _learned(results: StudyRuns, run: str) -> Learned:
+    return results.labels.of_run(run, results.about(run), run.partition("--")[2])
+
+
+def _parts(scores: MetricScores) -> np.ndarray:
+    """(texts, parts), NaN where undefined."""
+    return np.array(scores.parts or [[value] for value in scores.values], dtype=np.float64).reshape(
+        len(scores.values), -1
+    )

@@ -1,97 +1,58 @@
-"""Run a study: check everything, then one comparison for every model and data set, resumable."""
+"""One comparison for every model and data set of a study: what it takes, its jobs, what is reused."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from raison._version import __version__
-from raison.compare import Plan, begin, execute, header_of
+from raison.compare import jobs_of, noted_header
 from raison.core.errors import RaisonError
 from raison.data import Dataset
-from raison.jobs.folder import STUDY as STUDY_KIND
-from raison.jobs.folder import refuse_others, working_in, write_marker
-from raison.jobs.store import write_whole
-from raison.progress import Advance
+from raison.estimate import estimate_plan
+from raison.jobs.engine import Job
+from raison.plan import Plan
+from raison.progress import Told
+from raison.report.records import Cell, Table
 from raison.runs import agreement
-from raison.runs.reuse import rows_in, runs_in, take_over
-from raison.runs.run import HEADER, SCHEMA, Run, check_same
-from raison.studies.headers import check_goes_on
-from raison.studies.kinds.comparison.check import run_name
-from raison.studies.kinds.comparison.results import FILE, STUDY
-from raison.studies.kinds.comparison.spec import Study, StudyError, read
+from raison.runs.reuse import rows_in, take_over
+from raison.runs.run import Run, open_run
+from raison.studies.file import Study, StudyError
+from raison.studies.folder import header_of as study_header
+from raison.studies.kind import Estimate
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
-from raison.studies.plans import load_named_model, load_rows, plan_of, plans, reasons_against, unable_methods
-
-FOLDER = Path("runs")
-"""Where studies write unless told otherwise, one folder each."""
+from raison.studies.parts import Run as Pair
+from raison.studies.parts import run_name
+from raison.studies.plans import Models, load_named_model, plan_of, reasons_against, to_compute, unable
+from raison.studies.rows import load_all
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A study that can be run: its data, at most `limit` rows of each set, the headers of its runs by name.
+    """A study that can be run: its data, and its header and those of its runs, by name.
 
-    `models` is what figures say of each model, by its key in the study; `known` has the rows of a run, by its name,
-    that will be taken over from other runs.
+    `known` has the rows of a run, by its name, that will be taken over from other runs.
     """
 
     study: Study
-    limit: int | None
-    data: dict[str, Dataset]
-    headers: dict[str, dict[str, Any]]
-    models: dict[str, dict[str, Any]]
-    known: dict[str, set[str]]
+    header: Mapping[str, Any]
+    parts: Mapping[str, Mapping[str, Any]]
+    labels: Mapping[str, Dataset]
+    known: Mapping[str, set[str]]
 
-    def plans(self) -> Iterator[tuple[str, Plan]]:
-        """Every run's name and plan; its model is loaded when it is asked for."""
-        return plans(self.study, self.data)
+    def plan(self, models: Models, run: Pair) -> Plan:
+        """A run's plan; its model is loaded now if it is not the last one."""
+        spec = self.study.spec
+        return plan_of(spec.asked(run), models.of(spec.grid.models[run[0]]), self.labels[run[1]])
 
     def work(self) -> Iterator[tuple[str, Plan]]:
-        """As `plans`, without what will be taken over."""
-        for name, plan in self.plans():
+        """Every run's name and plan, without what will be taken over; one model in memory at a time."""
+        models = Models()
+        for run in self.study.spec.grid.runs:
+            name, plan = run_name(*run), self.plan(models, run)
             yield name, replace(plan, rows=tuple(row for row in plan.rows if row.label not in self.known[name]))
-
-
-def run(
-    path: str | Path,
-    out: str | Path | None = None,
-    limit: int | None = None,
-    resume: bool = False,
-    progress: bool | Advance = True,
-    *,
-    reuse: Sequence[Path] = (),
-) -> Path:
-    """Run a study file, and return the folder with its records.
-
-    Args:
-        path: the study file; see raison.studies.kinds.comparison.spec.
-        out: the folder; by default one in runs/, called as the study.
-        limit: use the first so many rows of every data set. Recorded: it is another study then.
-        resume: go on with what `out` holds; the result equals that of a study that was never interrupted.
-        progress: a progress bar on stderr, or a function that is told of finished texts.
-        reuse: folders of runs or studies: rows of the same method on the same model, texts and settings are taken over
-            from there, whole (raison.runs.reuse).
-
-    Raises:
-        StudyError: with every mistake of the file, or of what its models and data allow, before anything runs.
-        DataError: a folder that holds something else, or this study without `resume`.
-    """
-    study = read(path)
-    folder = folder_of(study, out)
-    check_folder(folder, study, limit, resume)
-    sources = runs_in(reuse)
-    return execute_study(examine(study, limit, sources), folder, progress, sources)
-
-
-def folder_of(study: Study, out: str | Path | None) -> Path:
-    """Where a study is written."""
-    return FOLDER / study.name if out is None else Path(out)
-
-
-def check_folder(folder: Path, study: Study, limit: int | None, resume: bool) -> None:
-    """DataError unless the study may write here: the folder holds no study, or with `resume` this one."""
-    check_goes_on(folder, STUDY_KIND, study.digest, limit, resume)
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
@@ -99,90 +60,77 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
 
     A method all of whose rows the runs in `sources` have need not work here: a trained explainer may be gone.
     """
-    data, reasons = _load_data(study, limit)
-    headers: dict[tuple[str, str], dict[str, Any]] = {}
+    spec = study.spec
+    data, reasons = load_all(spec.grid.data, spec.grid.data_keys, limit)
+    headers: dict[Pair, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
-    known: dict[tuple[str, str], set[str]] = {}
-    for key in dict.fromkeys(model for model, _ in study.runs):
+    known: dict[Pair, set[str]] = {}
+    for key in spec.grid.model_keys:
         try:
-            model = load_named_model(study.models[key])
-            models[key] = described(study.models[key], model)
+            model = load_named_model(spec.grid.models[key])
+            models[key] = described(spec.grid.models[key], model)
         except RaisonError as error:
             reasons.append(f"[models.{key}]: {error}")
             continue
-        for source in (source for of_model, source in study.runs if of_model == key and source in data):
-            against = reasons_against(study, model, (key, source), data[source])
-            reasons += [f"model '{key}' on data '{source}': {reason}" for reason in against]
-            if not against:
-                run = (key, source)
-                headers[run] = header_of(plan_of(study, model, run, data[source]))
-                known[run] = rows_in(headers[run], sources, models[key], agreement=study.agreement)
-        reasons += [f"[models.{key}]: {reason}" for reason in unable_methods(study, model, key, known)]
+        computed = []
+        for run in ((key, source) for source in spec.grid.of_model(key)):
+            if run[1] in data:
+                asked = spec.asked(run)
+                against = reasons_against(asked, model, data[run[1]])
+                try:
+                    headers[run] = {} if against else noted_header(plan_of(asked, model, data[run[1]]))
+                except RaisonError as error:
+                    against = [str(error)]
+                reasons += [f"model '{key}' on data '{run[1]}': {reason}" for reason in against]
+                if not against:
+                    known[run] = rows_in(headers[run], sources, models[key], agreement=spec.agreement)
+            computed += to_compute(spec.asked(run), known.get(run, set()))
+        reasons += [f"[models.{key}]: {reason}" for reason in unable(model, computed)]
         # The next one must not find this one in memory.
         del model
     if reasons:
         raise StudyError(study.path, reasons)
-    of_runs = {run_name(*run): headers[run] for run in study.runs}
-    return Examined(study, limit, data, of_runs, models, {run_name(*run): known[run] for run in study.runs})
-
-
-def execute_study(
-    examined: Examined, folder: Path, progress: bool | Advance = True, sources: Sequence[Path] = ()
-) -> Path:
-    """Do what the folder lacks, one run after the other; what the runs in `sources` have found is taken from there.
-
-    Raises DataError where another process is at work, and where a run was begun with another model or other data.
-    """
-    refuse_others(folder, STUDY_KIND)
-    for name, header in examined.headers.items():
-        if (folder / name / HEADER).exists():
-            # A model or data that have changed are found before the first run starts.
-            check_same(folder / name, header)
-    with working_in(folder, STUDY_KIND):
-        _execute(examined, folder, progress, sources)
-    return folder
-
-
-def _execute(examined: Examined, folder: Path, progress: bool | Advance, sources: Sequence[Path]) -> None:
-    if not (folder / STUDY).exists():
-        write_marker(folder, STUDY_KIND, _header(examined))
-    if not (folder / FILE).exists():
-        write_whole(folder / FILE, examined.study.text)
-    write_labels(folder, examined.data, {})
-    for name, plan in examined.plans():
-        found = begin(plan, examined.headers[name], folder / name)
-        key, data = next(run for run in examined.study.runs if run_name(*run) == name)
-        take_over(found, sources, examined.models[key], agreement=examined.study.agreement)
-        execute(plan, found, progress)
-        right = accuracy_of(found, examined.data[data], examined.study.models[key].labels)
-        write_labels(folder, examined.data, {name: right})
-        if examined.study.agreement:
-            _write_agreement(found, folder / name)
-
-
-def _load_data(study: Study, limit: int | None) -> tuple[dict[str, Dataset], list[str]]:
-    data, reasons = {}, []
-    for key in dict.fromkeys(source for _, source in study.runs):
-        try:
-            data[key] = load_rows(study.data[key], limit)
-        except RaisonError as error:
-            reasons.append(f"[data.{key}]: {error}")
-    return data, reasons
-
-
-def _header(examined: Examined) -> dict[str, Any]:
-    """study.json. Claims are in it as the records name methods and metrics, so that readers need no catalogue."""
-    study = examined.study
-    return {
-        "schema": SCHEMA,
-        "name": study.name,
-        "digest": study.digest,
-        "limit": examined.limit,
-        "versions": {"raison": __version__, **next(iter(examined.headers.values()))["versions"]},
-        "runs": list(study.run_names),
-        "models": examined.models,
-        "claims": [claim.to_dict() for claim in study.claims],
+    # Claims are in it as the records name methods and metrics, so that readers need no catalogue.
+    header = {
+        **study_header(study, limit),
+        "runs": list(spec.grid.run_names),
+        "models": models,
+        "claims": [claim.to_dict() for claim in spec.claims],
     }
+    parts, taken = ({run_name(*run): found[run] for run in spec.grid.runs} for found in (headers, known))
+    return Examined(study, header, parts, data, taken)  # type: ignore[arg-type]
+
+
+def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
+    """Every run's header, and the rows that are taken over."""
+    spec = examined.study.spec
+    for run in spec.grid.runs if sources else ():
+        name = run_name(*run)
+        found = open_run(dict(examined.parts[name]), folder / name)
+        take_over(found, sources, examined.header["models"][run[0]], agreement=spec.agreement)
+
+
+def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
+    """Of each run chunks of texts, then metrics of many texts, agreement and accuracy; one model at a time."""
+    models, found = Models(), []
+    for run in examined.study.spec.grid.runs:
+        name = run_name(*run)
+        there = open_run(dict(examined.parts[name]), folder / name, shard)
+        found += jobs_of(partial(examined.plan, models, run), there, name)
+        close = partial(_close, examined, run, there)
+        found.append(Job(f"{name} closed", f"closing {name}", close, lambda: False, last=True))
+    return found
+
+
+def _close(examined: Examined, run: Pair, found: Run, told: Told) -> None:
+    """What is told of a finished run."""
+    assert found.folder is not None, "a run of a study has its folder"
+    names = examined.study.spec.grid.models[run[0]].labels
+    right = accuracy_of(found, examined.labels[run[1]], names)
+    write_labels(found.folder.parent, examined.labels, {run_name(*run): right})
+    if examined.study.spec.agreement:
+        _write_agreement(found, found.folder)
+    told(1)
 
 
 def _write_agreement(found: Run, folder: Path) -> None:
@@ -193,3 +141,33 @@ def _write_agreement(found: Run, folder: Path) -> None:
     rows = [(row["label"], row["seeds"][0]) for row in found.header["rows"] if row["selected_by"] is None]
     explained = {row: found.explanations(row, seed) for row, seed in rows if found.explains(row, seed)}
     agreement.add_pairs(folder, agreement.agreement(explained)["pairs"])
+
+
+def estimate(examined: Examined) -> Estimate:
+    """Passes and time of every run, of which a few are timed."""
+    found = {name: estimate_plan(plan) for name, plan in examined.work()}
+    rows = [
+        (
+            name,
+            tuple(
+                Cell(text)
+                for text in (
+                    f"{one.texts:,}",
+                    f"{sum(one.forwards.values()) + one.metric_forwards:,}",
+                    f"{sum(one.backwards.values()) + one.metric_backwards:,}",
+                    _duration(one.seconds),
+                )
+            ),
+        )
+        for name, one in found.items()
+    ]
+    total = _duration(sum(one.seconds for one in found.values()))
+    return Estimate(
+        Table("", ("run", "texts", "forward", "backward", "about"), tuple(rows)),
+        (f"about {total} here, at most: equal perturbations are evaluated once",),
+        {"runs": {name: asdict(one) for name, one in found.items()}},
+    )
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

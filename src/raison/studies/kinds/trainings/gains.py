@@ -1,14 +1,15 @@
 """What training for several criteria, or on other data, gains or loses: average relative gains (IvRA, figures 5, 8)."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from raison.numerics.gains import Gain, average_relative_gain
-from raison.studies.kinds.trainings.groups import ways
-from raison.studies.kinds.trainings.results import Trainings
+from raison.studies.kinds.trainings.records import TrainingRuns
 from raison.studies.kinds.trainings.tables import Place, info_of, of_seeds, places, rows
 
 NONE = Gain(math.nan, math.nan, math.nan, 0)
@@ -25,7 +26,7 @@ class GainTable:
     gains: tuple[tuple[Gain, ...], ...]
 
 
-def mixed(study: Trainings) -> list[GainTable]:
+def mixed(study: TrainingRuns) -> list[GainTable]:
     """For every way of training: rows against the one trained for the criterion alone, over all tasks and seeds.
 
     A way of training is all of a row's settings but its criteria. It has a table where one row of it has a single
@@ -50,7 +51,7 @@ def mixed(study: Trainings) -> list[GainTable]:
     return tables
 
 
-def transferred(study: Trainings) -> list[GainTable]:
+def transferred(study: TrainingRuns) -> list[GainTable]:
     """For every move to another task's data: rows trained there, over the same rows trained elsewhere.
 
     Judged by the metrics of the criteria that some row was trained for.
@@ -71,21 +72,21 @@ def transferred(study: Trainings) -> list[GainTable]:
     return tables
 
 
-def _named(study: Trainings, criteria: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _named(study: TrainingRuns, criteria: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(criteria), tuple(study.header["gains"][criterion] for criterion in criteria)
 
 
-def _gain(study: Trainings, metric: str, where: Sequence[Place], pair: tuple[str, str]) -> Gain:
+def _gain(study: TrainingRuns, metric: str, where: Sequence[Place], pair: tuple[str, str]) -> Gain:
     """Of the pair's first row over its second, on every place."""
     return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for row in pair) for place in where])
 
 
-def _moved(study: Trainings, metric: str, row: str, pair: tuple[Place, Place]) -> Gain:
+def _moved(study: TrainingRuns, metric: str, row: str, pair: tuple[Place, Place]) -> Gain:
     """Of one row in the pair's first place over itself in the second."""
     return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for place in pair)])
 
 
-def _average(study: Trainings, metric: str, pairs: Sequence[tuple[dict[int, float], ...]]) -> Gain:
+def _average(study: TrainingRuns, metric: str, pairs: Sequence[tuple[dict[int, float], ...]]) -> Gain:
     higher = info_of(study, metric).higher_is_better
     if higher is None:
         return NONE
@@ -95,3 +96,31 @@ def _average(study: Trainings, metric: str, pairs: Sequence[tuple[dict[int, floa
         for side in (0, 1)
     )
     return average_relative_gain(values, references, higher)
+
+
+def ways(study: TrainingRuns, *varied: str) -> dict[str, list[dict[str, Any]]]:
+    """The trainings by all of their settings but those `varied`; a group is called by what tells it from the others."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows(study, "training"):
+        groups.setdefault(json.dumps(_way(row, varied), sort_keys=True), []).append(row)
+    found = [(_way(group[0], varied), group) for group in groups.values()]
+    telling = [key for key in (found[0][0] if found else {}) if len({json.dumps(way.get(key)) for way, _ in found}) > 1]
+    return {", ".join(f"{_word(key)}{said(way.get(key))}" for key in telling): group for way, group in found}
+
+
+def said(value: Any) -> str:
+    """A setting's value in a few words."""
+    if isinstance(value, list):
+        return "+".join(map(said, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "all" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _way(row: dict[str, Any], varied: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in row["settings"].items() if key not in varied}
+
+
+def _word(key: str) -> str:
+    """Names of criteria, forms and norms speak for themselves."""
+    return "" if key in ("criteria", "form", "norm") else f"{key.replace('_', ' ')} "

@@ -2,27 +2,33 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.compare import begin, execute
+from raison.compare import execute, noted_header
 from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
+from raison.data import Dataset
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
 from raison.jobs.store import RecordStore, read_record, write_record
 from raison.methods import CATALOGUE
+from raison.models.adapters.spans import answer_tokens, inside_window
+from raison.models.loading.load import as_classifier, load
+from raison.progress import Told, is_shown, say
 from raison.runs.judging import Learned
-from raison.runs.run import Run
-from raison.studies.kinds.trainings.jobs import Asked, TaskData, correct, header_for, judging, trained
-from raison.studies.kinds.trainings.recipes import Recipes, as_values, make
-from raison.studies.kinds.trainings.results import MODELS, PLAIN, Explaining, Key, RowKind, TrainingRecord
+from raison.runs.run import Run, open_run
+from raison.studies.file import Study
+from raison.studies.kinds.trainings.recipes import Recipes
+from raison.studies.kinds.trainings.records import MODELS, PLAIN, Explaining, Key, RowKind, TrainingRecord
 from raison.studies.kinds.trainings.rows import TrainingRow
-from raison.studies.kinds.trainings.spec import Task, TrainingStudy
+from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.labels import majority_of
+from raison.studies.plans import plan_of
+from raison.studies.settings import as_values, make
 
 TRAINED = "trained.json"
 """In a model's folder once its training is through."""
@@ -31,21 +37,44 @@ JUDGED = "judged"
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What all pairs share. `records` are those that there are; `tell` hears of steps, `bars` shows their progress."""
+    """What all pairs share: the data of each task (train, dev, test), and the records that there are."""
 
-    study: TrainingStudy
-    recipes: Recipes
-    data: Mapping[str, TaskData]
+    study: Study
+    data: Mapping[str, tuple[Dataset, Dataset | None, Dataset]]
     folder: Path
     store: RecordStore
     records: dict[Key, TrainingRecord]
-    tell: Callable[[str], None]
-    bars: bool
+
+    @property
+    def spec(self) -> Trainings:
+        """What the file asks for."""
+        spec: Trainings = self.study.spec
+        return spec
+
+    @property
+    def recipes(self) -> Recipes:
+        """What trains."""
+        recipes: Recipes = self.study.tools
+        return recipes
 
     def keep(self, records: list[TrainingRecord]) -> None:
         """Write records; they are on the disk when this returns."""
         self.store.append([record.to_dict() for record in records])
         self.records.update({record.key: record for record in records})
+
+    def place(self, task: Task, row: str, seed: int) -> Path:
+        """Where a model lies while it is needed."""
+        return self.folder / MODELS / task.name / f"{row}-{seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a model of `task` is asked: these methods, under a seed, on the data of `test`."""
+
+    task: Task
+    test: str
+    methods: tuple[str, ...]
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +90,58 @@ class _Made:
     seconds: float
 
 
-def do_pair(shop: Workshop, task: Task, seed: int) -> None:
+def is_through(shop: Workshop, task: Task, seed: int) -> bool:
+    """Whether nothing is lacking, and nothing is left that is no longer needed."""
+    rows = [row.folder for row in shop.spec.rows if task.name in row.tasks]
+    left = [_untidy(shop, shop.place(task, row, seed)) for row in (*rows, PLAIN)]
+    return not _missing(shop, task, seed) and not any(left)
+
+
+def do_pair(shop: Workshop, task: Task, seed: int, told: Told) -> None:
     """Do what the records lack of a task and a seed. Stopped anywhere, it goes on when called again."""
-    posthoc = [row.name for row in shop.study.posthoc if task.name in row.tasks]
-    rows = [row for row in shop.study.rows if task.name in row.tasks]
-    missing = {name for name in (PLAIN, *posthoc, *(row.name for row in rows)) if _lacking(shop, task, (name, seed))}
-    plain = shop.folder / MODELS / task.name / f"{PLAIN}-{seed}"
+    missing = _missing(shop, task, seed)
+    posthoc = tuple(row.name for row in shop.spec.posthoc if task.name in row.tasks)
+    rows = [row for row in shop.spec.rows if task.name in row.tasks]
     if missing:
-        made = _fine_tuned(shop, task, seed, plain)
+        made = _fine_tuned(shop, task, seed)
         if missing & {PLAIN, *posthoc}:
-            _judge_plain(shop, task, seed, (made, tuple(posthoc)))
+            _judge_plain(shop, task, made, posthoc, seed)
         for row in rows:
             if row.name in missing:
-                _train(shop, task, seed, (row, plain))
-    for row in rows:
-        _tidy(shop, plain.with_name(f"{row.folder}-{seed}"))
-    _tidy(shop, plain)
+                _train(shop, task, row, seed)
+    for folder in (*(row.folder for row in rows), PLAIN):
+        _tidy(shop, shop.place(task, folder, seed))
+    told(1)
 
 
-def _lacking(shop: Workshop, task: Task, row: tuple[str, int]) -> bool:
-    return any((task.name, test, *row) not in shop.records for test in task.tests)
+def _missing(shop: Workshop, task: Task, seed: int) -> set[str]:
+    """The rows of a pair that have no record on some test."""
+    rows = [row.name for row in shop.spec.posthoc if task.name in row.tasks]
+    rows += [row.name for row in shop.spec.rows if task.name in row.tasks]
+    return {
+        row for row in (PLAIN, *rows) if any((task.name, test, row, seed) not in shop.records for test in task.tests)
+    }
 
 
-def _fine_tuned(shop: Workshop, task: Task, seed: int, folder: Path) -> _Made:
-    data = shop.data[task.name]
-    settings = make(shop.recipes.plain_settings, shop.study.plain, seed, shop.bars)
+def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _Made:
+    train, dev, _ = shop.data[task.name]
+    folder = shop.place(task, PLAIN, seed)
+    settings = make(shop.recipes.plain_settings, shop.spec.plain, seed, is_shown())
     name = f"{task.name}, seed {seed}: plain"
 
     def work() -> Mapping[str, Any]:
-        shop.tell(f"{name}: fine-tuning")
-        card = shop.recipes.fine_tune(task.base, data.train, folder, settings, data.dev)
+        say(f"{name}: fine-tuning")
+        card = shop.recipes.fine_tune(task.base, train, folder, settings, dev)
         history: Mapping[str, Any] = card.get("history", {})
         return history
 
-    history, seconds = _once(shop, folder, work)
-    return _Made(name, folder, "plain", as_values(settings), _count(settings, data), history, seconds)
+    history, seconds = _once(folder, work)
+    return _Made(name, folder, "plain", as_values(settings), _count(settings, train.rows), history, seconds)
 
 
 def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
     """InputError for a plain model that has hardly learned its task, unless the file says to go on."""
-    majority = majority_of(shop.data[task.name].test)
+    majority = majority_of(shop.data[task.name][2])
     plain = shop.records[task.name, task.name, PLAIN, seed]
     learned = Learned(plain.accuracy, math.nan if majority is None else majority, "the test texts")
     if learned.failed and not task.even_at_chance:
@@ -111,30 +152,29 @@ def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
         )
 
 
-def _train(shop: Workshop, task: Task, seed: int, what: tuple[TrainingRow, Path]) -> None:
-    row, plain = what
+def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     _refuse_chance(shop, task, seed)
-    data, folder = shop.data[task.name], plain.with_name(f"{row.folder}-{seed}")
-    settings = make(shop.recipes.settings, row.settings, seed, shop.bars)
+    train, dev, _ = shop.data[task.name]
+    folder = shop.place(task, row.folder, seed)
+    settings = make(shop.recipes.settings, row.settings, seed, is_shown())
     name = f"{task.name}, seed {seed}: {row.name}"
 
     def work() -> Mapping[str, Any]:
-        shop.tell(f"{name}: training")
+        say(f"{name}: training")
         command = f"raison study run {shop.study.path}"
-        card = shop.recipes.train(trained(plain), data.train, folder, settings, data.dev, command)
+        card = shop.recipes.train(_loaded(shop.place(task, PLAIN, seed)), train, folder, settings, dev, command)
         history: Mapping[str, Any] = card.history
         return history
 
-    history, seconds = _once(shop, folder, work)
-    made = _Made(name, folder, "training", as_values(settings), _count(settings, data), history, seconds)
+    history, seconds = _once(folder, work)
+    made = _Made(name, folder, "training", as_values(settings), _count(settings, train.rows), history, seconds)
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
-    model, found = trained(folder), []
+    model, found = _loaded(folder), []
     for test in task.tests:
-        asked = Asked(task.name, test, (method, *row.controls), seed)
+        asked = _Asked(task, test, (method, *row.controls), seed)
         run = _judge(shop, asked, model, made)
-        record = _record(asked, made, correct(model, shop.data[test].test, shop.study.settings.truncate))
         accuracy = shop.records[task.name, test, PLAIN, seed].accuracy
-        record = replace(record, row=row.name, plain_accuracy=accuracy)
+        record = replace(_record(shop, asked, model, made), row=row.name, plain_accuracy=accuracy)
         found.append(_explained(record, run, asked, method))
         for other in row.controls:
             control = replace(record, row=row.named(other), kind="control", history={})
@@ -143,14 +183,13 @@ def _train(shop: Workshop, task: Task, seed: int, what: tuple[TrainingRow, Path]
     _tidy(shop, folder)
 
 
-def _judge_plain(shop: Workshop, task: Task, seed: int, what: tuple[_Made, tuple[str, ...]]) -> None:
+def _judge_plain(shop: Workshop, task: Task, made: _Made, methods: tuple[str, ...], seed: int) -> None:
     """The plain model's own record, and those of the methods that explain it."""
-    made, methods = what
-    model, found = trained(made.folder), []
+    model, found = _loaded(made.folder), []
     for test in task.tests:
-        asked = Asked(task.name, test, methods, seed)
+        asked = _Asked(task, test, methods, seed)
         run = _judge(shop, asked, model, made)
-        record = _record(asked, made, correct(model, shop.data[test].test, shop.study.settings.truncate))
+        record = _record(shop, asked, model, made)
         record = replace(record, plain_accuracy=record.accuracy)
         found.append(record)
         posthoc = replace(record, kind="posthoc", history={})
@@ -158,20 +197,28 @@ def _judge_plain(shop: Workshop, task: Task, seed: int, what: tuple[_Made, tuple
     shop.keep(found)
 
 
-def _judge(shop: Workshop, asked: Asked, model: LanguageModel, made: _Made) -> Run:
-    where = "" if asked.test == asked.task else f" on {asked.test}"
-    shop.tell(f"{made.name}: explaining{where}")
-    plan = judging(shop.study, asked, model, shop.data[asked.test].test)
-    # Records of texts survive a kill, and stay beside the weights that made them.
-    found = begin(plan, header_for(plan, made.name), made.folder / JUDGED / asked.test)
-    execute(plan, found, shop.bars)
+def _judge(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) -> Run:
+    where = "" if asked.test == asked.task.name else f" on {asked.test}"
+    say(f"{made.name}: explaining{where}")
+    wanted = shop.spec.asked(asked.task, asked.test, asked.methods, asked.seed)
+    plan = plan_of(wanted, model, shop.data[asked.test][2])
+    plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in asked.methods))
+    # The model is called by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
+    # beside the weights that made them.
+    found = open_run({**noted_header(plan), "model": made.name}, made.folder / JUDGED / asked.test)
+    execute(plan, found, is_shown())
     return found
 
 
-def _record(asked: Asked, made: _Made, right: tuple[int, ...]) -> TrainingRecord:
+def _loaded(folder: Path) -> LanguageModel:
+    """A model that a training has saved. Raises LoadError."""
+    return as_classifier(load(folder))
+
+
+def _record(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) -> TrainingRecord:
     """What is known of a model before it is explained."""
     return TrainingRecord(
-        task=asked.task,
+        task=asked.task.name,
         test=asked.test,
         row=PLAIN,
         kind=made.kind,
@@ -181,14 +228,31 @@ def _record(asked: Asked, made: _Made, right: tuple[int, ...]) -> TrainingRecord
         texts=made.texts,
         scores={},
         groups={},
-        correct=right,
+        correct=_correct(model, shop.data[asked.test][2], shop.spec.settings.truncate),
         plain_accuracy=0.0,
         history=made.history,
         training_seconds=made.seconds,
     )
 
 
-def _explained(record: TrainingRecord, run: Run, asked: Asked, method: str) -> TrainingRecord:
+def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, ...]:
+    """1 for each text whose label, or one of whose answers with both its ends, is what the model predicts."""
+    found = []
+    for row in data.rows:
+        # One at a time: a large data set's tokens need not be in memory together.
+        encoding = model.encode([row.text], "token", truncate)
+        # A model of answers was asked for its answer when it read the text.
+        said = (model.predicted(encoding) if encoding.spans is None else encoding.spans)[0]
+        if row.answers:
+            there = [answer for answer in row.answers if inside_window(encoding, [answer])[0]]
+            right = any(bool((said == answer_tokens(encoding, [answer])[0]).all()) for answer in there)
+        else:
+            right = int(said[0]) == row.label
+        found.append(int(right))
+    return tuple(found)
+
+
+def _explained(record: TrainingRecord, run: Run, asked: _Asked, method: str) -> TrainingRecord:
     """The record with what one method's explanations reached, and what they took."""
     lines = [run.records[method, asked.seed, text] for text in range(run.header["texts"])]
     single = [metric["label"] for metric in run.header["metrics"] if not metric["grouped"]]
@@ -206,13 +270,13 @@ def _explained(record: TrainingRecord, run: Run, asked: Asked, method: str) -> T
     )
 
 
-def _once(shop: Workshop, folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any], float]:
+def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any], float]:
     """What a training wrote down, and its seconds; a training that is through is not called again."""
     path = folder / TRAINED
     try:
         found = read_record(path)
     except DataError:
-        shop.tell(f"{path} is broken: the training is done again")
+        say(f"{path} is broken: the training is done again")
         found = None
     if found is None:
         started = time.monotonic()
@@ -222,17 +286,23 @@ def _once(shop: Workshop, folder: Path, work: Callable[[], Mapping[str, Any]]) -
     return found["history"], float(found["seconds"])
 
 
-def _count(settings: Any, data: TaskData) -> int:
+def _count(settings: Any, train: Sequence[object]) -> int:
     """The texts that are learned from; settings may ask for fewer than there are."""
     asked = as_values(settings).get("texts")
-    return len(data.train) if asked is None else min(int(asked), len(data.train))
+    return len(train) if asked is None else min(int(asked), len(train))
+
+
+def _untidy(shop: Workshop, folder: Path) -> list[Path]:
+    """What is no longer needed of a model; how its texts were explained stays, and what was trained.
+
+    What says that the training is through goes first: without it, what a kill leaves is trained again.
+    """
+    if shop.spec.keep or not folder.is_dir():
+        return []
+    left = [path for path in folder.iterdir() if path.name not in (JUDGED, TRAINING)]
+    return sorted(left, key=lambda path: path.name != TRAINED)
 
 
 def _tidy(shop: Workshop, folder: Path) -> None:
-    """Delete a model that is no longer needed; how its texts were explained stays, and what was trained."""
-    if shop.study.keep or not folder.is_dir():
-        return
-    # What says that the training is through goes first: without it, what a kill leaves is trained again.
-    for path in sorted(folder.iterdir(), key=lambda path: path.name != TRAINED):
-        if path.name not in (JUDGED, TRAINING):
-            disk.remove(path)
+    for path in _untidy(shop, folder):
+        disk.remove(path)

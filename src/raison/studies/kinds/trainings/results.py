@@ -1,226 +1,81 @@
 """The folder of a study that trains the models that it compares.
 
-    study.toml          the study file as it was run
-    trainings.json      what was asked: rows, tasks, seeds, metrics, claims
+    trainings.json      what all kinds write (raison.studies.folder), rows, tasks, seeds, metrics
     trainings.jsonl     one line per task, row and seed: settings, scores, accuracy, costs, losses; no text
     trainings/          models while they are needed, and how each text was explained
 
 Processes that share the work write trainings-1.jsonl, trainings-2.jsonl, ...; all of them are read together.
 """
 
-import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from raison.core.errors import DataError
-from raison.jobs.store import RecordStore
-from raison.runs.checked import check_schema, check_training, check_trainings
-from raison.runs.summary import Value
-from raison.studies.kinds.comparison.results import FILE
+import numpy as np
 
-SCHEMA = 1
-HEADER = "trainings.json"
-MODELS = "trainings"
-KIND = "trainings"
-"""The value of `kind` in the study files of this sort."""
-PLAIN = "plain"
-"""The row of the fine-tuned model itself."""
+from raison.core.results import MetricScores
+from raison.jobs.folder import TRAININGS
+from raison.runs.checked import check_trainings
+from raison.runs.judging import Learned
+from raison.runs.learned import read_labels
+from raison.runs.statistics import parts_of
+from raison.studies.claims import Sample
+from raison.studies.folder import read_header
+from raison.studies.kinds.trainings.records import TrainingRuns, read_records
+from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, Place, paired, scores
 
-RowKind = Literal["plain", "posthoc", "training", "control"]
-Key = tuple[str, str, str, int]
-"""Task, test, row, seed."""
+FOLDERS = (TRAININGS,)
 
 
-@dataclass(frozen=True, slots=True)
-class Explaining:
-    """What explaining each test text took."""
-
-    seconds: tuple[float, ...] = ()
-    evaluations: tuple[float, ...] = ()
-    gradients: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRecord:
-    """One row of one task under one seed, judged on the data of `test` (the task's own, or those of another task).
-
-    `scores` has each text's value by metrics of single texts, `groups` each group's values by metrics of many.
-    `correct` says of each text whether the model that is explained predicts its label. `plain_accuracy` is that of the
-    fine-tuned model. `texts` were learned from. `history` is what the training wrote down.
-    """
-
-    task: str
-    test: str
-    row: str
-    kind: RowKind
-    seed: int
-    method: str
-    settings: Mapping[str, Any]
-    texts: int
-    scores: Mapping[str, tuple[Value, ...]]
-    groups: Mapping[str, tuple[tuple[float, ...], ...]]
-    correct: tuple[int, ...]
-    plain_accuracy: float
-    history: Mapping[str, Any]
-    training_seconds: float
-    explaining: Explaining = Explaining()
-
-    @property
-    def key(self) -> Key:
-        return (self.task, self.test, self.row, self.seed)
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the test texts whose label is predicted."""
-        return sum(self.correct) / len(self.correct) if self.correct else math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; NaN becomes None."""
-        plain: dict[str, Any] = _plain(
-            {
-                "task": self.task,
-                "test": self.test,
-                "row": self.row,
-                "kind": self.kind,
-                "seed": self.seed,
-                "method": self.method,
-                "settings": self.settings,
-                "texts": self.texts,
-                "scores": self.scores,
-                "groups": self.groups,
-                "correct": self.correct,
-                "accuracy": self.accuracy,
-                "plain_accuracy": self.plain_accuracy,
-                "history": self.history,
-                "training_seconds": self.training_seconds,
-                "explaining": {
-                    "seconds": self.explaining.seconds,
-                    "evaluations": self.explaining.evaluations,
-                    "gradients": self.explaining.gradients,
-                },
-            }
-        )
-        return plain
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "TrainingRecord":
-        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for something else."""
-        same = ("task", "test", "row", "kind", "seed", "method", "settings", "texts", "history")
-        return cls(
-            **{name: data[name] for name in same},
-            scores={metric: tuple(_value(value) for value in values) for metric, values in data["scores"].items()},
-            groups={
-                metric: tuple(tuple(_number(value) for value in group) for group in groups)
-                for metric, groups in data["groups"].items()
-            },
-            correct=tuple(int(value) for value in data["correct"]),
-            plain_accuracy=_number(data["plain_accuracy"]),
-            training_seconds=_number(data["training_seconds"]),
-            explaining=Explaining(
-                **{name: tuple(_number(value) for value in values) for name, values in data["explaining"].items()}
-            ),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Trainings:
-    """What a study of trainings has written so far. `dropped` lines were broken; their work is done again."""
-
-    folder: Path
-    header: Mapping[str, Any]
-    text: str
-    records: Mapping[Key, TrainingRecord]
-    dropped: int = 0
-
-    @property
-    def file(self) -> dict[str, Any]:
-        """The study file, parsed."""
-        return tomllib.loads(self.text)
-
-    @property
-    def title(self) -> str:
-        """What the study is called."""
-        return str(self.file.get("title", self.header["name"]))
-
-    @property
-    def wanted(self) -> tuple[Key, ...]:
-        """The keys of all records of the finished study."""
-        return tuple(
-            (task["name"], test, row["name"], seed)
-            for seed in self.header["seeds"]
-            for task in self.header["tasks"]
-            for row in self.header["rows"]
-            if task["name"] in row["tasks"]
-            for test in (task["name"], *task["also"])
-        )
-
-
-def is_trainings(folder: Path) -> bool:
-    """Whether a folder holds a study of trainings."""
-    return (folder / HEADER).exists()
-
-
-def read_trainings(folder: Path) -> Trainings:
+def read(folder: Path) -> TrainingRuns:
     """What a study of trainings has written so far. Raises DataError if the folder holds none, or a newer version's."""
-    try:
-        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
-        text = (folder / FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(
-            f"{folder} holds no study of trainings ({HEADER}): give the folder of raison study run."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    check_schema(header, folder / HEADER, SCHEMA)
-    check_trainings(header, folder / HEADER)
+    header, text = read_header(folder, TRAININGS, check_trainings)
     records, dropped = read_records(folder)
-    return Trainings(folder, header, text, records, dropped)
+    return TrainingRuns(folder, header, text, records, read_labels(folder), dropped)
 
 
-def read_records(folder: Path) -> tuple[dict[Key, TrainingRecord], int]:
-    """The records of all processes by key, and how many broken lines were left out. Raises DataError."""
-    records: dict[Key, TrainingRecord] = {}
-    dropped = 0
-    for path in _stores(folder):
-        stored = RecordStore(path).read()
-        dropped += stored.dropped
-        for line in stored.records:
-            try:
-                check_training(line)
-                record = TrainingRecord.from_dict(line)
-            except (DataError, KeyError, TypeError, ValueError, AttributeError):
-                dropped += 1
-                continue
-            records[record.key] = record
-    return records, dropped
+def places(results: TrainingRuns, claim: Mapping[str, Any]) -> list[str]:
+    """The task that a claim names, or all."""
+    tasks = [task["name"] for task in results.header["tasks"]]
+    return [task for task in tasks if claim.get("task", task) == task]
 
 
-def store_of(folder: Path, shard: int | None = None) -> RecordStore:
-    """Where a process writes its records; `shard` is its number where several share the work."""
-    return RecordStore(folder / (f"{KIND}.jsonl" if shard is None else f"{KIND}-{shard}.jsonl"))
+def sample(results: TrainingRuns, claim: Mapping[str, Any], place: str) -> Sample | None:
+    """Values averaged over the seeds; those of metrics of groups are paired seed by seed and group by group.
+
+    A claim about explanations is not judged where one of the models that are explained did not learn its task; claims
+    about accuracy and seconds are: what a training costs is no statement about explanations.
+    """
+    study, where = results, Place(place, place)
+    row, than, metric = claim["above" if "above" in claim else "below"], claim["than"], claim["metric"]
+    found = scores(study, row, where, metric)
+    other = scores(study, than, where, metric) if isinstance(than, str) else float(than)
+    if found is None or other is None:
+        return None
+    known = _learned(study, (row, than), where)
+    learned, accuracy = Learned(1.0, 0.0) if metric in MEASURES else known, known.accuracy
+    if isinstance(other, float):
+        # With the table's own interval, which for groups is over seeds and groups.
+        interval = (found.summary.low - other, found.summary.high - other)
+        values = (_all_parts(found), other, found.summary.mean, other)
+        return Sample(metric, row, other, *values, learned, found.pool, interval, accuracy)
+    means = (found.summary.mean, other.summary.mean)
+    first, second = paired(study, row, than, where, metric)
+    if first is None or second is None or first.pool != second.pool:
+        nothing = np.zeros((0, 1))
+        return Sample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
+    parts = (parts_of(first), parts_of(second))
+    return Sample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy)
 
 
-def _stores(folder: Path) -> Sequence[Path]:
-    # A committed file may be there compressed only; RecordStore finds it by the plain name.
-    names = {path.name.removesuffix(".gz") for path in folder.glob(f"{KIND}*.jsonl*")}
-    return [folder / name for name in sorted(names) if name.endswith(".jsonl")]
+def _learned(study: TrainingRuns, rows: Sequence[str | float], place: Place) -> Learned:
+    """The least accurate of the models that these rows explain."""
+    found = [scores(study, row, place, ACCURACY) for row in rows if isinstance(row, str)]
+    known = [one.summary.mean for one in found if one is not None]
+    return Learned(min(known, default=math.nan), study.labels.majorities.get(place.test, math.nan))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _value(value: Any) -> Value:
-    return tuple(_number(part) for part in value) if isinstance(value, list) else _number(value)
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
+def _all_parts(found: MetricScores) -> np.ndarray:
+    parts = np.array(found.parts or [[value] for value in found.values], dtype=np.float64)
+    return parts.reshape(len(found.values), -1)

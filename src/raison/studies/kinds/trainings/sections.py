@@ -1,19 +1,21 @@
-"""The tables of a study of trainings, as a grid of cells: metrics, accuracy, settings, gains, costs."""
+"""What a study of trainings tells: metrics, accuracy, settings, gains, costs, losses."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from raison.core.results import MetricScores
 from raison.numerics.gains import Gain
 from raison.report import phrases
-from raison.report.colours import level, peak
-from raison.report.tables import Cell
+from raison.report.colours import SERIES, level, peak
+from raison.report.figures import Curve, Lines, Spot
+from raison.report.records import ARROWS, NOTHING_THERE, Cell, Claims, Document, Plots, Section, Table, interval, ranked
 from raison.runs.summary import MetricInfo
-from raison.studies.kinds.trainings.gains import GainTable, mixed, transferred
-from raison.studies.kinds.trainings.groups import said, ways
-from raison.studies.kinds.trainings.results import PLAIN, Trainings
+from raison.studies.claims import verdicts
+from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways
+from raison.studies.kinds.trainings.records import PLAIN, TrainingRecord, TrainingRuns
 from raison.studies.kinds.trainings.tables import (
     ACCURACY,
     EXPLAINING,
@@ -27,7 +29,6 @@ from raison.studies.kinds.trainings.tables import (
     scores,
 )
 
-ARROWS = {True: "↑", False: "↓", None: ""}
 _READING = (
     "Mean over seeds and texts with its 95 % interval: over texts, each averaged over the seeds; for metrics of groups "
     "of texts over seeds and groups. sd: standard deviation over seeds. Best in bold, second underlined."
@@ -39,33 +40,78 @@ _SHADES = (
 _RATES = ("learning_rate", "decay")
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table: the heading of its first column and of the others, named rows of cells, and what they are.
-
-    `shades` are levels from -1 to 1 where a table is a heat map, NaN for a cell without one.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    caption: str
-    shades: tuple[tuple[float, ...], ...] = ()
+_LOSSES = "Mean loss of each epoch of training, mean over seeds; the band is from the lowest to the highest seed."
+_SECONDS = "Seconds of trainings that differ in the number of texts; the band is from the fastest to the slowest seed."
 
 
-def metric_grids(study: Trainings, transfers: bool = False) -> list[Grid]:
+_MOST = 2 * len(SERIES)
+"""Lines of one figure; more would lie on each other."""
+
+
+def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
+    """The study; it has no pages of single texts. Claims come last: one for each task and claim, they are many."""
+    header = results.header
+    return Document(
+        title=results.title,
+        sections=(
+            Section("Criteria", tuple(metric_tables(results))),
+            Section("Accuracy", (accuracy_table(results),)),
+            Section("Gains", tuple(gain_tables(results))),
+            Section("Learning rates", tuple(rate_tables(results)), told=False),
+            Section("On other tasks' data", tuple(metric_tables(results, transfers=True)), told=False),
+            Section("Costs", tuple(cost_tables(results)), told=False),
+            Section("Claims", (Claims(tuple(verdicts(results))),)),
+            Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
+            Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),
+        ),
+        warnings=tuple(_warnings(results)),
+        file=results.file,
+        facts={
+            "Tasks": "; ".join(_task(task) for task in header["tasks"]),
+            "Seeds": ", ".join(map(str, header["seeds"])),
+            "Digest": results.digest,
+            "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+        },
+        text=results.text,
+        digest=results.digest,
+    )
+
+
+def _warnings(results: TrainingRuns) -> Iterator[str]:
+    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    if results.limit is not None:
+        yield f"This study was run with --limit {results.limit}: at most so many rows of each part of the data."
+    missing = [key for key in results.wanted if key not in results.records]
+    if missing:
+        task, test, row, seed = missing[0]
+        done, wanted = len(results.wanted) - len(missing), len(results.wanted)
+        yield (
+            f"Unfinished: {done:,} of {wanted:,} records. The first that is missing: {task} on {test}, {row}, seed "
+            f"{seed}. Means are over the seeds that there are; --resume goes on."
+        )
+    if results.dropped:
+        yield f"{results.dropped} broken lines of the records were left out; --resume does their work again."
+
+
+def _task(task: dict[str, object]) -> str:
+    data: dict[str, dict[str, object] | None] = task["data"]  # type: ignore[assignment]
+    parts = [f"{part['rows']} of {part['name']}" for part in data.values() if part]
+    return f"{task['name']} ({task['base']}; {', '.join(parts)})"
+
+
+def metric_tables(study: TrainingRuns, transfers: bool = False) -> list[Table]:
     """A table for each metric: post-hoc methods and trainings on every task, or (`transfers`) on other tasks' data."""
     columns = places(study, transfers)
     if not columns:
         return []
-    return [_metric_grid(study, info, columns) for info in metric_infos(study)]
+    return [_metric_table(study, info, columns) for info in metric_infos(study)]
 
 
-def accuracy_grid(study: Trainings) -> Grid:
+def accuracy_table(study: TrainingRuns) -> Table:
     """Accuracy of plain and trained models in per cent, with the difference from the plain ones (IvRA, table 5)."""
     columns = places(study)
     shown = [row["name"] for row in rows(study, PLAIN, "training")]
-    return Grid(
+    return Table(
         "Accuracy ↑ (%)",
         ("model", *(place.title for place in columns)),
         tuple((row, tuple(_accuracy(study, row, place) for place in columns)) for row in shown),
@@ -74,20 +120,20 @@ def accuracy_grid(study: Trainings) -> Grid:
     )
 
 
-def cost_grids(study: Trainings) -> list[Grid]:
+def cost_tables(study: TrainingRuns) -> list[Table]:
     """Seconds of training, and seconds and passes of explaining a text (IvRA, figures 9 and 10)."""
     columns = places(study)
     trained = [row["name"] for row in rows(study, PLAIN, "training")]
     explained = [row["name"] for row in rows(study, "posthoc", "training")]
     head = tuple(place.title for place in columns)
     return [
-        Grid(
+        Table(
             "Seconds of a training ↓",
             ("model", *head),
             tuple((row, tuple(_seconds(scores(study, row, place, TRAINING)) for place in columns)) for row in trained),
             "Wall clock on the machine that ran the study, mean over seeds; other work may have shared it.",
         ),
-        Grid(
+        Table(
             "Explaining a text ↓",
             ("explained by", *head),
             tuple((row, tuple(_explaining(study, row, place) for place in columns)) for row in explained),
@@ -97,7 +143,7 @@ def cost_grids(study: Trainings) -> list[Grid]:
     ]
 
 
-def rate_grids(study: Trainings) -> list[Grid]:
+def rate_tables(study: TrainingRuns) -> list[Table]:
     """Learning rates and decays: each criterion's metric for the models trained for it alone (IvRA, table 7)."""
     found = []
     gains = study.header["gains"]
@@ -111,7 +157,7 @@ def rate_grids(study: Trainings) -> list[Grid]:
             cells = [[_scores(study, table.get((*rate, c)), place, gains[c]) for c in criteria] for rate in rates]
             grid = _ranked(cells, [_info(study, gains[c]) for c in criteria])
             found.append(
-                Grid(
+                Table(
                     ", ".join(part for part in ("Learning rate and decay", name, place.title) if part),
                     ("learning rate, decay", *(f"{c}: {gains[c]} {_arrow(study, gains[c])}" for c in criteria)),
                     tuple((", ".join(map(said, rate)), cells) for rate, cells in zip(rates, grid, strict=True)),
@@ -121,10 +167,10 @@ def rate_grids(study: Trainings) -> list[Grid]:
     return found
 
 
-def gain_grids(study: Trainings) -> list[Grid]:
+def gain_tables(study: TrainingRuns) -> list[Table]:
     """Average relative gains: mixed against single criteria (IvRA, figure 5), and between data sets (figure 8)."""
     found = [
-        _gain_grid(
+        _gain_table(
             table,
             ", ".join(part for part in ("Average relative gain (%)", table.name) if part),
             "Rows: what is judged. Columns: models. (value - value of the model trained for this criterion alone) / "
@@ -134,7 +180,7 @@ def gain_grids(study: Trainings) -> list[Grid]:
         for table in mixed(study)
     ]
     return found + [
-        _gain_grid(
+        _gain_table(
             table,
             f"Relative gain (%) of training on the data itself: {table.name}",
             "Columns: models trained on the test's own task, against the same trained on the other one; sign turned "
@@ -144,12 +190,12 @@ def gain_grids(study: Trainings) -> list[Grid]:
     ]
 
 
-def _metric_grid(study: Trainings, info: MetricInfo, columns: Sequence[Place]) -> Grid:
+def _metric_table(study: TrainingRuns, info: MetricInfo, columns: Sequence[Place]) -> Table:
     shown = [row["name"] for row in rows(study, "posthoc", "training", "control")]
     table = [[scores(study, row, place, info.label) for place in columns] for row in shown]
     kept = [(row, found) for row, found in zip(shown, table, strict=True) if any(found)]
     grid = _ranked([found for _, found in kept], [info] * len(columns))
-    return Grid(
+    return Table(
         f"{info.label} {ARROWS[info.higher_is_better]}".strip(),
         ("explained by", *(place.title for place in columns)),
         tuple((row, cells) for (row, _), cells in zip(kept, grid, strict=True)),
@@ -164,80 +210,64 @@ def _ranked(table: Sequence[Sequence[MetricScores | None]], infos: Sequence[Metr
         found = [line[number] for line in table]
         digits = max(3, phrases.decimals(peak(one.summary.mean for one in found if one)))
         means = [one.summary.mean if one else math.nan for one in found]
-        ranks = _ranks(means, info.higher_is_better)
-        columns.append([replace(_cell(one, digits), rank=rank) for one, rank in zip(found, ranks, strict=True)])
+        columns.append(ranked([_cell(one, digits) for one in found], means, info.higher_is_better))
     return [tuple(column[number] for column in columns) for number in range(len(table))]
 
 
 def _cell(found: MetricScores | None, digits: int, scale: float = 1) -> Cell:
     if found is None:
-        return Cell("–")
+        return NOTHING_THERE
     summary, spread = found.summary, deviation(found)
     return Cell(
         phrases.number(scale * summary.mean, digits),
-        _interval(scale * summary.low, scale * summary.high, digits),
+        interval(scale * summary.low, scale * summary.high, digits),
         seeds="" if math.isnan(spread) else f"sd {phrases.number(scale * spread, digits)}",
     )
 
 
-def _interval(low: float, high: float, digits: int) -> str:
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return ""
-    return f"[{phrases.number(low, digits)}, {phrases.number(high, digits)}]"
-
-
-def _ranks(means: Sequence[float], higher: bool | None) -> list[int]:
-    """1 for the best, 2 for the second best of at least three different values."""
-    distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=bool(higher))
-    if len(distinct) < 2 or higher is None:
-        return [0] * len(means)
-    order = {distinct[0]: 1} | ({distinct[1]: 2} if len(distinct) > 2 else {})
-    return [order.get(mean, 0) for mean in means]
-
-
-def _accuracy(study: Trainings, row: str, place: Place) -> Cell:
+def _accuracy(study: TrainingRuns, row: str, place: Place) -> Cell:
     cell = _cell(scores(study, row, place, ACCURACY), 1, 100)
     if row == PLAIN or cell.mean == "–":
         return cell
     gap = against_plain(study, row, place)
-    change = f"{phrases.signed(100 * gap.mean, 1)} {_interval(100 * gap.low, 100 * gap.high, 1)}".strip()
+    change = f"{phrases.signed(100 * gap.mean, 1)} {interval(100 * gap.low, 100 * gap.high, 1)}".strip()
     return replace(cell, interval=change if gap.count else "")
 
 
 def _seconds(found: MetricScores | None) -> Cell:
-    return Cell("–") if found is None else Cell(phrases.seconds(found.summary.mean))
+    return NOTHING_THERE if found is None else Cell(phrases.seconds(found.summary.mean))
 
 
-def _explaining(study: Trainings, row: str, place: Place) -> Cell:
+def _explaining(study: TrainingRuns, row: str, place: Place) -> Cell:
     found = scores(study, row, place, EXPLAINING)
     records = [record for key, record in study.records.items() if key[:3] == (place.task, place.test, row)]
     if found is None or not records:
-        return Cell("–")
+        return NOTHING_THERE
     taken = records[0].explaining
     forward, backward = (sum(values) / max(1, len(values)) for values in (taken.evaluations, taken.gradients))
     passes = f"{forward:,.4g} forward" + (f", {backward:,.4g} backward" if backward else "")
     return Cell(phrases.seconds(found.summary.mean), passes)
 
 
-def _scores(study: Trainings, row: dict[str, Any] | None, place: Place, metric: str) -> MetricScores | None:
+def _scores(study: TrainingRuns, row: dict[str, Any] | None, place: Place, metric: str) -> MetricScores | None:
     return None if row is None else scores(study, row["name"], place, metric)
 
 
-def _info(study: Trainings, metric: str) -> MetricInfo:
+def _info(study: TrainingRuns, metric: str) -> MetricInfo:
     return next(info for info in metric_infos(study) if info.label == metric)
 
 
-def _arrow(study: Trainings, metric: str) -> str:
+def _arrow(study: TrainingRuns, metric: str) -> str:
     return ARROWS[_info(study, metric).higher_is_better]
 
 
-def _gain_grid(table: GainTable, title: str, caption: str) -> Grid:
+def _gain_table(table: GainTable, title: str, caption: str) -> Table:
     # One model that gains many times another's value must not take the colour from all others.
     largest = min(1.0, peak(gain.mean for line in table.gains for gain in line))
     shades = tuple(
         tuple(level(gain.mean, largest) if gain.count else math.nan for gain in line) for line in table.gains
     )
-    return Grid(
+    return Table(
         title,
         ("criterion", *table.columns),
         tuple(
@@ -251,5 +281,70 @@ def _gain_grid(table: GainTable, title: str, caption: str) -> Grid:
 
 def _gain_cell(gain: Gain) -> Cell:
     if not gain.count:
-        return Cell("–")
-    return Cell(phrases.signed(100 * gain.mean, 1), _interval(100 * gain.low, 100 * gain.high, 1))
+        return NOTHING_THERE
+    return Cell(phrases.signed(100 * gain.mean, 1), interval(100 * gain.low, 100 * gain.high, 1))
+
+
+def loss_figures(study: TrainingRuns) -> Iterator[Lines]:
+    """For each task and loss: its mean in every epoch, a line for each training that has it."""
+    for number, place in enumerate(places(study)):
+        records = {row["name"]: _of(study, row["name"], place) for row in rows(study, "training")}
+        losses = dict.fromkeys(loss for found in records.values() for one in found for loss in _losses(one))
+        for count, loss in enumerate(losses):
+            curves = [
+                Curve(name, row_number, _epochs([_losses(one).get(loss, ()) for one in found]))
+                for row_number, (name, found) in enumerate(records.items())
+            ]
+            title = f"{place.title}: loss {loss} ↓"
+            yield from _figures(f"l{number}n{count}", title, "epoch", [curve for curve in curves if curve.spots])
+
+
+def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
+    """For each task: seconds of trainings that differ in the number of texts; none where all learn from as many."""
+    for number, place in enumerate(places(study)):
+        curves: list[Curve] = []
+        for name, group in ways(study, "texts").items():
+            found = [one for row in group for one in _of(study, row["name"], place)]
+            if len({one.texts for one in found}) > 1:
+                curves.append(Curve(name or "training", len(curves), _durations(found)))
+        title = f"{place.title}: seconds of a training ↓"
+        for lines in _figures(f"t{number}", title, "texts learned from", curves):
+            counts = sorted({found.x for curve in lines.curves for found in curve.spots})
+            yield replace(lines, ticks={count: f"{count:,.10g}" for count in counts}, log_x=True, log_y=True)
+
+
+def _of(study: TrainingRuns, row: str, place: Place) -> list[TrainingRecord]:
+    """A row's records of all seeds."""
+    keys = [(place.task, place.test, row, seed) for seed in study.header["seeds"]]
+    return [study.records[key] for key in keys if key in study.records]
+
+
+def _losses(record: TrainingRecord) -> Mapping[str, Sequence[float | None]]:
+    found: Mapping[str, Sequence[float | None]] = record.history.get("losses", {})
+    return found
+
+
+def _epochs(seeds: Sequence[Sequence[float | None]]) -> tuple[Spot, ...]:
+    count = max(map(len, seeds), default=0)
+    columns = [[values[epoch] for values in seeds if epoch < len(values)] for epoch in range(count)]
+    return tuple(_point(epoch, column) for epoch, column in enumerate(columns, 1) if _known(column))
+
+
+def _durations(records: Sequence[TrainingRecord]) -> tuple[Spot, ...]:
+    counts = sorted({record.texts for record in records})
+    return tuple(_point(count, [one.training_seconds for one in records if one.texts == count]) for count in counts)
+
+
+def _point(x: float, values: Sequence[float | None]) -> Spot:
+    known = _known(values)
+    return Spot(x, min(known), sum(known) / len(known), max(known))
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def _figures(name: str, title: str, across: str, curves: Sequence[Curve]) -> Iterator[Lines]:
+    for start in range(0, len(curves), _MOST):
+        shown = tuple(curves[start : start + _MOST])
+        yield Lines(f"{name}p{start}", title, f"{title} over {across}", shown, across)

@@ -12,7 +12,7 @@ from raison.numerics.crossed import crossed_interval
 from raison.numerics.paired import Difference
 from raison.runs.statistics import subtract
 from raison.runs.summary import MetricInfo, Value, metric_scores
-from raison.studies.kinds.trainings.results import PLAIN, TrainingRecord, Trainings
+from raison.studies.kinds.trainings.records import PLAIN, TrainingRecord, TrainingRuns
 
 ACCURACY, TRAINING, EXPLAINING = "accuracy", "training_seconds", "explaining_seconds"
 MEASURES = {ACCURACY: True, TRAINING: False, EXPLAINING: False}
@@ -32,7 +32,7 @@ class Place:
         return self.task if self.task == self.test else f"{self.task} on {self.test}"
 
 
-def places(study: Trainings, transferred: bool = False) -> list[Place]:
+def places(study: TrainingRuns, transferred: bool = False) -> list[Place]:
     """Every task on its own data, or (`transferred`) on that of the tasks that it is also judged on."""
     tasks = study.header["tasks"]
     if transferred:
@@ -40,29 +40,29 @@ def places(study: Trainings, transferred: bool = False) -> list[Place]:
     return [Place(task["name"], task["name"]) for task in tasks]
 
 
-def rows(study: Trainings, *kinds: str) -> list[dict[str, Any]]:
+def rows(study: TrainingRuns, *kinds: str) -> list[dict[str, Any]]:
     """The rows of these kinds as the header has them, in the study's order."""
     return [row for row in study.header["rows"] if row["kind"] in kinds]
 
 
-def metric_infos(study: Trainings) -> list[MetricInfo]:
+def metric_infos(study: TrainingRuns) -> list[MetricInfo]:
     """The study's metrics."""
     return [MetricInfo(**metric) for metric in study.header["metrics"]]
 
 
-def info_of(study: Trainings, metric: str) -> MetricInfo:
+def info_of(study: TrainingRuns, metric: str) -> MetricInfo:
     """What is known of a metric or of a measure of every row. Raises KeyError for another one."""
     known = {info.label: info for info in metric_infos(study)}
     return known[metric] if metric in known else MetricInfo(metric, MEASURES[metric])
 
 
-def seeds_of(study: Trainings, row: str, place: Place) -> list[int]:
+def seeds_of(study: TrainingRuns, row: str, place: Place) -> list[int]:
     """The seeds under which a row is finished."""
     return [seed for seed in study.header["seeds"] if (place.task, place.test, row, seed) in study.records]
 
 
 def scores(
-    study: Trainings, row: str, place: Place, metric: str, seeds: Sequence[int] | None = None
+    study: TrainingRuns, row: str, place: Place, metric: str, seeds: Sequence[int] | None = None
 ) -> MetricScores | None:
     """A row's values on a task by a metric, or by one of MEASURES; None where there is no record.
 
@@ -82,16 +82,23 @@ def scores(
     return metric_scores(info, columns) if all(columns) else None
 
 
-def gap(study: Trainings, one: str, other: str, place: Place, metric: str) -> Difference:
-    """The first row minus the second, paired, under the seeds that both have; NaN throughout where there are none."""
+def paired(
+    study: TrainingRuns, one: str, other: str, place: Place, metric: str
+) -> tuple[MetricScores | None, MetricScores | None]:
+    """Both rows under the seeds that both have."""
     shared = [seed for seed in seeds_of(study, one, place) if seed in seeds_of(study, other, place)]
-    first, second = (scores(study, row, place, metric, shared) for row in (one, other))
+    return scores(study, one, place, metric, shared), scores(study, other, place, metric, shared)
+
+
+def gap(study: TrainingRuns, one: str, other: str, place: Place, metric: str) -> Difference:
+    """The first row minus the second, paired, under the seeds that both have; NaN throughout where there are none."""
+    first, second = paired(study, one, other, place, metric)
     if first is None or second is None:
         return Difference(math.nan, math.nan, math.nan, math.nan, 0)
     return subtract(first, second)
 
 
-def against_plain(study: Trainings, row: str, place: Place) -> Difference:
+def against_plain(study: TrainingRuns, row: str, place: Place) -> Difference:
     """A row's accuracy minus that of the plain models under the same seeds."""
     return gap(study, row, PLAIN, place, ACCURACY)
 
@@ -101,7 +108,7 @@ def deviation(found: MetricScores) -> float:
     return float(np.std(found.seed_means, ddof=1)) if len(found.seed_means) > 1 else math.nan
 
 
-def of_seeds(study: Trainings, row: str, place: Place, metric: str) -> dict[int, float]:
+def of_seeds(study: TrainingRuns, row: str, place: Place, metric: str) -> dict[int, float]:
     """Each seed's value by itself, where there is one."""
     found = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
     return {seed: one.summary.mean for seed, one in found.items() if one is not None}
@@ -114,7 +121,7 @@ def _column(record: TrainingRecord, metric: str) -> tuple[Value, ...]:
     return record.explaining.seconds if metric == EXPLAINING else record.scores.get(metric, ())
 
 
-def _records(study: Trainings, row: str, place: Place, seeds: Sequence[int]) -> list[TrainingRecord]:
+def _records(study: TrainingRuns, row: str, place: Place, seeds: Sequence[int]) -> list[TrainingRecord]:
     keys = [(place.task, place.test, row, seed) for seed in seeds]
     return [study.records[key] for key in keys if key in study.records]
 

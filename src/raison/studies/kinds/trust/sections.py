@@ -1,16 +1,25 @@
-"""The tables of a study of trust as grids of cells: areas, what attacks do, what was left out and why."""
+"""What a study of trust tells: areas, what attacks do, what was left out and why."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from raison.core.results import Summary
 from raison.report import phrases
-from raison.report.tables import Cell
-from raison.report.trust_plots import EFFECT_NAMES
-from raison.runs.models_figure import told
-from raison.studies.kinds.trainings.sections import Grid
+from raison.report.records import Cell, Claims, Document, Part, Plots, Reasons, Section, Table, interval
+from raison.report.trust_figures import (
+    EFFECT_NAMES,
+    Tried,
+    attack_figures,
+    randomisation_figures,
+    substitution_figures,
+)
+from raison.runs.models_figure import axis_of, told
+from raison.studies.claims import verdicts
+from raison.studies.kinds.trust.results import TrustRuns
 from raison.trust.records import Order
-from raison.trust.results import TrustRun, TrustRuns, Variant
+from raison.trust.results import TrustRun, Variant
 from raison.trust.tables import EFFECTS, MEASURES, Effect, Measure, areas, effects, held, summary
 
 _PLACES = 2
@@ -44,24 +53,99 @@ _EFFECTS: dict[Effect, str] = {
 }
 
 
-def area_grids(study: TrustRuns) -> list[Grid]:
+_CURVES: dict[Order, str] = {
+    "cascading": (
+        "Spearman's correlation of the explanation with that of the model as it was (full), while more and more blocks "
+        "have random parameters, from the last one back until all have. Mean over texts; the band: its 95 % interval. "
+        "A line that stays up belongs to a method that does not look at what the model has learned."
+    ),
+    "independent": (
+        "The same where one block at a time is randomised and all others are as they were: from the last block on the "
+        "left to the first on the right."
+    ),
+}
+_ATTACKED = (
+    "Mean over texts with its 95 % interval. Lines: solid for the unconstrained objective (only the prediction must "
+    "hold), dashed for the constrained one (the probability, too); dotted: the best of random changes of the same "
+    "size. Bars: the dotted mark is that control."
+)
+
+
+def sections(results: TrustRuns, _target: Path | None = None) -> Document:
+    """The study; it has no pages of single texts."""
+    header = results.header
+    tried = Tried(results.methods, tuple(results.runs.values()), header["models"], axis_of(results.file) or "model")
+    return Document(
+        title=results.title,
+        sections=(
+            Section("Claims", (Claims(tuple(verdicts(results))),)),
+            Section("Randomised blocks", (*_curves(tried), *area_tables(results))),
+            Section("Attacks", (*_attacked(tried), *attack_tables(results))),
+            Section("Models", (model_table(results),), told=False),
+            Section("Left out", (Reasons(tuple(left_out(results))),)),
+        ),
+        warnings=tuple(_warnings(results)),
+        file=results.file,
+        facts={
+            "Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in results.runs.values())),
+            "Digest": results.digest,
+            "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+        },
+        text=results.text,
+        digest=results.digest,
+    )
+
+
+def _warnings(results: TrustRuns) -> Iterator[str]:
+    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    if results.limit is not None:
+        count = phrases.count(results.limit, "text")
+        yield f"This study was run with --limit {results.limit}: at most {count} of each data set."
+    for run in results.runs.values():
+        if run.missing:
+            yield (
+                f"{run.name}: unfinished, {run.wanted - run.missing:,} of {run.wanted:,} records. Means are over what "
+                "there is; --resume goes on."
+            )
+        if run.dropped:
+            yield f"{run.name}: {run.dropped} broken lines were left out; --resume does their work again."
+
+
+def _texts(run: Mapping[str, Any]) -> str:
+    parts = (("randomisation", "randomised blocks"), ("attacks", "attacks"))
+    counts = [f"{run[part]['texts']} for {words}" for part, words in parts if run[part]]
+    return f"{run['source']}: {', '.join(counts)}"
+
+
+def _curves(tried: Tried) -> Iterator[Part]:
+    for order, caption in _CURVES.items():
+        yield Plots(tuple(randomisation_figures(tried, order)), caption)
+
+
+def _attacked(tried: Tried) -> Iterator[Part]:
+    found = [*attack_figures(tried), *substitution_figures(tried)]
+    for place, (data, drawn) in enumerate(found, start=1):
+        yield Plots(tuple(drawn), _ATTACKED if place == len(found) else "", data if len(tried.data) > 1 else "")
+
+
+def area_tables(results: TrustRuns) -> list[Table]:
     """For each order and measure of similarity: one number for each method's curve in each run."""
-    orders = dict.fromkeys(order for run in study.runs.values() for order in run.orders)
-    return [_area_grid(study, order, measure) for order in orders for measure in MEASURES if study.runs]
+    orders = dict.fromkeys(order for run in results.runs.values() for order in run.orders)
+    return [_area_table(results, order, measure) for order in orders for measure in MEASURES if results.runs]
 
 
-def attack_grids(study: TrustRuns) -> list[Grid]:
+def attack_tables(results: TrustRuns) -> list[Table]:
     """For each measure of what attacks do: each method under each attack in each run, the control beside."""
-    rows = _attacked_rows(study)
+    rows = _attacked_rows(results)
     if not rows:
         return []
-    head = ("method, attack", *study.runs)
-    grids = []
+    head = ("method, attack", *results.runs)
+    tables = []
     for measure in EFFECTS:
-        cells = tuple((label, _effects(study, row, measure)) for label, row in rows)
-        grids.append(Grid(EFFECT_NAMES[measure], head, cells, f"{_EFFECTS[measure]} {_reading()}"))
-    found = tuple((label, tuple(_held(run, *row) for run in study.runs.values())) for label, row in rows)
-    return [*grids, Grid("Texts with a change that keeps the prediction", head, found, _HELD)]
+        cells = tuple((label, _effects(results, row, measure)) for label, row in rows)
+        tables.append(Table(EFFECT_NAMES[measure], head, cells, f"{_EFFECTS[measure]} {_reading()}"))
+    found = tuple((label, tuple(_held(run, *row) for run in results.runs.values())) for label, row in rows)
+    return [*tables, Table("Texts with a change that keeps the prediction", head, found, _HELD)]
 
 
 _HELD = (
@@ -70,20 +154,20 @@ _HELD = (
 )
 
 
-def left_out(study: TrustRuns) -> Iterator[tuple[str, str]]:
+def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
     """What was asked for and is in no table, with the reason; the same for all runs where it is."""
     found: dict[tuple[str, str], list[str]] = {}
-    for run in study.runs.values():
+    for run in results.runs.values():
         for what, why in _of_run(run):
             found.setdefault((what, why), []).append(run.name)
     for (what, why), names in found.items():
-        yield what if len(names) == len(study.runs) else f"{what} ({', '.join(names)})", why
+        yield what if len(names) == len(results.runs) else f"{what} ({', '.join(names)})", why
 
 
-def model_grid(study: TrustRuns) -> Grid:
+def model_table(results: TrustRuns) -> Table:
     """What is known of the models."""
     rows = []
-    for key, about in study.header["models"].items():
+    for key, about in results.header["models"].items():
         size, accuracy = about.get("parameters"), _accuracy(about.get("accuracy") or {})
         cells = (
             Cell(str(about["name"])),
@@ -92,7 +176,7 @@ def model_grid(study: TrustRuns) -> Grid:
             Cell("–" if accuracy is None else phrases.percent(accuracy)),
         )
         rows.append((key, cells))
-    return Grid(
+    return Table(
         "Models",
         ("model", "name", "parameters", "blocks", "accuracy"),
         tuple(rows),
@@ -122,23 +206,23 @@ def _of_run(run: TrustRun) -> Iterator[tuple[str, str]]:
         )
 
 
-def _area_grid(study: TrustRuns, order: Order, measure: Measure) -> Grid:
+def _area_table(results: TrustRuns, order: Order, measure: Measure) -> Table:
     rows = []
-    for method in study.header["methods"]:
-        if any(method in run.randomised for run in study.runs.values()):
-            cells = tuple(_cell(summary(areas(run, method, order, measure).values())) for run in study.runs.values())
+    for method in results.header["methods"]:
+        if any(method in run.randomised for run in results.runs.values()):
+            cells = tuple(_cell(summary(areas(run, method, order, measure).values())) for run in results.runs.values())
             rows.append((method, cells))
     name = f"{_MEASURE_NAMES[measure]}, {order}"
-    return Grid(name[0].upper() + name[1:], ("method", *study.runs), tuple(rows), f"{_AREAS[order]} {_reading()}")
+    return Table(name[0].upper() + name[1:], ("method", *results.runs), tuple(rows), f"{_AREAS[order]} {_reading()}")
 
 
-def _attacked_rows(study: TrustRuns) -> list[tuple[str, tuple[str, Variant]]]:
-    variants = dict.fromkeys(variant for run in study.runs.values() for variant in run.variants)
+def _attacked_rows(results: TrustRuns) -> list[tuple[str, tuple[str, Variant]]]:
+    variants = dict.fromkeys(variant for run in results.runs.values() for variant in run.variants)
     return [
         (f"{method}: {_named(variant)}", (method, variant))
-        for method in study.header["methods"]
+        for method in results.header["methods"]
         for variant in variants
-        if any(method in run.variants.get(variant, ()) for run in study.runs.values())
+        if any(method in run.variants.get(variant, ()) for run in results.runs.values())
     ]
 
 
@@ -148,8 +232,8 @@ def _named(variant: Variant) -> str:
     return variant.objective if variant.attack == "embedding" else f"random noise, {variant.objective}"
 
 
-def _effects(study: TrustRuns, row: tuple[str, Variant], measure: Effect) -> tuple[Cell, ...]:
-    found = [summary(effects(run, *row, measure).values()) for run in study.runs.values()]
+def _effects(results: TrustRuns, row: tuple[str, Variant], measure: Effect) -> tuple[Cell, ...]:
+    found = [summary(effects(run, *row, measure).values()) for run in results.runs.values()]
     places = _places(found)
     return tuple(_cell(one, places) for one in found)
 
@@ -162,9 +246,8 @@ def _held(run: TrustRun, method: str, variant: Variant) -> Cell:
 def _cell(found: Summary, places: int = _PLACES) -> Cell:
     if not found.count:
         return Cell("–")
-    known = math.isfinite(found.low) and math.isfinite(found.high)
-    interval = f"[{phrases.number(found.low, places)}, {phrases.number(found.high, places)}]" if known else ""
-    return Cell(phrases.number(found.mean, places), f"{interval} n = {found.count:,}".strip())
+    told = f"{interval(found.low, found.high, places)} n = {found.count:,}".strip()
+    return Cell(phrases.number(found.mean, places), told)
 
 
 def _places(row: Sequence[Summary]) -> int:

@@ -1,0 +1,99 @@
+"""Long work as a list of jobs: one after the other here, as a share of it beside other processes, or by several.
+
+    a job       one idempotent piece with a key: stopped anywhere and run again, it leaves the same records
+    a shard     one of several processes that share the work; each takes jobs of about the same cost together
+    workers     processes of this machine that this one starts, a shard each, with threads that do not fight
+
+What needs all jobs before it, such as a metric of all texts together, is a job that comes `last`: where several share
+the work, whoever finds everything else done does it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from raison.core.errors import InputError
+from raison.progress import Advance, Told, progress_bar
+
+_SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`cost` is about what all of it takes, in any unit, done or not; `run` tells of `size` finished parts.
+
+    Jobs of one `title` that follow each other have one progress bar.
+    """
+
+    key: str
+    title: str
+    run: Callable[[Told], None]
+    is_done: Callable[[], bool]
+    cost: float = 1.0
+    size: int = 1
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `count` processes that share some work, by its `number` from 1 on."""
+
+    number: int = 1
+    count: int = 1
+
+    @property
+    def file(self) -> int | None:
+        """What tells its files from those of others; None for a process that does everything."""
+        return self.number if self.count > 1 else None
+
+
+def shard_of(text: str | None) -> Shard:
+    """The share that "1/2" names; all of the work for None. Raises InputError."""
+    if text is None:
+        return Shard()
+    found = _SHARD.fullmatch(text.strip())
+    if not found or int(found[1]) > int(found[2]):
+        raise InputError(f"a shard is written as 1/2, the first of two processes that share the work; got '{text}'.")
+    return Shard(int(found[1]), int(found[2]))
+
+
+def do(make: Callable[[], Sequence[Job]], shard: Shard | None = None, progress: bool | Advance = True) -> None:
+    """Do what is not done of the jobs that `make` gives, or of a share of them, then what comes last.
+
+    `make` is asked again where others may have worked meanwhile. A function in place of `progress` hears of the parts
+    of all jobs but the last ones.
+    """
+    jobs = make()
+    if shard is None or shard.count == 1:
+        # What comes last comes as soon as what it needs is there: nothing has to be loaded twice.
+        _perform(jobs, progress)
+        return
+    _perform(share([job for job in jobs if not job.last], shard), progress)
+    jobs = make() if any(job.last for job in jobs) else []
+    if all(job.is_done() for job in jobs if not job.last):
+        _perform([job for job in jobs if job.last], progress)
+
+
+def share(jobs: Sequence[Job], shard: Shard) -> list[Job]:
+    """A shard's jobs in their order: the dearest first go where the least is to be done, the same in every process."""
+    costs = [0.0] * shard.count
+    taken = set()
+    for place in sorted(range(len(jobs)), key=lambda place: -jobs[place].cost):
+        number = costs.index(min(costs))
+        costs[number] += jobs[place].cost
+        if number == shard.number - 1:
+            taken.add(place)
+    return [job for place, job in enumerate(jobs) if place in taken]
+
+
+def _perform(jobs: Sequence[Job], progress: bool | Advance) -> None:
+    for (title, last), group in groupby(jobs, key=lambda job: (job.title, job.last)):
+        together = list(group)
+        show = False if last and not isinstance(progress, bool) else progress
+        with progress_bar(title, sum(job.size for job in together), show) as told:
+            for job in together:
+                if job.is_done():
+                    told(job.size)
+                else:
+                    job.run(told)

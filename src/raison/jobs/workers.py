@@ -1,0 +1,114 @@
+"""Several processes of this machine for one piece of work, each with a share of it and of the processor."""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from raison.core.errors import DataError, InputError, RaisonError
+from raison.jobs.engine import Shard
+from raison.progress import Advance, progress_bar
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+_CODE = "from raison.jobs.workers import main; main()"
+_DONE, _FAILED = b"+", b"!"
+PATIENCE = 20.0
+"""Seconds for a process that was interrupted to finish what it writes."""
+
+Work = Callable[[Shard, Advance], None]
+"""What a worker does: its share, telling of finished parts. It travels to another process, so it can be pickled."""
+
+
+def in_processes(work: Work, count: int, title: str, total: int, progress: bool | Advance = True) -> None:
+    """Run `work` in `count` fresh processes at once, each as one shard; what each has written is on the disk.
+
+    Raises InputError for work that cannot travel to another process, and DataError with the first process's reason
+    where one fails: what all of them have finished stays.
+    """
+    packed = []
+    for number in range(1, count + 1):
+        try:
+            packed.append(pickle.dumps((work, Shard(number, count))))
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"this cannot be done by several processes ({error}): start one process for each share, with --shard."
+            ) from None
+    started = [_started(count) for _ in packed]
+    reasons: list[str] = []
+    with progress_bar(title, total, progress) as told:
+        lock = threading.Lock()
+
+        def listen(process: subprocess.Popen[bytes], request: bytes) -> None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError), process.stdin as given:
+                given.write(request)
+            with process.stdout as heard:
+                for line in heard:
+                    with lock:
+                        if line.startswith(_DONE):
+                            told(int(line[1:]))
+                        elif line.startswith(_FAILED):
+                            reasons.append(line[1:].decode().strip())
+            if process.wait() and not reasons:
+                with lock:
+                    reasons.append(f"a process ended with exit code {process.returncode}")
+
+        threads = [
+            threading.Thread(target=listen, args=pair, daemon=True) for pair in zip(started, packed, strict=True)
+        ]
+        _joined(threads, started)
+    if reasons:
+        raise DataError(
+            f"{reasons[0]} What was finished stays: the work goes on where it was when it is started again."
+        )
+
+
+def main() -> None:
+    """What a worker process does: reads its work from stdin, and tells of it on stdout."""
+    work, shard = pickle.loads(sys.stdin.buffer.read())
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    # What libraries print must not be taken for what is told.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        work(shard, lambda count: out.write(_DONE + str(count).encode() + b"\n"))
+    except RaisonError as error:
+        out.write(_FAILED + " ".join(str(error).split()).encode() + b"\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _started(count: int) -> "subprocess.Popen[bytes]":
+    # Each with its part of the cores; what the caller has set stands where it is less.
+    cores = max(1, (os.cpu_count() or 1) // count)
+    threads = {name: str(min(cores, _number(os.environ.get(name), cores))) for name in _THREADS}
+    return subprocess.Popen(
+        [sys.executable, "-c", _CODE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **threads, "TOKENIZERS_PARALLELISM": "false"},
+    )
+
+
+def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[bytes]]") -> None:
+    """Wait for all; an interrupt reaches them as well, and they keep what they have finished."""
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        for process in processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.wait()
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.isdigit() and int(text) else default

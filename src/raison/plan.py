@@ -1,0 +1,145 @@
+"""What a comparison is to do, and what makes two comparisons the same."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+
+from raison._version import __version__
+from raison.attribution import Settings
+from raison.core.errors import InputError
+from raison.core.method import Method, Property
+from raison.core.metric import Metric
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.unit import Text
+from raison.evaluate import Annotations, AnyMetric, info_of
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.methods import CATALOGUE
+from raison.models.derived.identity import files_identity, identity_of
+from raison.runs.run import OUTPUTS, SCHEMA
+from raison.select import CONTROL, check_selection
+
+_LIBRARIES = ("torch", "transformers", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table: a method, under each of its seeds, its maps chosen by a metric or not."""
+
+    label: str
+    method: Method
+    seeds: tuple[int, ...]
+    chooser: Metric | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that decides the numbers."""
+
+    model: LanguageModel
+    texts: tuple[Text, ...]
+    rationales: Annotations
+    rows: tuple[Row, ...]
+    metrics: tuple[AnyMetric, ...]
+    settings: Settings
+    data: str
+
+    @property
+    def judges(self) -> list[Metric]:
+        """The metrics of single texts."""
+        return [metric for metric in self.metrics if isinstance(metric, Metric)]
+
+
+def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
+    """The table's rows: the methods, random if it is missing, and what each metric selects, with its controls."""
+    random = CATALOGUE.create("random")
+    plain = methods if random in methods else [*methods, random]
+    labels = [label_of(method) for method in plain]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"the method {label} is named twice.")
+    rows = [Row(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
+    check_selection(choosers, plain)
+    offering = [method for method in plain if method.maps > 1]
+    controls = [CATALOGUE.create(CONTROL.format(method.maps)) for method in offering]
+    for metric in choosers:
+        for method in dict.fromkeys([*offering, *controls]):
+            label = f"{label_of(method)} by {label_of(metric)}"
+            rows.append(Row(label, method, _seeds_of(method, seeds), metric))  # type: ignore[arg-type]
+    return tuple(rows)
+
+
+def header_of(plan: Plan) -> dict[str, object]:
+    """What makes two runs the same run."""
+    header = {
+        "schema": SCHEMA,
+        "raison": __version__,
+        "model": plan.model.name,
+        "data": plan.data,
+        "texts": len(plan.texts),
+        "texts_sha256": _digest_of_texts(plan),
+        "rows": [
+            {
+                "label": row.label,
+                "method": label_of(row.method),
+                "seeds": row.seeds,
+                "selected_by": None if row.chooser is None else label_of(row.chooser),
+            }
+            for row in plan.rows
+        ],
+        "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
+        "settings": _stated(plan.settings),
+        IDENTITY: _identity(plan),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+    }
+    if plan.model.outputs != "classes":
+        header[OUTPUTS] = plan.model.outputs
+    # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
+    return dict(json.loads(json.dumps(header)))
+
+
+def _digest_of_texts(plan: Plan) -> str:
+    """Of the texts and what is marked in them, as one JSON list, a text at a time."""
+    found = hashlib.sha256()
+    for part in (plan.texts, _spans(plan)):
+        found.update(b"[[" if part is plan.texts else b", [")
+        for number, one in enumerate(part):
+            found.update(
+                ((", " if number else "") + json.dumps(one, ensure_ascii=False)).encode("utf-8", "surrogatepass")
+            )
+        found.update(b"]")
+    found.update(b"]")
+    return found.hexdigest()
+
+
+def _identity(plan: Plan) -> dict[str, str]:
+    """Of the model; of texts, marks and labels; of the rest, by the names that errors use."""
+    target = plan.settings.target
+    labels = target if isinstance(target, list) else None
+    rows = [[row.label, label_of(row.method), row.seeds, row.chooser and label_of(row.chooser)] for row in plan.rows]
+    metrics = [label_of(metric) for metric in plan.metrics]
+    settings = asdict(replace(plan.settings, target=None if labels else target))
+    return {
+        **identity_of(plan.model),
+        **files_identity(plan.model, [*(row.method for row in plan.rows), *plan.metrics]),
+        DATA: digest_of([_digest_of_texts(plan), labels, plan.data]),
+        SETTINGS: digest_of([rows, metrics, settings]),
+    }
+
+
+def _stated(settings: Settings) -> dict[str, object]:
+    """As a header has them; the usual precision goes without saying, so that older folders can be continued."""
+    stated = asdict(settings)
+    return stated if settings.precision != "float32" else {k: v for k, v in stated.items() if k != "precision"}
+
+
+def _spans(plan: Plan) -> Iterator[list[list[tuple[int, int, int]]]]:
+    return ([[(s.start, s.end, s.segment) for s in one] for one in marks] for marks in plan.rationales)
+
+
+def _seeds_of(method: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """A method that draws nothing gives the same under every seed."""
+    return seeds if Property.RANDOM in method.properties else seeds[:1]

@@ -1,0 +1,66 @@
+"""What a study states, held against its records: for every kind, by the one rule of raison.runs.judging."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from raison.numerics.paired import Difference, against, difference
+from raison.runs.judging import UNKNOWN, Learned, Side, Verdict, corrected, judged
+from raison.studies.folder import Written
+from raison.studies.kind import Kind, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Paired values, one row for each text (or group), of what a claim compares: `second` may be a number.
+
+    `metric`, `row` and `than` are what is compared, in words. The means are those of the tables. `interval` is that of
+    the difference from a number, where the table has its own.
+    """
+
+    metric: str
+    row: str
+    than: str | float
+    first: np.ndarray
+    second: np.ndarray | float
+    mean: float
+    than_mean: float
+    learned: Learned
+    pool: str = "mean"
+    interval: tuple[float, float] | None = None
+    accuracy: float | None = None
+    """Where it is told, and does not decide."""
+
+    @property
+    def gap(self) -> Difference:
+        """The first minus the second; unknown where they are not of the same texts."""
+        if isinstance(self.second, np.ndarray):
+            # A group metric that is undefined on some groups leaves them out: what is left cannot be paired.
+            same = self.first.shape == self.second.shape
+            return difference(self.first, self.second, self.pool) if same else UNKNOWN
+        gap = against(self.first, self.second, self.pool)
+        return gap if self.interval is None else replace(gap, low=self.interval[0], high=self.interval[1])
+
+
+def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
+    """Every claim of a study in every place (a run, a task) that it is about. Raises DataError."""
+    known = (kind or kind_of(results.folder)).results
+    return corrected(
+        [
+            _verdict(claim, place, known.sample(results, claim, place))
+            for claim in results.claims
+            for place in known.places(results, claim)
+        ]
+    )
+
+
+def _verdict(claim: Mapping[str, Any], place: str, found: Sample | None) -> Verdict:
+    side: Side = "above" if "above" in claim else "below"
+    if found is None:
+        metric = str(claim.get("metric", claim.get("measure")))
+        return Verdict(claim["says"], place, metric, claim[side], side, claim.get("than", claim[side]), "missing")
+    about = (claim["says"], place, found.metric, found.row, side, found.than)
+    verdict = judged(Verdict(*about, "missing", found.mean, found.than_mean), found.gap, found.learned)
+    return verdict if found.accuracy is None else replace(verdict, accuracy=found.accuracy)

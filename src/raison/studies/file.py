@@ -1,0 +1,111 @@
+"""A study file: read once for all kinds, checked by its own one.
+
+    schema = 1
+    kind = "trust"
+    title = "..."
+
+The other keys are the kind's, in raison.studies.kinds.KIND.spec; a file that names no kind is a comparison.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raison.core.errors import MISTAKE, DataError, UnknownNameError
+from raison.studies.folder import digest_of
+from raison.studies.kind import DEFAULT, Kind, every
+from raison.studies.schema import COMMON, fitting
+
+SCHEMA = 1
+_SIZES = ("mini", "paper")
+_PLAIN = "study"
+_GOES_ON = re.compile(r"(?m)^even_at_chance[ \t]*=.*\n?")
+"""A study that stopped at a model at chance goes on in its folder once this key was added."""
+
+
+class MistakesError(DataError):
+    """What a kind finds in its file, a line each."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = tuple(mistakes)
+
+
+class StudyError(DataError):
+    """A study that cannot be run; lists every mistake on a line of its own."""
+
+    def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
+        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        super().__init__(MISTAKE.join([f"{path} cannot be run, it has {count}:", *mistakes]))
+        self.mistakes = tuple(mistakes)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study file without mistakes: `spec` is what its kind has read, `tools` the work that it calls."""
+
+    path: Path
+    text: str
+    kind: Kind
+    title: str
+    spec: Any
+    tools: Any = None
+
+    @property
+    def digest(self) -> str:
+        """The hash that names the file's content, without what only says to go on."""
+        return digest_of(_GOES_ON.sub("", self.text))
+
+    @property
+    def name(self) -> str:
+        """The file's name, with its folder's where files of all studies are called the same."""
+        stem, folder = self.path.stem, self.path.resolve().parent.name
+        if stem == _PLAIN:
+            return folder or stem
+        return f"{folder}-{stem}" if stem in _SIZES and folder else stem
+
+
+def read(path: str | Path, tools: object = None) -> Study:
+    """Read a study file. Raises DataError for one that is missing or no TOML, StudyError with all other mistakes."""
+    path = Path(path)
+    text = _text_of(path)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # Python's own words; they name the line and the column.
+        said = str(error)
+        raise DataError(f"{path} is no TOML: {said[:1].lower() + said[1:].rstrip('.')}.") from None
+    kinds, name = {kind.name: kind for kind in every()}, table.get("kind", DEFAULT)
+    if name not in kinds:
+        raise StudyError(path, [f"the study: {UnknownNameError('kind', str(name), kinds)}"])
+    kind = kinds[name]
+    used = kind.spec.tools() if tools is None else tools
+    try:
+        spec = kind.spec.parse(table, path.parent, used)
+    except MistakesError as error:
+        raise StudyError(path, error.mistakes) from None
+    return Study(path, text, kind, table["title"], spec, used)
+
+
+def entries_of(table: Mapping[str, Any], keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The entries of a file that are as its kind's keys say, and what is wrong; MistakesError if newer."""
+    study, mistakes = fitting(table, {**COMMON, **keys}, "the study")
+    if study.get("schema", SCHEMA) != SCHEMA:
+        raise MistakesError([f"the study: schema is {study['schema']}, and this version of raison reads {SCHEMA}."])
+    return study, mistakes
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing: give a study file (.toml).") from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is no text in UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8."
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}.") from None

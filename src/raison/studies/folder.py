@@ -1,0 +1,178 @@
+"""A study's folder: what every kind writes there and how it is checked; never torch.
+
+    study.toml    the study file as it was run
+    a header      a JSON file by which the kind is known: schema, name, digest, limit, versions, claims, what was asked
+    labels.json   what labels tell of the models (raison.runs.learned)
+
+The rest is the kind's own, in its results.py.
+"""
+
+import hashlib
+import json
+import platform
+import tomllib
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from raison._version import __version__
+from raison.core.errors import DataError
+from raison.jobs.disk import write_whole
+from raison.jobs.folder import FILE, Kind, read_marker, refuse_others, write_marker
+from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
+from raison.runs.checked import check_schema
+from raison.runs.run import HEADER, SCHEMA, check_same
+
+UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
+"""Parts of a header in which work that goes on may differ."""
+_LIBRARIES = ("torch", "transformers", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Written(ABC):
+    """What has been written so far; `text` is the study file, "" where there was none."""
+
+    folder: Path
+    header: Mapping[str, Any]
+    text: str
+
+    @property
+    def file(self) -> dict[str, Any]:
+        """The study file, parsed."""
+        return tomllib.loads(self.text)
+
+    @property
+    def title(self) -> str:
+        """What the study is called."""
+        return str(self.file.get("title", self.header["name"]))
+
+    @property
+    def name(self) -> str:
+        """What its folder was called."""
+        return str(self.header["name"])
+
+    @property
+    def digest(self) -> str:
+        """The hash of the file."""
+        return str(self.header["digest"])
+
+    @property
+    def limit(self) -> int | None:
+        """The --limit that it was run with."""
+        return self.header.get("limit")
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of the libraries that it was run with."""
+        return dict(self.header["versions"])
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        """What it states before it is run, with rows and metrics as the records name them."""
+        return list(self.header.get("claims", self.file.get("claims", ())))
+
+    @property
+    def dropped(self) -> int:
+        """Broken lines that were left out; their work is done again."""
+        return 0
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many records there are, of how many."""
+        return 0, 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """What programs want to know beside the claims, as plain JSON values."""
+        done, wanted = self.progress
+        return {"records": done, "wanted": wanted}
+
+
+def digest_of(text: str) -> str:
+    """The hash that names a study file."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_header(folder: Path, kind: Kind, checked: Callable[[Mapping[str, Any], Path], None]) -> tuple[Any, str]:
+    """A study's header, as `checked` accepts it, and its file. Raises DataError where the folder holds none."""
+    path = folder / kind.marker
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        text = (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        what = kind.name.partition(" ")[2]
+        raise DataError(f"{folder} holds no {what} ({kind.marker}): give the folder of raison study run.") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the study in {folder}: {error}.") from None
+    check_schema(header, path, SCHEMA)
+    checked(header, path)
+    return header, text
+
+
+def header_of(study: Any, limit: int | None) -> dict[str, Any]:
+    """What the headers of all kinds say; `study` is a raison.studies.file.Study."""
+    return {
+        "schema": SCHEMA,
+        "kind": study.kind.name,
+        "name": study.name,
+        "digest": study.digest,
+        "limit": limit,
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of this library, Python and what decides the numbers."""
+    of_libraries = {name: version(name) for name in _LIBRARIES}
+    return {"raison": __version__, "python": platform.python_version(), **of_libraries}
+
+
+def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> None:
+    """DataError unless the study may write here: the folder holds no study, or with `resume` this one.
+
+    Asked before models and data are loaded; `check_header` asks the rest.
+    """
+    kind = study.kind.folder
+    refuse_others(folder, kind)
+    known = read_marker(folder, kind)
+    if known is None:
+        return
+    if known.get("digest") != study.digest:
+        refuse(folder, "study", [SETTINGS])
+    if known.get("limit") != limit:
+        rows = "all rows" if known.get("limit") is None else f"--limit {known['limit']}"
+        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
+    if not resume:
+        raise DataError(
+            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
+        )
+
+
+def check_header(
+    folder: Path, kind: Kind, header: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
+    """DataError, naming what differs, where the folder holds other work of this kind. Touches nothing.
+
+    `parts` are headers of comparisons in it: a model or data that have changed are found before the first one starts.
+    """
+    refuse_others(folder, kind)
+    known = read_marker(folder, kind)
+    if known is not None and IDENTITY in header:
+        what = "audit" if kind.name == "an audit" else "study"
+        check(folder, what, known, header[IDENTITY])
+        keys = (known.keys() & header.keys()) - set(UNCOMPARED)
+        refuse(folder, what, sorted(key for key in keys if known.get(key) != header.get(key)))
+    for name, part in (parts or {}).items():
+        if (folder / name / HEADER).exists():
+            check_same(folder / name, dict(part))
+
+
+def begin_study(folder: Path, kind: Kind, header: Mapping[str, Any], text: str) -> None:
+    """Write the header, then the study file, where they are not there yet; what is there is checked again."""
+    if read_marker(folder, kind) is None:
+        write_marker(folder, kind, header)
+    check_header(folder, kind, header)
+    if text and not (folder / FILE).exists():
+        write_whole(folder / FILE, text)

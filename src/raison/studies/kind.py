@@ -1,0 +1,155 @@
+"""What a kind of study is: a folder in raison.studies.kinds with four files, found by its name.
+
+    spec.py       KEYS of its files, `parse`: a typed record of a file, or every mistake in it
+    work.py       `examine` with models and data, `jobs`, `estimate`
+    results.py    FOLDERS that it writes, `read` them without torch, `sample`: the values that a claim compares
+    sections.py   `sections`: what results say, as the neutral records of raison.report.records
+
+Everything else, from the command line to the page, is the same for all kinds and asks for these by name. Files are
+imported when they are asked for: reading and reporting never load torch.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from raison.core.errors import DataError
+from raison.jobs import folder as folders
+from raison.jobs.engine import Job
+from raison.studies import kinds
+from raison.studies.schema import Keys
+
+if TYPE_CHECKING:
+    from raison.data import Dataset
+    from raison.report.records import Document, Table
+    from raison.studies.claims import Sample
+    from raison.studies.file import Study
+    from raison.studies.folder import Written
+
+DEFAULT = "comparison"
+"""The kind of a file that names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a study will take, as a table; `lines` stand below it, `values` are for programs."""
+
+    table: "Table"
+    lines: tuple[str, ...]
+    values: Mapping[str, Any]
+
+
+class Examined(Protocol):
+    """A study that can be run, with its models and data looked at: the header that its folder begins with.
+
+    `parts` are headers of comparisons inside the folder, by their own. `labels` has the data whose largest class claims
+    are judged beside.
+    """
+
+    @property
+    def study(self) -> "Study": ...
+    @property
+    def header(self) -> Mapping[str, Any]: ...
+    @property
+    def parts(self) -> Mapping[str, Mapping[str, Any]]: ...
+    @property
+    def labels(self) -> "Mapping[str, Dataset]": ...
+
+
+class Spec(Protocol):
+    """spec.py. `tools` is the work that a study calls, so that tests can put something in its place."""
+
+    KEYS: Keys
+
+    def tools(self) -> object: ...
+    def parse(self, table: Mapping[str, Any], place: Path, tools: Any) -> Any:
+        """The typed record of a parsed file in the folder `place`. Raises MistakesError with all of them."""
+
+
+class Work(Protocol):
+    """work.py."""
+
+    def examine(self, study: "Study", limit: int | None, sources: Sequence[Path]) -> Examined:
+        """Look at every model and all data. Raises StudyError with all that stands in the way."""
+
+    def jobs(self, examined: Any, folder: Path, shard: int | None) -> list[Job]:
+        """What there is to do, done or not; records go to the files of a shard."""
+
+    def begin(self, examined: Any, folder: Path, sources: Sequence[Path]) -> None:
+        """What is written before the first job, by one process at a time and again whenever the work goes on."""
+
+    def estimate(self, examined: Any) -> Estimate: ...
+
+
+class Results(Protocol):
+    """results.py. The first of FOLDERS is what a study file's folder is known by."""
+
+    FOLDERS: tuple[folders.Kind, ...]
+
+    def read(self, folder: Path) -> "Written":
+        """What has been written so far. Raises DataError."""
+
+    def places(self, results: Any, claim: Mapping[str, Any]) -> list[str]:
+        """The runs, or tasks, that a claim is about."""
+
+    def sample(self, results: Any, claim: Mapping[str, Any], place: str) -> "Sample | None":
+        """The values that a claim compares in one place; None where there are none."""
+
+
+class Sections(Protocol):
+    """sections.py."""
+
+    def sections(self, results: Any, target: Path | None = None) -> "Document":
+        """All that is told of the results; pages of single texts are written into the folder `target`, if given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind by the name of its folder."""
+
+    name: str
+
+    @property
+    def spec(self) -> Spec:
+        return _part(self.name, "spec")
+
+    @property
+    def work(self) -> Work:
+        return _part(self.name, "work")
+
+    @property
+    def results(self) -> Results:
+        return _part(self.name, "results")
+
+    @property
+    def sections(self) -> Sections:
+        return _part(self.name, "sections")
+
+    @property
+    def folder(self) -> folders.Kind:
+        """What its folder is known by."""
+        return self.results.FOLDERS[0]
+
+
+def every() -> list[Kind]:
+    """All kinds, by their names."""
+    folders = [folder for place in kinds.__path__ for folder in Path(place).iterdir()]
+    return [Kind(name) for name in sorted({folder.name for folder in folders if (folder / "spec.py").is_file()})]
+
+
+def kind_of(folder: Path) -> Kind:
+    """The kind of the study, comparison or audit that a folder holds. Raises DataError where it holds none."""
+    for kind in every():
+        if any((folder / known.marker).is_file() for known in kind.results.FOLDERS):
+            return kind
+    raise DataError(
+        f"{folder} holds neither a study nor a comparison nor an audit: give the folder that raison study run, raison "
+        "audit or raison compare --out wrote."
+    )
+
+
+def _part(kind: str, part: str) -> ModuleType:
+    return importlib.import_module(f"{kinds.__name__}.{kind}.{part}")

@@ -1,0 +1,280 @@
+"""What an audit tells: advice first, then a table of lights, the evidence as figures, and how it was judged."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from raison.core.results import Summary
+from raison.report import phrases
+from raison.report.figures import Front
+from raison.report.records import (
+    Advice,
+    Answer,
+    Answers,
+    Cell,
+    Document,
+    Explained,
+    Facts,
+    Light,
+    Part,
+    Plots,
+    Reasons,
+    Scores,
+    Section,
+    Table,
+    Text,
+)
+from raison.report.shown import Shown, shown_texts
+from raison.report.tables import warnings
+from raison.report.trust_figures import Tried, attack_figures, randomisation_figures, substitution_figures
+from raison.runs.run import read_run
+from raison.runs.statistics import pareto
+from raison.studies.kinds.audit.results import (
+    COMPREHENSIVE,
+    FAITHFULNESS,
+    HALF,
+    HARD,
+    ORDER,
+    STEADY,
+    SUFFICIENT,
+    Audit,
+    Evidence,
+    MethodAudit,
+    Question,
+)
+from raison.trust.records import Substituted
+from raison.trust.results import substituted
+
+EXAMPLES = 3
+"""Texts that a method's page shows."""
+PAGE = "index.html"
+
+LIGHTS: dict[Light, str] = {"green": "trust", "amber": "with care", "red": "do not trust", "grey": "not tested"}
+"""The lights in words, for those who see no colours, and on paper."""
+
+ANSWERS: dict[Question, dict[Light, str]] = {
+    "faithful": {"green": "faithful", "amber": "partly", "red": "no better than random", "grey": "not tested"},
+    "parameters": {"green": "depends on them", "amber": "undecided", "red": "insensitive", "grey": "not tested"},
+    "changes": {"green": "steady", "amber": "moves", "red": "unstable", "grey": "not tested"},
+    "attacks": {"green": "withstands", "amber": "bends", "red": "breaks", "grey": "not tested"},
+}
+
+QUESTIONS: dict[Question, str] = {
+    "faithful": "Does it find what the model uses?",
+    "parameters": "Does it depend on the model's parameters?",
+    "changes": "Does it stay the same under harmless changes?",
+    "attacks": "Does it withstand attacks?",
+}
+
+SHORT: dict[Question, str] = {
+    "faithful": "faithful?",
+    "parameters": "depends on the model?",
+    "changes": "steady?",
+    "attacks": "withstands attacks?",
+}
+
+RULES: dict[Question, str] = {
+    "faithful": (
+        "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: better "
+        "than random scores on both, which means that the 95 % interval of the difference lies above 0. Amber: on one. "
+        "Red: on neither, or worse than random on either."
+    ),
+    "parameters": (
+        "The model's blocks are filled with random values, from the last one back, and every text is explained again. "
+        "An explanation that stays the same does not explain this model. The number is the area under the curve of the "
+        f"rank correlation with the original. Green: its interval lies below {HALF}. Red: from {HALF} on. Amber: it "
+        "does not tell."
+    ),
+    "changes": (
+        "Letters are capitalised, contractions resolved, words replaced by synonyms, a sentence that says nothing is "
+        "added; only changes that leave the probability where it is count. The number is the rank correlation with the "
+        f"original. Green: its interval lies above {STEADY}. Red: below {HALF}. Amber: between."
+    ),
+    "attacks": (
+        "An adversary looks for a small change that keeps the prediction and pushes the top units down: of the word "
+        "embeddings where the method's gradient can be followed, and by exchanging words for similar ones. The number "
+        f"is the share of the top ranks that other units hold afterwards. Green: its interval lies below {HARD:.0%}. "
+        f"Red: from {HALF:.0%} on. Amber: between. Where only words could be exchanged the test is the easier one."
+    ),
+}
+
+OVERALL = (
+    "Overall: red where one of the first two is red: not faithful, or not dependent on the model. Amber where one of "
+    "these is undecided or could not be tested, or the explanation is unstable under harmless changes or breaks under "
+    "attack. Green else."
+)
+
+
+_CURVES = (
+    "Spearman's correlation between the explanation and that of the same model whose blocks were filled with random "
+    "values, mean with its 95 % interval. From left to right more blocks are random. A curve that stays high belongs "
+    "to a method that does not look at the model."
+)
+_ATTACKS = (
+    "What the best attack did, mean with its 95 % interval. Noise: the best of random changes of the same size, for "
+    "comparison."
+)
+_VERDICTS = (
+    "Small: what the light is set by, mean with its 95 % interval over texts. A method's name leads to its evidence. "
+    "Passes are those that a text takes alone, a backward pass counting as two; time is what it took here, where "
+    "methods share predictions."
+)
+
+
+def sections(results: Audit, target: Path | None = None) -> Document:
+    """The audit, and, where a folder for pages is given, a page for every method."""
+    pages = {} if target is None else _pages(results)
+    return Document(
+        title=results.title,
+        sections=(
+            Section("", (_advice(results),), "advice"),
+            Section("Which explanations can be trusted", (_verdicts(results, bool(pages)),), "verdicts"),
+            Section("The evidence", tuple(_figures(results)), "figures"),
+            Section("How the lights are set", _rules(), "rules"),
+            Section("What was left out, and why", (Reasons(tuple(results.left_out)),), "left-out"),
+            Section("Scores", (Scores(results.table, folded=True),), "scores"),
+            Section("About this audit", (Facts(_facts(results)),), "about"),
+        ),
+        warnings=tuple(warnings(results.table)),
+        file=results.file,
+        text=results.text,
+        digest=results.digest,
+        pages=pages,
+    )
+
+
+def file_of(method: str) -> str:
+    """The page of a method."""
+    kept = "".join(letter if letter.isalnum() else "-" for letter in method)
+    return f"method-{'-'.join(part for part in kept.split('-') if part)}.html"
+
+
+def answer(evidence: Evidence) -> str:
+    """The light of one question in a word or two."""
+    return ANSWERS[evidence.question][evidence.light]
+
+
+def _advice(results: Audit) -> Advice:
+    lights = [one.light for one in results.methods]
+    said: dict[Light, str] = {"green": "pass", "amber": "are to be used with care", "red": "fail"}
+    counts = ", ".join(f"{lights.count(light)} {words}" for light, words in said.items())
+    tried = phrases.count(results.header["texts"], "text")
+    counts = f"{counts} of {phrases.count(len(lights), 'method')}, tried on {tried}."
+    if results.recommended is None:
+        return Advice("No method can be recommended.", results.reason, "red", counts)
+    best = results.recommended
+    return Advice(f"Recommended: {best}.", results.reason, results[best].light, counts, file_of(best))
+
+
+def _verdicts(results: Audit, linked: bool) -> Table:
+    rows = tuple(
+        (
+            one.method,
+            (
+                Cell(LIGHTS[one.light], light=one.light),
+                *(Cell(answer(found), _interval(found.value), light=found.light) for found in one.evidence),
+                Cell(f"{one.passes:,.0f}"),
+                Cell(phrases.seconds(one.seconds)),
+            ),
+        )
+        for one in results.methods
+    )
+    links = tuple(file_of(one.method) for one in results.methods) if linked else ()
+    return Table("", ("method", "verdict", *SHORT.values(), "passes", "time"), rows, _VERDICTS, links=links)
+
+
+def _interval(value: Summary | None) -> str:
+    """A mean with its interval."""
+    return "" if value is None or not value.count else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
+
+
+def _figures(results: Audit) -> Iterator[Part]:
+    trust = results.trust
+    tried = Tried(tuple(results.header["methods"]), (trust,), {trust.header["model"]: results.header["about"]})
+    fronts = [
+        Front(f"front{number}", metric, higher, tuple(pareto(results.table, metric)))
+        for number, (metric, higher) in enumerate(((COMPREHENSIVE, True), (SUFFICIENT, False)))
+    ]
+    yield Plots(tuple(fronts), "Mean with its 95 % interval against passes per text.", "Faithfulness against cost")
+    yield Plots(tuple(randomisation_figures(tried, ORDER)), _CURVES, "Randomised blocks")
+    attacks = [
+        figure for make in (attack_figures, substitution_figures) for _, found in make(tried) for figure in found
+    ]
+    yield Plots(tuple(attacks), _ATTACKS, "Attacks")
+
+
+def _rules() -> tuple[Part, ...]:
+    rules = tuple(Answer(QUESTIONS[question], None, "", rule) for question, rule in RULES.items())
+    return Answers(rules, aside=True), Text(OVERALL, aside=True)
+
+
+def _facts(results: Audit) -> dict[str, object]:
+    header = results.header
+    return {
+        "Model": f"{header['model']} ({header['parameters']:,} parameters, {header['blocks']} blocks)",
+        "Data": f"{header['data']}, {phrases.count(header['texts'], 'text')}",
+        "Explained": f"{header['of']} of the predicted class, {header['unit']} by {header['unit']}",
+        "Randomised": _asked(results, "randomisation"),
+        "Attacked": _asked(results, "attacks"),
+        "Time": phrases.seconds(results.spent),
+        "Estimated before": phrases.seconds(header["estimate"]["seconds"]) if header.get("estimate") else "",
+        "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
+    }
+
+
+def _asked(results: Audit, part: str) -> str:
+    asked = results.trust.header[part]
+    return "" if asked is None else phrases.count(asked["texts"], "text")
+
+
+def _pages(results: Audit) -> dict[str, Document]:
+    texts = shown_texts(read_run(results.folder / FAITHFULNESS))
+    return {file_of(one.method): _page(results, one, texts) for one in results.methods}
+
+
+def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]) -> Document:
+    shown = [found for of_text in texts.values() for found in of_text if found.record.row == one.method][:EXAMPLES]
+    attacked = substituted(results.folder, results.trust, one.method)
+    others = {other.method: file_of(other.method) for other in results.methods if other is not one}
+    cost = f"It costs {one.passes:,.0f} passes and {phrases.seconds(one.seconds)} a text."
+    best = " It is the one that this audit recommends." if one.method == results.recommended else ""
+    return Document(
+        title=f"{one.method} on {results.header['model']}",
+        sections=(
+            Section("", (_evidence(one), Text(cost + best)), "evidence"),
+            Section("How it explains", tuple(_examples(shown)), "examples"),
+            Section("What exchanged words do to it", tuple(_exchanged(attacked)), "attacked"),
+        ),
+        up={"the whole audit": PAGE, **others},
+    )
+
+
+def _evidence(one: MethodAudit) -> Answers:
+    found = (Answer(QUESTIONS[each.question], each.light, answer(each), each.says) for each in one.evidence)
+    return Answers((Answer("Verdict:", one.light, LIGHTS[one.light], LIGHTS[one.light]), *found))
+
+
+def _examples(shown: Sequence[Shown]) -> Iterator[Part]:
+    if not shown:
+        return
+    kinds = {one.explanation.signed for one in shown}
+    red = " Red speaks for the predicted class, blue against it." if True in kinds else ""
+    purple = " Purple says how much a unit matters, and not for what." if False in kinds else ""
+    yield Text(f"The first {phrases.count(len(shown), 'text')} of the data.{red}{purple}", aside=True)
+    for one in shown:
+        yield Explained(one.explanation, f"Text {one.record.text + 1}", f"text-{one.record.text + 1}")
+
+
+def _exchanged(found: Substituted | None) -> Iterator[Part]:
+    """The text whose explanation exchanged words changed most, before and after."""
+    if found is None:
+        return
+    words = phrases.count(found.record.steps, "word")
+    was, now = (e.probabilities[e.classes.index(e.target)] for e in (found.before, found.after))
+    said = (
+        f"Text {found.record.text + 1} with {words} exchanged. The prediction stays {found.before.target} "
+        f"({was:.3f} before, {now:.3f} after), and of the {phrases.count(found.record.k, 'top rank')} "
+        f"{found.record.rank_change:.0%} go to other units."
+    )
+    yield Text(said, aside=True)
+    yield Explained(found.before, "Before", "attacked-before")
+    yield Explained(found.after, "After", "attacked-after")

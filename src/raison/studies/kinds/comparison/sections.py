@@ -1,0 +1,337 @@
+"""What a comparison tells: scores against cost, differences from the best, what choosing costs, agreement, examples."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raison.core.errors import DataError
+from raison.core.results import Comparison, Summary
+from raison.numerics.paired import Difference
+from raison.report import phrases
+from raison.report.colours import peak
+from raison.report.examples import Asked, Example, asked_in, examples_of
+from raison.report.examples_page import Examples, write_examples
+from raison.report.figures import Curve, Front, Lines, OverModels, Series, Spread, spot
+from raison.report.records import (
+    ARROWS,
+    Cell,
+    Claims,
+    Document,
+    Heading,
+    Part,
+    Plots,
+    Scores,
+    Section,
+    Table,
+    Text,
+    gap_cell,
+    interval,
+)
+from raison.report.shown import shown_texts
+from raison.report.texts import write_texts
+from raison.runs.agreement import PairAgreement, read_agreement
+from raison.runs.models_figure import Place, axis_of
+from raison.runs.run import Run
+from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, pareto, selection
+from raison.runs.table import comparison, finished_texts
+from raison.studies.claims import verdicts
+from raison.studies.kinds.comparison.results import StudyRuns
+
+LEVEL = 0.05
+"""Adjusted p-values below this tell two methods apart."""
+TEXTS = "texts"
+_MEASURES = {"spearman": "Spearman", "top_k_overlap": "overlap of the top 20 %", "cosine": "cosine"}
+_FRONTS = (
+    "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other one beats in "
+    "both. Hollow: maps chosen by the plot's own metric; those that another metric chose are left out. A backward pass "
+    "counts as two forward passes."
+)
+_DIFFERENCES = (
+    "Method minus the best of the column on the same texts, with its 95 % interval; p from a paired permutation test, "
+    "corrected by Holm's method for all methods and metrics of this table. Grey: not told apart from the best (p of "
+    f"{LEVEL} or more). The best is found on the same texts, which favours it a little. Mean rank: over the metrics "
+    "with a direction, 1 is best."
+)
+_SELECTIONS = (
+    "Rows: the metric that chose each text's map. Columns: the metric that judges it. Below a value: its difference "
+    "from choosing by the judge itself, with the 95 % interval. A row of random maps chosen the same way is the "
+    "control: what choosing alone gains."
+)
+_AGREEMENTS = (
+    "Means over texts; a text on which a measure is undefined is left out. Columns are numbered as the rows are."
+)
+_SPREADS = (
+    "Cosine of two methods' scores of a text: median (dot), quartiles (thick), 5th and 95th percentile (thin) over "
+    "texts."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One run; `table` is None while no text is finished, `texts` the page that lists its texts, if any."""
+
+    name: str
+    title: str
+    run: Run
+    table: Comparison | None
+    texts: str
+    examples: tuple[tuple[Example, ...], ...] = ()
+
+
+def sections(results: StudyRuns, target: Path | None = None) -> Document:
+    """The study; pages of texts and examples go into the folder `target`, where explanations are beside the records."""
+    asked = asked_in(results.file)
+    runs = [_told(name, run, target, asked) for name, run in results.runs.items()]
+    files = _examples(results, runs, asked, target)
+    of_raison = ", ".join(sorted({one.run.header["raison"] for one in runs}))
+    versions = {**results.versions, "raison": of_raison}
+    return Document(
+        title=results.title,
+        sections=(
+            Section("Claims", (Claims(tuple(verdicts(results))),)),
+            *(Section(one.title, tuple(_run(results, one, n)), f"run-{one.name}") for n, one in enumerate(runs)),
+            Section("Across models", tuple(_across(results, runs)), "models"),
+        ),
+        warnings=tuple(_warnings(results, runs, asked is not None, target is not None)),
+        file=results.file,
+        facts={
+            "Limit": None if results.limit is None else f"{results.limit} texts of each data set",
+            "Digest": results.digest,
+            "Versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
+        },
+        text=results.text,
+        digest=results.digest,
+        links=files,
+    )
+
+
+def _told(name: str, run: Run, target: Path | None, asked: Asked | None) -> _Told:
+    try:
+        table = comparison(run)
+    except DataError:
+        # Nothing that all methods have judged yet; the page says so.
+        table = None
+    title = f"{run.header['model']} on {run.header['data']}"
+    if target is None:
+        return _Told(name, title, run, table, "")
+    texts = shown_texts(run)
+    there = write_texts(run, texts, title, target / TEXTS / name)
+    examples = examples_of(run, texts, asked) if asked else ()
+    return _Told(name, title, run, table, f"{TEXTS}/{name}/index.html" if there else "", examples)
+
+
+def _examples(
+    results: StudyRuns, runs: Sequence[_Told], asked: Asked | None, target: Path | None
+) -> dict[str, dict[str, str]]:
+    """Links to the pages of examples, which are written."""
+    found = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
+    if asked is None or target is None or not found:
+        return {}
+    origin = (
+        f"{results.title}, digest {results.digest}, raison {', '.join(sorted({o.run.header['raison'] for o in runs}))}."
+    )
+    page, paper = write_examples(found, target, results.title, origin, asked.top)
+    return {"Examples": {"Texts with marks": page, "Markdown": paper}}
+
+
+def _warnings(results: StudyRuns, runs: Sequence[_Told], examples: bool, pages: bool) -> Iterator[str]:
+    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    if results.limit is not None:
+        count = phrases.count(results.limit, "text")
+        yield f"This study was run with --limit {results.limit}: at most {count} of each data set."
+    yield from (f"{name}: this run has not begun." for name in results.absent)
+    for one in runs:
+        yield from (f"{one.name}: {sentence}" for sentence in _of_run(one, examples, pages))
+
+
+def _of_run(one: _Told, examples: bool, pages: bool) -> Iterator[str]:
+    run = one.run
+    done, wanted = len(finished_texts(run)), run.header["texts"]
+    if done < wanted:
+        yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table is of these; the run can go on."
+    keys = [(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]]
+    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
+    absent = [metric for metric in grouped if any((*key, metric) not in run.groups for key in keys)]
+    if absent:
+        yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
+    if run.dropped:
+        yield (
+            f"{phrases.count(run.dropped, 'broken line')} of the records, as a kill leaves them, "
+            "left out; continuing the run does their work again."
+        )
+    if pages and run.records and not one.texts:
+        lacking = "pages of single texts" + (" and of examples" if examples else "")
+        yield f"records only: {lacking} need explanations.jsonl, which is not in this folder."
+
+
+def _run(results: StudyRuns, one: _Told, number: int) -> Iterator[Part]:
+    if one.texts:
+        yield Text("The texts, each with all explanations", one.texts, aside=True)
+    table = one.table
+    yield Scores(table, _note(results, one))
+    if table is None:
+        return
+    fronts = tuple(
+        Front(f"r{number}m{place}", metric, higher, tuple(pareto(table, metric)))
+        for place, (metric, higher) in enumerate(directed(table).items())
+    )
+    yield Plots(fronts, _FRONTS, "Against cost")
+    yield from differences(table)
+    yield from selections(table)
+    pairs = read_agreement(one.run.folder) if one.run.folder else ()
+    yield from agreements(pairs)
+    yield Plots(tuple(spreads(pairs, number)), _SPREADS, "From text to text")
+
+
+def _note(results: StudyRuns, one: _Told) -> str:
+    """The end of a table's caption: seeds, and what names these numbers."""
+    seeds = list(dict.fromkeys(seed for row in one.run.header["rows"] for seed in row["seeds"]))
+    several = f"Methods that draw are means over the seeds {', '.join(map(str, seeds))}. " if len(seeds) > 1 else ""
+    return f"{several}{results.title}, digest {results.digest}, raison {one.run.header['raison']}."
+
+
+def differences(table: Comparison) -> Iterator[Part]:
+    """Each method against the best of each column, by mean rank; nothing where no metric has a direction."""
+    directions = directed(table)
+    if not directions:
+        return
+    found = {metric: {one.method: one for one in listed} for metric, listed in contrasts(table).items()}
+    ranks = mean_ranks(table)
+    order = sorted(ranks, key=lambda method: (math.isnan(ranks[method]), ranks[method]))
+    places = {name: _places(*(one.difference.mean for one in column.values())) for name, column in found.items()}
+    rows = tuple(
+        (
+            method,
+            (
+                Cell(phrases.number(ranks[method], 2)),
+                *(_contrast(found[name].get(method), places[name]) for name in directions),
+            ),
+        )
+        for method in order
+    )
+    head = ("method", "mean rank", *(f"{name} {ARROWS[up]}" for name, up in directions.items()))
+    yield Heading("Against the best")
+    yield Table("", head, rows, _DIFFERENCES, aside=True)
+
+
+def _contrast(found: Contrast | None, places: int) -> Cell:
+    if found is None:
+        return Cell("–")
+    if found.method == found.best:
+        return Cell("best", rank=1)
+    p = "n/a" if math.isnan(found.p) else "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}"
+    gap = gap_cell(found.difference, places)
+    return Cell(gap.mean, gap.interval, lead=p, soft=not found.p < LEVEL)
+
+
+def selections(table: Comparison) -> Iterator[Part]:
+    """What choosing maps by a metric costs elsewhere, controls beside; nothing where nothing was chosen."""
+    found = selection(table)
+    if found:
+        yield Heading("Chosen by one metric, judged by another")
+    for one in found:
+        yield Table(one.method, ("chosen by", *one.judges), tuple(_matrix(one)), _SELECTIONS, aside=True)
+
+
+def _matrix(found: Selection) -> Iterator[tuple[str, tuple[Cell, ...]]]:
+    places = [_places(*(row[column].summary.mean for row in found.values)) for column in range(len(found.judges))]
+    for chooser, values, gaps in zip(found.choosers, found.values, found.differences, strict=True):
+        yield (
+            "not chosen" if chooser is None else chooser,
+            tuple(
+                Cell(
+                    phrases.number(scores.summary.mean, digits),
+                    "" if gap is None else _gap_line(gap, digits),
+                    rank=int(judge == chooser),
+                )
+                for judge, scores, gap, digits in zip(found.judges, values, gaps, places, strict=True)
+            ),
+        )
+
+
+def _gap_line(gap: Difference, places: int) -> str:
+    """A difference and its interval in one line."""
+    return f"{phrases.signed(gap.mean, places)} {interval(gap.low, gap.high, places)}".strip()
+
+
+def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
+    """Matrices of how alike the methods' scores are; nothing without pairs."""
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    if pairs:
+        yield Heading("How alike the methods explain")
+    for measure, title in _MEASURES.items() if pairs else ():
+        means: dict[tuple[str, str], Summary] = {}
+        for pair in pairs:
+            found = {"spearman": pair.spearman, "top_k_overlap": pair.top_k_overlap, "cosine": pair.cosine}[measure]
+            means[pair.first, pair.second] = means[pair.second, pair.first] = found
+        rows = tuple(
+            (f"{number} {row}", tuple(_alike(means.get((row, column)), row, column) for column in names))
+            for number, row in enumerate(names, 1)
+        )
+        shades = tuple(
+            tuple(means[row, column].mean if (row, column) in means else math.nan for column in names) for row in names
+        )
+        yield Table(title, ("", *map(str, range(1, len(names) + 1))), rows, _AGREEMENTS, shades, aside=True)
+
+
+def _alike(found: Summary | None, row: str, column: str) -> Cell:
+    if found is None:
+        return Cell("")
+    tip = f"{row} and {column}: 95 % interval {found.low:.2f} to {found.high:.2f}"
+    return Cell("n/a" if math.isnan(found.mean) else phrases.number(found.mean, 2), tip=tip)
+
+
+def spreads(pairs: Sequence[PairAgreement], run: int) -> Iterator[Spread]:
+    """How the cosine of a method with each of the others varies over texts; nothing without agreement."""
+    known = [pair for pair in pairs if pair.cosines]
+    for number, anchor in enumerate(dict.fromkeys(name for pair in known for name in (pair.first, pair.second))):
+        rows = [(pair.first, pair.cosines) for pair in known if pair.second == anchor]
+        rows += [(pair.second, pair.cosines) for pair in known if pair.first == anchor]
+        yield Spread(f"s{run}n{number}", f"cosine with {anchor}", tuple(rows))
+
+
+def _across(results: StudyRuns, runs: Sequence[_Told]) -> Iterator[Part]:
+    """A figure over the models, for each data set and metric: as the study asks for, else lines in its order."""
+    groups: dict[str, list[_Told]] = {}
+    for one in runs:
+        if one.table is not None:
+            groups.setdefault(one.table.data, []).append(one)
+    groups = {data: told for data, told in groups.items() if len(told) > 1}
+    order = "models in the order of the study"
+    if axis_of(results.file) is not None:
+        order = "lines over the models' numbers of parameters, or a group of bars for each model"
+    for place, (data, told) in enumerate(groups.items()):
+        said = f"Means, with 95 % intervals as bands or bars; {order}." if place == len(groups) - 1 else ""
+        yield Plots(tuple(_over_models(results, told, place)), said, data)
+
+
+def _over_models(results: StudyRuns, told: Sequence[_Told], place: int) -> Iterator[Lines | OverModels]:
+    axis = axis_of(results.file)
+    tables = [one.table for one in told if one.table is not None]
+    keys = [one.name.partition("--")[0] for one in told]
+    models = tuple(Place(key, results.about(one.name).get("parameters")) for key, one in zip(keys, told, strict=True))
+    methods = dict.fromkeys(row.method for table in tables for row in table.rows if row.selected_by is None)
+    for number, (metric, higher) in enumerate(directed(tables[0]).items()):
+        name, title = f"a{place}m{number}", f"{metric} {ARROWS[higher]}"
+        values = {method: tuple(_summary(table, method, metric) for table in tables) for method in methods}
+        if axis is not None:
+            series = tuple(Series(method, look, values[method]) for look, method in enumerate(methods))
+            yield OverModels(name, title, axis, models, series)
+            continue
+        curves = [
+            Curve(method, look, tuple(spot(x, one) for x, one in enumerate(values[method]) if one is not None))
+            for look, method in enumerate(methods)
+        ]
+        short = max(6, 48 // len(keys))
+        ticks = {float(x): phrases.shorten(key, short) for x, key in enumerate(keys)}
+        yield Lines(name, title, f"{title} over models", tuple(one for one in curves if one.spots), ticks=ticks)
+
+
+def _summary(table: Comparison, method: str, metric: str) -> Summary | None:
+    found = [scores for row in table.rows if row.method == method for scores in row.metrics if scores.metric == metric]
+    return found[0].summary if found and found[0].summary.count else None
+
+
+def _places(*values: float) -> int:
+    return max(3, min(6, phrases.decimals(peak(values))))

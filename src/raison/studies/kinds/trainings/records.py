@@ -1,0 +1,181 @@
+"""One record of a training, a post-hoc method or a plain model, and all that a study of trainings has written."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from raison.core.errors import DataError
+from raison.jobs.store import RecordStore
+from raison.runs.checked import check_training
+from raison.runs.learned import Labels
+from raison.runs.summary import Value
+from raison.studies.folder import Written
+
+MODELS = "trainings"
+PLAIN = "plain"
+"""The row of the fine-tuned model itself."""
+
+RowKind = Literal["plain", "posthoc", "training", "control"]
+Key = tuple[str, str, str, int]
+"""Task, test, row, seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """What explaining each test text took."""
+
+    seconds: tuple[float, ...] = ()
+    evaluations: tuple[float, ...] = ()
+    gradients: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRecord:
+    """One row of one task under one seed, judged on the data of `test` (the task's own, or those of another task).
+
+    `scores` has each text's value by metrics of single texts, `groups` each group's values by metrics of many.
+    `correct` says of each text whether the model that is explained predicts its label. `plain_accuracy` is that of the
+    fine-tuned model. `texts` were learned from. `history` is what the training wrote down.
+    """
+
+    task: str
+    test: str
+    row: str
+    kind: RowKind
+    seed: int
+    method: str
+    settings: Mapping[str, Any]
+    texts: int
+    scores: Mapping[str, tuple[Value, ...]]
+    groups: Mapping[str, tuple[tuple[float, ...], ...]]
+    correct: tuple[int, ...]
+    plain_accuracy: float
+    history: Mapping[str, Any]
+    training_seconds: float
+    explaining: Explaining = Explaining()
+
+    @property
+    def key(self) -> Key:
+        return (self.task, self.test, self.row, self.seed)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the test texts whose label is predicted."""
+        return sum(self.correct) / len(self.correct) if self.correct else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; NaN becomes None."""
+        plain: dict[str, Any] = _plain(
+            {
+                "task": self.task,
+                "test": self.test,
+                "row": self.row,
+                "kind": self.kind,
+                "seed": self.seed,
+                "method": self.method,
+                "settings": self.settings,
+                "texts": self.texts,
+                "scores": self.scores,
+                "groups": self.groups,
+                "correct": self.correct,
+                "accuracy": self.accuracy,
+                "plain_accuracy": self.plain_accuracy,
+                "history": self.history,
+                "training_seconds": self.training_seconds,
+                "explaining": {
+                    "seconds": self.explaining.seconds,
+                    "evaluations": self.explaining.evaluations,
+                    "gradients": self.explaining.gradients,
+                },
+            }
+        )
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "TrainingRecord":
+        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for something else."""
+        same = ("task", "test", "row", "kind", "seed", "method", "settings", "texts", "history")
+        return cls(
+            **{name: data[name] for name in same},
+            scores={metric: tuple(_value(value) for value in values) for metric, values in data["scores"].items()},
+            groups={
+                metric: tuple(tuple(_number(value) for value in group) for group in groups)
+                for metric, groups in data["groups"].items()
+            },
+            correct=tuple(int(value) for value in data["correct"]),
+            plain_accuracy=_number(data["plain_accuracy"]),
+            training_seconds=_number(data["training_seconds"]),
+            explaining=Explaining(
+                **{name: tuple(_number(value) for value in values) for name, values in data["explaining"].items()}
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRuns(Written):
+    """What a study of trainings has written so far."""
+
+    records: Mapping[Key, TrainingRecord]
+    labels: Labels
+    broken: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Lines that were broken."""
+        return self.broken
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Of the rows of all tasks and seeds."""
+        return len(self.records), len(self.wanted)
+
+    @property
+    def wanted(self) -> tuple[Key, ...]:
+        """The keys of all records of the finished study."""
+        return tuple(
+            (task["name"], test, row["name"], seed)
+            for seed in self.header["seeds"]
+            for task in self.header["tasks"]
+            for row in self.header["rows"]
+            if task["name"] in row["tasks"]
+            for test in (task["name"], *task["also"])
+        )
+
+
+def read_records(folder: Path) -> tuple[dict[Key, TrainingRecord], int]:
+    """The records of all processes by key, and how many broken lines were left out. Raises DataError."""
+    stored = store_of(folder).read()
+    records: dict[Key, TrainingRecord] = {}
+    dropped = stored.dropped
+    for line in stored.records:
+        try:
+            check_training(line)
+            record = TrainingRecord.from_dict(line)
+        except (DataError, KeyError, TypeError, ValueError, AttributeError):
+            dropped += 1
+            continue
+        records[record.key] = record
+    return records, dropped
+
+
+def store_of(folder: Path, shard: int | None = None) -> RecordStore:
+    """Where a process writes its records; `shard` is its number where several share the work."""
+    return RecordStore(folder / "trainings.jsonl", shard)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _value(value: Any) -> Value:
+    return tuple(_number(part) for part in value) if isinstance(value, list) else _number(value)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,365 @@
+"""What study files of several kinds are made of: models, data, settings, runs, claims; read, or every mistake in them.
+
+Each reader takes its part of the file and where it stands, and adds what is wrong with it to `mistakes`, a line each.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from raison.core.errors import RaisonError, UnknownNameError
+from raison.core.registry import Catalogue, label_of
+from raison.core.target import Of
+from raison.core.unit import Granularity, check_unit
+from raison.data import Dataset, Wanted, known_features
+from raison.methods import CATALOGUE as METHODS
+from raison.metrics import CATALOGUE as METRICS
+from raison.models.loading.load import DTYPES, EXPLAINED, Explained
+from raison.models.passes.removal import REMOVALS
+from raison.runs.models_figure import AXES
+from raison.studies import schema
+from raison.studies.schema import Keys, fitting
+from raison.text.prompts import find as find_prompt
+from raison.training.scratch import ScratchSettings, mistakes_in
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
+"""What may be part of a run's folder: "--" stands between a model and its data."""
+CHOICE = " by "
+"""Between a method and the metric that chooses its maps, in the label of a row."""
+
+Run = tuple[str, str]
+"""The study's keys of a model and of data."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """What is explained; see raison.compare. `target` "predicted" or "label" (each row's own), or a class, or two.
+
+    `of` None is what is usual for each model: the probability of a class, or a model's one number.
+    """
+
+    unit: Granularity = "word"
+    target: str | int | tuple[str | int, str | int] = "predicted"
+    of: str | None = None
+    removal: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    truncate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StudyModel:
+    """What raison.load takes; `labels` are the data's names for the classes, in the model's order.
+
+    `removal` stands above the study's for this model: models of one study need not have the same tokens.
+
+    With `made`, a table of the keys in raison.studies.schema.MADE, the study makes the model itself
+    (raison.studies.made), and `name` is only what the records call it.
+    """
+
+    name: str
+    labels: tuple[str, ...] = ()
+    dtype: str | None = None
+    device: str | None = None
+    prompt: str | None = None
+    explained: Explained = "input"
+    calibrate: bool = False
+    removal: str | None = None
+    made: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyData:
+    """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
+
+    `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
+    words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
+    before all of these. `known_features` holds the settings of raison.data.known_features, None where that
+    is not wanted.
+    """
+
+    source: str
+    split: str = "test"
+    limit: int | None = None
+    wanted: Wanted | None = None
+    known_features: Mapping[str, Any] | None = None
+    sample: int | None = None
+    longest: int | None = None
+    first_words: int | None = None
+    unit: Granularity | None = None
+    answer_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The models and data of a study, and the runs of one on the other.
+
+    `without` has the methods that a run leaves out, such as one that its model does not allow.
+    """
+
+    models: Mapping[str, StudyModel]
+    data: Mapping[str, StudyData]
+    runs: tuple[Run, ...]
+    without: Mapping[Run, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """The runs' folders."""
+        return tuple(run_name(*run) for run in self.runs)
+
+    def of_model(self, key: str) -> list[str]:
+        """The keys of the data that a model is run on."""
+        return [data for model, data in self.runs if model == key]
+
+    @property
+    def model_keys(self) -> list[str]:
+        """The models that are run, in the file's order."""
+        return list(dict.fromkeys(model for model, _ in self.runs))
+
+    @property
+    def data_keys(self) -> list[str]:
+        """The data that is used."""
+        return list(dict.fromkeys(data for _, data in self.runs))
+
+
+def run_name(model: str, data: str) -> str:
+    """The name of a run and its folder."""
+    return f"{model}--{data}"
+
+
+def canonical_row(label: str) -> str:
+    """A row's label as the records write it: without settings that are defaults. Raises InputError."""
+    method, found, metric = label.partition(CHOICE)
+    return label_of(METHODS.create(method)) + (f"{CHOICE}{label_of(METRICS.create(metric))}" if found else "")
+
+
+def canonical_metric(label: str) -> str:
+    """The same of a metric."""
+    return label_of(METRICS.create(label))
+
+
+def attempt(where: str, work: Callable[[], object]) -> list[str]:
+    """What the work refuses, as a mistake."""
+    try:
+        work()
+    except RaisonError as error:
+        return [f"{where}: {error}"]
+    return []
+
+
+def settings_mistakes(settings: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the values of [settings]."""
+    mistakes = attempt("[settings]", lambda: check_unit(settings.get("unit", "word")))
+    for name, known in (("of", get_args(Of)), ("removal", REMOVALS)):
+        if settings.get(name, known[0]) not in known:
+            mistakes.append(f"[settings]: {UnknownNameError(name, settings[name], known)}")
+    return mistakes
+
+
+def settings_of(table: Mapping[str, Any], seeds: Sequence[int] | None = None) -> StudySettings:
+    """The settings of a file without mistakes."""
+    settings = dict(table.get("settings", {}))
+    if isinstance(settings.get("target"), list):
+        settings["target"] = tuple(settings["target"])
+    return StudySettings(**settings | {"seeds": tuple(settings.get("seeds", (0,)) if seeds is None else seeds)})
+
+
+def labels_in(
+    specs: Sequence[str], where: str, catalogue: Catalogue[Any], empty: bool = False
+) -> tuple[set[str] | None, list[str]]:
+    """The labels of methods or metrics, None where they cannot be told, and what is wrong with them."""
+    labels, mistakes = [], []
+    for spec in specs:
+        try:
+            labels.append(label_of(catalogue.create(spec)))
+        except RaisonError as error:
+            mistakes.append(f"{where}: {error}")
+    mistakes += [f"{where}: {label} is named twice." for label in sorted(set(labels)) if labels.count(label) > 1]
+    if not specs and not empty:
+        mistakes.append(f"{where}: the list is empty; name at least one.")
+    return (None if mistakes else set(labels)), mistakes
+
+
+def grid_mistakes(study: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
+    """The names of the runs, None where they cannot be told, and what is wrong with models, data, runs and figure."""
+    mistakes = _entries(study.get("models"), "models", schema.MODEL, model_mistakes)
+    mistakes += _entries(study.get("data"), "data", schema.DATA, data_mistakes)
+    runs, wrong = _runs(study)
+    mistakes += wrong
+    if "figure" in study:
+        fit, wrong = fitting(study["figure"], schema.FIGURE, "[figure]")
+        unknown = [str(UnknownNameError("x", fit["x"], AXES))] if fit.get("x", AXES[0]) not in AXES else []
+        mistakes += wrong + [f"[figure]: {line}" for line in unknown]
+    return runs, mistakes
+
+
+def grid_of(table: Mapping[str, Any], place: Path) -> Grid:
+    """Models, data and runs of a file without mistakes, which lies in the folder `place`."""
+    return Grid(
+        {key: model_of(entry, place) for key, entry in table["models"].items()},
+        {key: data_of(entry, place) for key, entry in table["data"].items()},
+        tuple(_pairs(table)),
+        {(run["model"], run["data"]): tuple(run.get("without", ())) for run in table.get("runs", ())},
+    )
+
+
+def _pairs(table: Mapping[str, Any]) -> list[Run]:
+    """The runs that the file names, else all pairs."""
+    if "runs" in table:
+        return [(run["model"], run["data"]) for run in table["runs"]]
+    return [(model, data) for model in table["models"] for data in table["data"]]
+
+
+def _entries(
+    tables: Mapping[str, Any] | None, name: str, keys: Keys, further: Callable[[Mapping[str, Any], str], list[str]]
+) -> list[str]:
+    """What is wrong with the tables [models.x], or [data.x]."""
+    if tables is None:
+        return []
+    mistakes = [] if tables else [f"[{name}]: it is empty; add one table [{name}.NAME]."]
+    for key, table in tables.items():
+        where = f"[{name}.{key}]"
+        if not _NAME.fullmatch(key):
+            mistakes.append(f"{where}: a name here is made of letters, digits and single - _ . for it names a folder.")
+        if not isinstance(table, dict):
+            mistakes.append(f"{where}: it is {table!r:.80}; give a table.")
+            continue
+        fit, wrong = fitting(table, keys, where)
+        mistakes += wrong + further(fit, where)
+    return mistakes
+
+
+def model_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
+    """What is wrong with the values of a model's table."""
+    mistakes = []
+    for name, key, known, default in (
+        ("dtype", "dtype", DTYPES, "auto"),
+        ("value of explained", "explained", EXPLAINED, "input"),
+        ("removal", "removal", REMOVALS, REMOVALS[0]),
+    ):
+        if table.get(key, default) not in known:
+            mistakes.append(f"{where}: {UnknownNameError(name, table[key], known)}")
+    if "prompt" in table:
+        mistakes += attempt(where, lambda: find_prompt(table["prompt"]))
+    elif "explained" in table or "calibrate" in table:
+        mistakes.append(f"{where}: explained and calibrate belong to a prompt; give prompt as well.")
+    if "made" in table:
+        mistakes += _made_mistakes(table, where)
+    labels = [label.lower() for label in table.get("labels", ())]
+    if len(set(labels)) < len(labels):
+        mistakes.append(f"{where}: labels names a class twice.")
+    return mistakes
+
+
+def _made_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
+    """What is wrong with a model that the study makes itself."""
+    mistakes = []
+    if "prompt" in table:
+        mistakes.append(f"{where}: a made model is a classifier, and a prompt is for language models; leave one out.")
+    where = f"{where[:-1]}.made]"
+    fit, wrong = fitting(table["made"], schema.MADE, where)
+    mistakes += wrong
+    for name in ("train", "held_out"):
+        if name in fit:
+            data, wrong = fitting(fit[name], schema.DATA, f"{where} {name}")
+            mistakes += wrong + data_mistakes(data, f"{where} {name}")
+    return mistakes + [f"{where}: {line}" for line in mistakes_in(made_settings(fit))]
+
+
+def made_settings(made: Mapping[str, Any]) -> ScratchSettings:
+    """How the model of a table [models.x.made] is trained."""
+    return ScratchSettings(**{key: value for key, value in made.items() if key not in ("train", "held_out")})
+
+
+def data_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
+    """What is wrong with the values of a table of data."""
+    mistakes = []
+    if "text" in table and "pair" in table:
+        mistakes.append(f"{where}: text and pair exclude each other; name one text, or the two of a pair.")
+    if "sample" in table and "limit" not in table:
+        mistakes.append(f"{where}: sample draws `limit` rows, so it needs limit.")
+    mistakes += attempt(where, lambda: check_unit(table.get("unit", "word")))
+    if "known_features" in table:
+        fit, wrong = fitting(table["known_features"], schema.KNOWN_FEATURES, f"{where} known_features")
+        mistakes += wrong
+        # On no row at all: only the settings are looked at.
+        mistakes += attempt(f"{where} known_features", lambda: known_features(Dataset("", ()), **fit))
+    return mistakes
+
+
+def _runs(study: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
+    """The names of the runs, None where they cannot be told, and what is wrong with [[runs]]."""
+    known = {"model": study.get("models"), "data": study.get("data")}
+    mistakes: list[str] = []
+    pairs = []
+    for number, table in enumerate(study.get("runs", ()), start=1):
+        where = f"[[runs]] number {number}"
+        fit, wrong = fitting(table, schema.RUN, where)
+        for kind, names in known.items():
+            if kind in fit and names is not None and fit[kind] not in names:
+                wrong.append(f"{where}: {UnknownNameError(kind, fit[kind], names)}")
+        wrong += _without(fit.get("without", []), study.get("methods", []), where)
+        pairs += [] if wrong else [(fit["model"], fit["data"])]
+        mistakes += wrong
+    mistakes += [
+        f"[[runs]]: model '{model}' on data '{data}' is named twice."
+        for model, data in dict.fromkeys(pairs)
+        if pairs.count((model, data)) > 1
+    ]
+    if study.get("runs") == []:
+        mistakes.append("[[runs]]: the list is empty; leave it out to run every model on all data.")
+    if mistakes or None in known.values():
+        return None, mistakes
+    return {run_name(*pair) for pair in _pairs(study)}, mistakes
+
+
+def _without(names: Sequence[str], methods: object, where: str) -> list[str]:
+    """What is wrong with the methods that a run leaves out, which are written as the study's own."""
+    known = [method for method in methods if isinstance(method, str)] if isinstance(methods, list) else []
+    mistakes = [f"{where}: {UnknownNameError('method', name, known)}" for name in names if name not in known]
+    if known and set(known) <= set(names):
+        mistakes.append(f"{where}: without names every method of the study; leave out the run.")
+    return mistakes
+
+
+def sides_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
+    """A claim is on one side of what it is held against."""
+    return [f"{where}: give one of above and below."] if ("above" in table) == ("below" in table) else []
+
+
+def rows_named(claim: Mapping[str, Any]) -> list[str]:
+    """The rows that a claim compares, as the file calls them."""
+    return [claim[key] for key in ("above", "below", "than") if isinstance(claim.get(key), str)]
+
+
+def claim_of(entry: Mapping[str, Any], canonical: Callable[[str], str]) -> dict[str, Any]:
+    """A claim with its rows written as the records do."""
+    rows = {key: canonical(entry[key]) for key in ("above", "below", "than") if isinstance(entry.get(key), str)}
+    return {**entry, **rows}
+
+
+def model_of(entry: Mapping[str, Any], folder: Path) -> StudyModel:
+    """A model of a file without mistakes."""
+    values = dict(entry) | {"labels": tuple(entry.get("labels", ()))}
+    if "made" in entry:
+        made = entry["made"]
+        parts = {key: made[key] for key in ("train", "held_out") if key in made}
+        # As for data: files that the study brings along.
+        values["made"] = made | {key: part | {"source": _source(part, folder)} for key, part in parts.items()}
+    return StudyModel(**values)
+
+
+def _source(entry: Mapping[str, Any], folder: Path) -> str:
+    """A study that brings its data along can be run from anywhere."""
+    beside = folder / entry["source"]
+    return str(beside) if beside.is_file() else str(entry["source"])
+
+
+def data_of(entry: Mapping[str, Any], folder: Path) -> StudyData:
+    """Data of a file without mistakes."""
+    columns: dict[str, Any] = {key: entry[key] for key in ("text", "label", "rationale") if key in entry}
+    pair = tuple(entry["pair"]) if "pair" in entry else None
+    wanted = Wanted(pair=pair, **columns) if columns or pair else None
+    same = {key: value for key, value in entry.items() if key not in (*columns, "pair", "source")}
+    return StudyData(source=_source(entry, folder), wanted=wanted, **same)

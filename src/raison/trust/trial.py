@@ -1,0 +1,238 @@
+"""Randomised blocks and attacks on a model's explanations of some texts: what is asked, what is left out, the jobs."""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from raison.attribution import Settings
+from raison.core.errors import RaisonError
+from raison.core.model import LanguageModel
+from raison.core.unit import Text
+from raison.jobs.engine import Job
+from raison.jobs.store import RecordStore
+from raison.progress import Told
+from raison.trust.records import Attacked, Similarity, Substituted
+from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustRun, plain, read_run, store_of
+from raison.trust.works import Request, Work, Works
+
+CHUNK, FEW = 16, 8
+"""Texts of one job of randomisation, as raison.trust.randomisation explains them together, and of substitution."""
+DEAR = 10.0
+"""About what an attack costs beside an explanation."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisationAsked:
+    """`plan` is a raison.trust.randomisation.Randomisation."""
+
+    texts: int
+    plan: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AttacksAsked:
+    """`plans`: a raison.trust.attacks.EmbeddingAttack for each objective. `substitution` is None where not wanted."""
+
+    texts: int
+    plans: tuple[Any, ...]
+    substitution: Any
+
+    @property
+    def works(self) -> list[Work]:
+        """The kinds of attacks that are asked for."""
+        wanted: list[Work] = ["embedding"] if self.plans else []
+        return [*wanted, "substitution"] if self.substitution is not None else wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is asked of the explanations by `methods`, which are written as the records do."""
+
+    methods: tuple[str, ...]
+    settings: Settings
+    randomisation: RandomisationAsked | None
+    attacks: AttacksAsked | None
+
+    @property
+    def texts(self) -> int:
+        """The most texts that anything here needs."""
+        return max(part.texts for part in (self.randomisation, self.attacks) if part is not None)
+
+    def request(self, model: LanguageModel, texts: Sequence[Text], work: Work) -> Request:
+        """The part of the texts that a kind of work takes, with all methods."""
+        part = self.randomisation if work == "randomisation" else self.attacks
+        return Request(model, texts[: part.texts if part is not None else 0], self.methods, self.settings)
+
+
+def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> list[str]:
+    """What the attacks refuse before they begin: a k above a text's units, a model without word embeddings."""
+    asked, found = trial.attacks, []
+    if asked is None:
+        return []
+    for work in asked.works:
+        request = trial.request(model, texts, work)
+        left_out = works.unable[work](request)
+        some = replace(request, methods=tuple(method for method in trial.methods if method not in left_out))
+        try:
+            if work == "embedding" and some.methods:
+                works.attacked(some, asked.plans, ())
+            elif work == "substitution":
+                works.substituted(some, asked.substitution, ())
+        except RaisonError as error:
+            found.append(str(error))
+    return list(dict.fromkeys(found))
+
+
+def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any]:
+    """What a header says of it: what is asked of which methods, and what is left out and why."""
+    return {
+        "texts": hashlib.sha256("\n".join(map(str, texts)).encode()).hexdigest()[:16],
+        "randomisation": _randomisation(trial, works, model, texts),
+        "attacks": _attacks(trial, works, model, texts),
+    }
+
+
+def nothing_left(entry: Mapping[str, Any]) -> list[str]:
+    """The parts in which no method is left, one line each."""
+    found = []
+    if entry["randomisation"] and not entry["randomisation"]["methods"]:
+        why = next(iter(entry["randomisation"]["left_out"].values()))
+        found.append(f"{entry['name']}: [randomisation] leaves out every method; of the first: {why}")
+    for variant in (entry["attacks"] or {}).get("variants", ()):
+        if not variant["methods"]:
+            work = "substitution" if variant["attack"] == "substitution" else "embedding"
+            why = next(iter(entry["attacks"]["left_out"][work].values()))
+            found.append(f"{entry['name']}: [attacks] leaves out every method; of the first: {why}")
+    return list(dict.fromkeys(found))
+
+
+def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any] | None:
+    if trial.randomisation is None:
+        return None
+    request = trial.request(model, texts, "randomisation")
+    left_out = works.unable["randomisation"](request)
+    return {
+        **asdict(trial.randomisation.plan),
+        "texts": len(request.texts),
+        "blocks": works.blocks(model),
+        "methods": [method for method in trial.methods if method not in left_out],
+        "left_out": left_out,
+    }
+
+
+def _attacks(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any] | None:
+    asked = trial.attacks
+    if asked is None:
+        return None
+    request = trial.request(model, texts, "embedding")
+    left_out = {work: works.unable[work](request) for work in asked.works}
+    able = {work: [method for method in trial.methods if method not in out] for work, out in left_out.items()}
+    variants = [
+        {"attack": attack, "objective": plan.objective, "methods": able["embedding"]}
+        for plan in asked.plans
+        for attack in ("embedding", "noise")
+    ]
+    if asked.substitution is not None:
+        variants.append({"attack": "substitution", "objective": "constrained", "methods": able["substitution"]})
+    return {
+        "texts": len(request.texts),
+        "boundary": works.boundary(request),
+        "variants": variants,
+        "left_out": left_out,
+        "plans": [asdict(plan) for plan in asked.plans],
+        "substitution": None if asked.substitution is None else asdict(asked.substitution),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A trial on one model and its texts, in a study's folder; `entry` is what the header says of it.
+
+    `model` is asked for when something is to be done. Records go to the files of `shard`.
+    """
+
+    trial: Trial
+    works: Works
+    model: Callable[[], LanguageModel]
+    texts: Sequence[Text]
+    entry: Mapping[str, Any]
+    folder: Path
+    shard: int | None = None
+
+    def jobs(self) -> list[Job]:
+        """What there is to do, done or not. A record is written as soon as its part of the work is finished."""
+        known = read_run(self.folder, self.entry)
+        return [*self._randomising(known), *self._attacking(known), *self._exchanging(known)]
+
+    def _randomising(self, known: TrustRun) -> Iterator[Job]:
+        wanted = list(known.wanted_similarities())
+        for keys in _parts(wanted, lambda key: key[-1] // CHUNK):
+            run = partial(self._randomise, known, keys, set(wanted).difference(keys))
+            yield self._job("randomisation", keys, known.similarities, run)
+
+    def _attacking(self, known: TrustRun) -> Iterator[Job]:
+        wanted = [key for key in known.wanted_attacks() if key[1] != "substitution"]
+        for keys in _parts(wanted, lambda key: key[0]):
+            yield self._job("attacks", keys, known.attacks, partial(self._attack, known, keys[0][0]))
+
+    def _exchanging(self, known: TrustRun) -> Iterator[Job]:
+        wanted = [key for key in known.wanted_attacks() if key[1] == "substitution"]
+        for keys in _parts(wanted, lambda key: key[-1] // FEW):
+            run = partial(self._exchange, known, keys, set(wanted).difference(keys))
+            yield self._job("substitution", keys, known.attacks, run)
+
+    def _job(self, title: str, keys: Sequence[Any], known: Collection[Any], run: Callable[[Told], None]) -> Job:
+        name = self.entry["name"]
+        left = sum(key not in known for key in keys)
+        # Of all of it, whatever is done: every process that shares the work must come to the same shares.
+        cost = len(keys) * (1.0 if title == "randomisation" else DEAR)
+        key = f"{title} {name} {keys[0]}"
+        return Job(key, f"{title}, {name}", run, lambda: not left, cost=cost, size=max(left, 1))
+
+    def _randomise(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], told: Told) -> None:
+        assert self.trial.randomisation is not None, "no randomisation without its table"
+        request = replace(self._request("randomisation"), methods=known.randomised)
+        done = {*others, *(key for key in keys if key in known.similarities)}
+        found = self.works.similarities(request, self.trial.randomisation.plan, done)
+        self._write(found, SIMILARITIES, told)
+
+    def _attack(self, known: TrustRun, method: str, told: Told) -> None:
+        assert self.trial.attacks is not None, "no attack without its table"
+        request = replace(self._request("embedding"), methods=(method,))
+        self._write(self.works.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, told)
+
+    def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], told: Told) -> None:
+        assert self.trial.attacks is not None, "no attack without its table"
+        methods = tuple(dict.fromkeys(method for method, *_ in keys))
+        request = replace(self._request("substitution"), methods=methods)
+        done = {*others, *(key for key in keys if key in known.attacks)}
+        parts = self.works.substituted(request, self.trial.attacks.substitution, done)
+        store = store_of(self.folder, known.name, SUBSTITUTIONS, self.shard)
+        self._write(_kept(parts, store), ATTACKS, told)
+
+    def _request(self, work: Work) -> Request:
+        return self.trial.request(self.model(), self.texts, work)
+
+    def _write(self, parts: Iterable[list[Similarity]] | Iterable[list[Attacked]], name: str, told: Told) -> None:
+        store = store_of(self.folder, self.entry["name"], name, self.shard)
+        for records in parts:
+            store.append(plain(record) for record in records)
+            told(len(records))
+
+
+def _parts(keys: Sequence[Any], part: Callable[[Any], Any]) -> list[list[Any]]:
+    """The keys by what they share, in the order in which each first appears."""
+    found: dict[Any, list[Any]] = {}
+    for key in keys:
+        found.setdefault(part(key), []).append(key)
+    return list(found.values())
+
+
+def _kept(parts: Iterable[list[Substituted]], store: RecordStore) -> Iterator[list[Attacked]]:
+    """The records, whose explanations are written first: a text that has a record has everything."""
+    for part in parts:
+        store.append(one.to_dict() for one in part if one.record.steps)
+        yield [one.record for one in part]

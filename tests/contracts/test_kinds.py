@@ -1,0 +1,222 @@
+"""Every kind of study, found by discovery: cut at its jobs, shared, limited, refused elsewhere, told everywhere.
+
+A fifth kind of four files, in tests/kinds, is among them: nothing else knows it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from raison.core.errors import DataError, InputError
+from raison.jobs.engine import Job, Shard
+from raison.jobs.store import RecordStore
+from raison.progress import Told
+from raison.report.writing import shown
+from raison.studies import kinds
+from raison.studies.claims import verdicts
+from raison.studies.file import Study, StudyError, read
+from raison.studies.folder import check_folder
+from raison.studies.kind import Kind, every, kind_of
+from raison.studies.reports import write
+from raison.studies.runner import Sharing, examine, execute
+from tests.interruptions import Cut
+from tests.trust_stand_in import Stand
+from tests.work import FILES, content, prepare, tree
+
+MORE = Path(__file__).parents[1] / "kinds"
+NAMES = sorted(FILES)
+TRIED = 3
+"""Jobs at which a kind is cut, spread over all of them; at each with RAISON_ALL_FAMILIES."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kinds() -> Iterator[None]:
+    before = list(kinds.__path__)
+    kinds.__path__.append(str(MORE))  # type: ignore[attr-defined]
+    yield
+    kinds.__path__[:] = before  # type: ignore[index]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = prepare(tmp_path_factory.mktemp("kinds"))
+    path = made / "trainings.toml"
+    path.write_text(path.read_text().replace("seeds = [0]", "seeds = [0, 1]"))
+    return made
+
+
+def study_of(name: str, place: Path) -> Study:
+    return read(place / f"{name}.toml", Stand().works() if name in ("trust", "audit") else None)
+
+
+@pytest.fixture(scope="module")
+def examined(place: Path) -> dict[str, Any]:
+    return {name: examine(study_of(name, place)) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def whole(examined: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One folder of each kind, done in one go."""
+    out = tmp_path_factory.mktemp("whole")
+    return {name: execute(examined[name], out / name, progress=False) for name in NAMES}
+
+
+def merged(folder: Path) -> dict[str, object]:
+    """What a folder holds, whoever of several processes has written it."""
+    found: dict[str, Any] = {}
+    for name, held in content(folder).items():
+        plain = name
+        for number in ("-1", "-2"):
+            plain = plain.replace(f"{number}.jsonl", ".jsonl")
+        found[plain] = sorted([*found[plain], *held]) if plain in found else held  # type: ignore[misc]
+    return found
+
+
+def counted(module: ModuleType, stop: int) -> tuple[Callable[..., list[Job]], list[str]]:
+    """The kind's jobs, of which the one of this number is cut before anything of it is done; and those that ran."""
+    jobs, ran = module.jobs, []
+
+    def run(job: Job, told: Told) -> None:
+        ran.append(job.key)
+        if len(ran) == stop:
+            raise Cut
+        job.run(told)
+
+    def wrapped(*arguments: Any) -> list[Job]:
+        return [replace(job, run=lambda told, job=job: run(job, told)) for job in jobs(*arguments)]  # type: ignore[misc]
+
+    return wrapped, ran
+
+
+def test_every_kind_is_tried() -> None:
+    assert [kind.name for kind in every()] == NAMES
+    assert sum(len(path.read_text().splitlines()) for path in (MORE / "agreement").glob("*.py")) < 250
+    assert len(list((MORE / "agreement").glob("*.py"))) == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cut_at_any_job_and_gone_on_with(
+    examined: dict[str, Any], whole: dict[str, Path], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work: Any = Kind(name).work
+    expected = content(whole[name])
+    with monkeypatch.context() as patched:
+        wrapped, ran = counted(work, 0)
+        patched.setattr(work, "jobs", wrapped)
+        execute(examined[name], tmp_path / "counted", progress=False)
+    assert content(tmp_path / "counted") == expected
+    assert len(set(ran)) == len(ran) > 1
+    step = 1 if os.environ.get("RAISON_ALL_FAMILIES") else max(1, len(ran) // TRIED)
+    for stop in range(1, len(ran) + 1, step):
+        with monkeypatch.context() as patched:
+            wrapped, _ = counted(work, stop)
+            patched.setattr(work, "jobs", wrapped)
+            with pytest.raises(Cut):
+                execute(examined[name], tmp_path / str(stop), progress=False)
+        execute(examined[name], tmp_path / str(stop), progress=False)
+        assert content(tmp_path / str(stop)) == expected, stop
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_shards_do_what_one_process_does(
+    examined: dict[str, Any], whole: dict[str, Path], name: str, tmp_path: Path
+) -> None:
+    kind = Kind(name)
+    for number in (2, 1):
+        execute(examined[name], tmp_path / "out", progress=False, sharing=Sharing(Shard(number, 2)))
+    assert merged(tmp_path / "out") == merged(whole[name])
+    jobs = kind.work.jobs(examined[name], tmp_path / "out", None)
+    assert all(job.is_done() for job in jobs if not job.last)
+    told, expected = kind.results.read(tmp_path / "out"), kind.results.read(whole[name])
+    assert told.progress == expected.progress
+    assert [one.finding for one in verdicts(told)] == [one.finding for one in verdicts(expected)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_folders_of_other_kinds_are_refused_and_untouched(
+    examined: dict[str, Any], whole: dict[str, Path], name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for folder in (*(whole[other] for other in NAMES if other != name), tmp_path):
+        before = tree(folder)
+        for sharing in (Sharing(), Sharing(Shard(1, 2))):
+            with pytest.raises(DataError, match="choose another folder|choose an empty"):
+                execute(examined[name], folder, progress=False, sharing=sharing)
+        assert tree(folder) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_limit_makes_another_study(place: Path, whole: dict[str, Path], name: str, tmp_path: Path) -> None:
+    study = study_of(name, place)
+    out = execute(examine(study, 2), tmp_path / "out", progress=False)
+    kind = kind_of(out)
+    few, all_of_it = kind.results.read(out), kind.results.read(whole[name])
+    assert (kind.name, few.limit, all_of_it.limit) == (name, 2, None)
+    assert few.progress[0] == few.progress[1]
+    for limit in (None, 3):
+        with pytest.raises(DataError, match="holds this study with --limit 2: ask for the same"):
+            check_folder(out, study, limit, True)
+    with pytest.raises(DataError, match="--resume goes on"):
+        check_folder(out, study, 2, False)
+    with pytest.raises(DataError, match="holds another study"):
+        check_folder(out, replace(study, text=study.text + "\n# a word"), 2, True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_it_tells_is_a_page_papers_and_lines(whole: dict[str, Path], name: str, tmp_path: Path) -> None:
+    page = write(whole[name], tmp_path)
+    for file in ("index.html", "tables.md", "tables.tex"):
+        text = (tmp_path / file).read_text(encoding="utf-8")
+        assert f"Tiny {name}" in text, file
+        assert "Traceback" not in text
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    kind = kind_of(whole[name])
+    assert list(shown(kind.sections.sections(kind.results.read(whole[name]))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mistakes_of_a_file_are_told_together(place: Path, name: str) -> None:
+    text = (place / f"{name}.toml").read_text().replace('title = "Tiny', 'titel = "Tiny') + "\n[nothing]\nx = 1\n"
+    (place / "wrong.toml").write_text(text)
+    with pytest.raises(StudyError) as caught:
+        read(place / "wrong.toml")
+    told = "\n".join(caught.value.mistakes)
+    assert "title is missing" in told
+    assert "unknown key 'titel'" in told
+    assert "unknown key 'nothing'" in told
+
+
+def test_workers_do_what_one_process_does(examined: dict[str, Any], whole: dict[str, Path], tmp_path: Path) -> None:
+    heard: list[int] = []
+    out = execute(examined["comparison"], tmp_path / "out", heard.append, sharing=Sharing(workers=2))
+    assert merged(out).keys() == merged(whole["comparison"]).keys()
+    for name, held in merged(out).items():
+        assert held == merged(whole["comparison"])[name], name
+    assert sum(heard) == examined["comparison"].labels["words"].rows.__len__()
+    written = [RecordStore(out / "one--words" / f"records-{number}.jsonl").read().records for number in (1, 2)]
+    assert all(written)
+
+
+def test_what_cannot_travel_is_refused(examined: dict[str, Any], tmp_path: Path) -> None:
+    broken = replace(examined["comparison"], known={"one--words": lambda: None})
+    with pytest.raises(InputError, match="start one process for each share, with --shard"):
+        execute(broken, tmp_path / "out", progress=False, sharing=Sharing(workers=2))
+
+
+def test_shares_are_of_about_the_same_cost() -> None:
+    from raison.jobs.engine import share
+
+    def job(number: int, cost: float) -> Job:
+        return Job(str(number), "", lambda told: None, lambda: False, cost)
+
+    costs: Sequence[float] = (8, 1, 1, 1, 1, 4, 2, 2)
+    jobs = [job(number, cost) for number, cost in enumerate(costs)]
+    parts = [share(jobs, Shard(number, 3)) for number in (1, 2, 3)]
+    assert sorted(job.key for part in parts for job in part) == sorted(job.key for job in jobs)
+    assert sorted(sum(job.cost for job in part) for part in parts) == [6, 6, 8]
+    assert all([job.key for job in part] == sorted(job.key for job in part) for part in parts)

@@ -1,0 +1,59 @@
+"""The folder of a study of agreement: each text's rank correlation of every two methods' scores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raison.jobs.folder import Kind
+from raison.jobs.store import RecordStore
+from raison.runs.judging import Learned
+from raison.studies.claims import Sample
+from raison.studies.folder import Written, read_header
+
+FOLDERS = (Kind("a study of agreement", "agreements.json"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreements(Written):
+    """`values` has, for each pair, those of the texts by their numbers."""
+
+    values: Mapping[tuple[str, str], Mapping[int, float]]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Texts of all pairs."""
+        return sum(map(len, self.values.values())), len(self.values) * self.header["texts"]
+
+
+def store_of(folder: Path, shard: int | None = None) -> RecordStore:
+    """Where a process writes."""
+    return RecordStore(folder / "agreements.jsonl", shard)
+
+
+def read(folder: Path) -> Agreements:
+    """What has been written so far. Raises DataError."""
+    header, text = read_header(folder, FOLDERS[0], lambda _header, _path: None)
+    values: dict[tuple[str, str], dict[int, float]] = {pair: {} for pair in combinations(header["methods"], 2)}
+    for line in store_of(folder).read().records:
+        values[line["first"], line["second"]][line["text"]] = line["value"]
+    return Agreements(folder, header, text, values)
+
+
+def places(_results: Agreements, _claim: Mapping[str, Any]) -> list[str]:
+    """There is one set of texts."""
+    return ["texts"]
+
+
+def sample(results: Agreements, claim: Mapping[str, Any], _place: str) -> Sample:
+    """The texts' correlations of one pair, and those of another one or a number."""
+    named = {f"{one} & {other}": found for (one, other), found in results.values.items()}
+    row, than = claim["above" if "above" in claim else "below"], claim["than"]
+    shared = sorted(named[row].keys() & named[than].keys() if isinstance(than, str) else named[row])
+    first = np.array([[named[row][text]] for text in shared]).reshape(-1, 1)
+    second = np.array([[named[than][text]] for text in shared]).reshape(-1, 1) if isinstance(than, str) else float(than)
+    means = (float(np.mean(values)) if shared else np.nan for values in (first, second))
+    return Sample("rank correlation", row, than, first, second, *means, Learned(1.0, 0.0))

@@ -1,0 +1,23 @@
+"""What a study of agreement tells: a table of pairs, and what it claims."""
+
+from pathlib import Path
+
+from raison.studies.kinds.agreement.results import Agreements  # type: ignore[import-not-found]
+
+from raison.core.results import Summary
+from raison.numerics.bootstrap import mean_interval
+from raison.report import phrases
+from raison.report.records import Cell, Claims, Document, Section, Table, interval
+from raison.studies.claims import verdicts
+
+
+def sections(results: Agreements, _target: Path | None = None) -> Document:
+    """The study; it has no pages of single texts."""
+    rows = []
+    for (one, other), values in results.values.items():
+        found = Summary(*mean_interval(list(values.values())), len(values))
+        cell = Cell(phrases.number(found.mean, 2), interval(found.low, found.high, 2)) if values else Cell("–")
+        rows.append((f"{one} & {other}", (cell,)))
+    table = Table("Agreement", ("methods", "rank correlation"), tuple(rows), "Mean over texts with its 95 % interval.")
+    parts = (Section("Agreement", (table,)), Section("Claims", (Claims(tuple(verdicts(results))),)))
+    return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)

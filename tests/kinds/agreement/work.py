@@ -1,0 +1,88 @@
+"""A study of agreement: what it takes, and its jobs, a few texts each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from raison.studies.kinds.agreement.results import read, store_of  # type: ignore[import-not-found]
+
+from raison.data import Dataset
+from raison.data.digest import dataset_digest
+from raison.explain import explain
+from raison.jobs.engine import Job
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS
+from raison.methods import CATALOGUE
+from raison.models.derived.identity import identity_of
+from raison.numerics.agreement import spearman
+from raison.progress import Told
+from raison.report.records import Cell, Table
+from raison.studies.file import Study, StudyError
+from raison.studies.folder import header_of
+from raison.studies.kind import Estimate
+from raison.studies.plans import Models, load_named_model, unable, unreadable_texts
+from raison.studies.rows import load_rows
+
+FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A study that can be run."""
+
+    study: Study
+    header: Mapping[str, Any]
+    parts: Mapping[str, Mapping[str, Any]]
+    labels: Mapping[str, Dataset]
+    data: Dataset
+
+
+def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
+    """Load the model and the data. Raises StudyError with what stands in the way."""
+    spec = study.spec
+    data, model = load_rows(spec.data, limit), load_named_model(spec.model)
+    reasons = unable(model, [CATALOGUE.create(method) for method in spec.methods])
+    reasons += unreadable_texts(model, data, "word", False)
+    if reasons:
+        raise StudyError(study.path, reasons)
+    identity = {**identity_of(model), DATA: dataset_digest(data), SETTINGS: study.digest}
+    asked = {"methods": list(spec.methods), "texts": len(data), "claims": list(spec.claims), IDENTITY: identity}
+    return Examined(study, {**header_of(study, limit), **asked}, {}, {}, data)
+
+
+def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
+    """Nothing beside the header."""
+
+
+def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
+    """A few texts by all methods."""
+    known, models, spec = read(folder).values, Models(), examined.study.spec
+    found = []
+    for start in range(0, len(examined.data), FEW):
+        texts = range(start, min(start + FEW, len(examined.data)))
+        done = all(text in known[one, other] for one, other in spec.pairs for text in texts)
+        run = partial(_compare, examined, models, folder, shard, texts)
+        found.append(Job(f"texts {start}", "agreement", run, partial(bool, done), len(texts), len(texts)))
+    return found
+
+
+def _compare(examined: Examined, models: Models, folder: Path, shard: int | None, texts: range, told: Told) -> None:
+    spec = examined.study.spec
+    chosen = [examined.data.texts[text] for text in texts]
+    model = models.of(spec.model)
+    scores = {method: [np.array(e.scores) for e in explain(model, chosen, method=method)] for method in spec.methods}
+    lines = [
+        {"first": one, "second": other, "text": text, "value": float(np.nan_to_num(spearman(a, b)))}
+        for one, other in spec.pairs
+        for text, a, b in zip(texts, scores[one], scores[other], strict=True)
+    ]
+    store_of(folder, shard).append(lines)
+    told(len(texts))
+
+
+def estimate(examined: Examined) -> Estimate:
+    """How many explanations."""
+    count = len(examined.data) * len(examined.study.spec.methods)
+    return Estimate(Table("", ("data", "explanations"), ((examined.data.name, (Cell(f"{count:,}"),)),)), (), {})
