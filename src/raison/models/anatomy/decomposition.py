@@ -213,10 +213,12 @@ def _trace(states: Sequence[Tensor], records: Tap, rows: Tensor, text: int) -> T
 
 def _piece(module: nn.Module, piece: Piece, inputs: int, like: Tensor) -> Affine:
     """A module's matrix and bias, in at least single precision; `inputs` is how many numbers it takes."""
-    if type(module) is nn.Linear:
+    # A weight of a class of its own (packed in eight bits) may do nothing but be multiplied with.
+    packed = type(module._parameters.get("weight")) is not nn.Parameter
+    if type(module) is nn.Linear and not packed:
         weight: Tensor = module.weight
         bias: Tensor | None = module.bias
-    elif type(module) is Conv1D:
+    elif type(module) is Conv1D and not packed:
         weight, bias = module.weight.T, module.bias
     else:
         found = _probed(module, inputs, like)
