@@ -12,7 +12,7 @@ from raison.models.adapters.classifier import Classifier
 
 
 def check_one_pass(model: LanguageModel, method: str) -> None:
-    """UnsupportedError where a prediction is made in several passes, so that no attention has all its gradients."""
+    """Raise UnsupportedError if a prediction takes several passes, so that no attention has all its gradients."""
     if isinstance(model, Classifier) and model.readout is not None and model.readout.branches != ((),):
         raise UnsupportedError(
             f"{method} does not work on {model.name} with this prompt",

@@ -57,11 +57,11 @@ from raison.models.tokens.limits import max_tokens
 
 
 class Classifier(LanguageModel):
-    """A classifier and its tokenizer, both the caller's own objects and left as they are.
+    """A classifier and its tokenizer, both the caller's own objects, which are not changed.
 
     A causal model predicts through a readout: its classification head, or label words after a prompt that `encoder`
-    puts around the text. The prediction is taken from the last token that is not padding, found here from the
-    attention mask: the models' own search for the pad id fails on embeddings and on texts that contain it.
+    puts around the text. The prediction is taken from the last token that is not padding, found here from the attention
+    mask: the models' own search for the pad id fails on embeddings and on texts that contain it.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class Classifier(LanguageModel):
 
     @property
     def embedding_table(self) -> nn.Module:
-        """The module that turns ids into word embeddings."""
+        """The module that maps ids to word embeddings."""
         return embedding_tables(self.core)[0]
 
     def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
-        """See LanguageModel.encode. A model that answers with a part of the text is asked: one pass per text."""
+        """See LanguageModel.encode. A question answering model takes one pass per text."""
         encoding = self._encoder.encode(texts, unit, truncate)
         return replace(encoding, spans=self.predicted(encoding)) if self.head.in_place else encoding
 
@@ -292,7 +292,7 @@ class Classifier(LanguageModel):
             yield
 
     def reduced(self) -> LanguageModel:
-        """See LanguageModel.reduced. Takes 2 bytes per weight beside the model from the first call on."""
+        """See LanguageModel.reduced. Takes 2 bytes per weight in addition to the model from the first call on."""
         return self if self.core.dtype is torch.bfloat16 else self._reduced.get(self, self._over)
 
     def _over(self, tree: nn.Module) -> "Classifier":

@@ -29,8 +29,8 @@ def completed(
 ) -> Classifier:
     """A classifier from a language model; `use` says what is explained ("input", "prompt"), and whether to calibrate.
 
-    Costs two passes of the prompt, and with calibration one of three short texts. Raises LoadError where the label
-    words do not follow the prompt, UnsupportedError where the model's output layer is more than a matrix.
+    Costs two passes of the prompt, and with calibration one of three short texts. Raises LoadError if the label words
+    do not follow the prompt, UnsupportedError if the model's output layer is more than a matrix.
     """
     explained, calibrate = use
     core = inner_model(model)

@@ -30,9 +30,9 @@ from raison.text.halves import without_halves
 
 
 class Generator:
-    """A language model and its tokenizer, both the caller's own objects and left as they are.
+    """A language model and its tokenizer, both the caller's own objects, which are not changed.
 
-    It is no classifier: `reader` makes one whose classes are tokens, and which predicts each token of one output.
+    It is no classifier. `reader` makes a classifier whose classes are tokens, which predicts each token of one output.
     """
 
     def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
@@ -54,7 +54,7 @@ class Generator:
         return chat_prompt(self._tokenizer, prompt)
 
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
-        """What the model writes by itself: the likeliest token again and again, up to the end-of-text token."""
+        """The model's own output: the likeliest token at each step, up to the end-of-text token."""
         if new_tokens < 1:
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
         self._check_room(prompt, new_tokens)
@@ -80,7 +80,7 @@ class Generator:
         return spell(self._tokenizer, prompt, found[:own])
 
     def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
-        """The tokens of a given output after the prompt, and a word of warning where its border is doubtful."""
+        """The tokens of a given output after the prompt, and a warning if its border is doubtful."""
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
         ids, merged = self._following(prompt, prompt.text, prompt.ids, text)
@@ -93,10 +93,10 @@ class Generator:
         return found, None
 
     def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
-        """The token by which a word would begin in place of output token `number`; an id stands for itself.
+        """The token with which a word would begin in place of output token `number`; an id stands for itself.
 
-        A word takes over the space that the output token begins with. Raises InputError for the output token itself
-        and for an id outside of the vocabulary.
+        A word takes over the output token's leading space. Raises InputError for the output token itself and for an id
+        outside of the vocabulary.
         """
         own = output.ids[number]
         joined = prompt.text + output.text

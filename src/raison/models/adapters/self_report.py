@@ -19,7 +19,7 @@ class Reply:
 
 
 def writer_of(model: LanguageModel, method: str) -> Generator:
-    """The model as one that writes. Raises UnsupportedError for a classifier that is no language model."""
+    """The model as a generator. Raises UnsupportedError for a classifier that is no language model."""
     if not isinstance(model, Classifier) or not isinstance(model.readout, WordReadout):
         raise UnsupportedError(
             f"{method} does not work on {model.name}",

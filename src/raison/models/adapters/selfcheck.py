@@ -31,7 +31,7 @@ class Finding:
 
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
-    """Check on one text whatever the adapter claims: about a dozen forward and four backward passes of it."""
+    """Check on one text whatever the adapter claims: about a dozen forward and four backward passes."""
     encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
     checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
         ("the adapter's prediction equals the plain model's", None, _plain),
@@ -56,7 +56,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
 
 
 def supported(model: Classifier, findings: list[Finding]) -> frozenset[Capability]:
-    """What the adapter claims and no failed check takes away."""
+    """What the adapter claims and no failed check disproves."""
     return model.capabilities - {finding.capability for finding in findings if not finding.passed}
 
 

@@ -21,10 +21,10 @@ _KNOWN: "WeakKeyDictionary[nn.Module, float]" = WeakKeyDictionary()
 
 
 def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
-    """What is said of a model whose logits of the first text differ between two equal calls; None of any other.
+    """A message if a model's logits for the first text differ between two equal calls; None otherwise.
 
-    Two passes of one text when a model is first seen, none later, and one UnsteadyWarning. Draws that the passes make
-    leave the caller's random state as it was.
+    Two passes of one text when a model is first seen, none later, and one UnsteadyWarning. Random draws in these passes
+    leave the caller's random state unchanged.
     """
     if not isinstance(model, Classifier | NestedReader):
         return None

@@ -17,7 +17,7 @@ from raison.models.stack.tap import Step, tap
 
 
 def check_layers(model: LanguageModel, method: str) -> None:
-    """UnsupportedError where single layers cannot be run again."""
+    """Raise UnsupportedError if single layers cannot be run again."""
     if not isinstance(model, Classifier):
         raise UnsupportedError(
             f"{method} does not work on {model.name}",
@@ -30,8 +30,8 @@ def check_layers(model: LanguageModel, method: str) -> None:
 def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterator[Float[Tensor, "query key"]]:
     """For one text and each layer, the first one first: 1 - cos(h_i, h_i without the value vector of token j).
 
-    h is the layer's output, its input being the model's own in both cases. In float64, on the CPU, never negative.
-    Costs a whole pass, and one of each layer per token, in batches of bounded size.
+    h is the layer's output; its input is the model's own in both cases. In float64, on the CPU, never negative. Costs a
+    whole pass, and one of each layer per token, in batches of bounded size.
     """
     check_layers(model, "value_zeroing")
     assert isinstance(model, Classifier)

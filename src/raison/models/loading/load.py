@@ -74,15 +74,15 @@ def load(
     dtype: str | torch.dtype | None = None,
     device_map: str | dict[str, object] | None = None,
 ) -> LanguageModel | Generator:
-    """Make a model ready to be explained: a classifier, a model that answers questions, or a language model.
+    """Make a model ready to be explained: a classifier, a question answering model, or a language model.
 
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), or a transformers or PEFT
-            model, which is used as it is: never moved, changed or put into another mode.
-        tokenizer: the model's, when a model in hand is given.
-        prompt: makes a causal language model a classifier: a shipped prompt's name ("sst2"), a TOML file or a Prompt.
-            Without one, a causal language model is loaded for its own text: `explain(model, prompt, output=...)`.
-        explained: "input" scores the text alone; "prompt" also the sentences and the shots of the prompt.
+            model object, which is used as it is: never moved, changed or put into another mode.
+        tokenizer: the tokenizer of a model that is given as an object.
+        prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
+            Without one, a causal language model is loaded to explain its output: `explain(model, prompt, output=...)`.
+        explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt.
         calibrate: divide by the label words' probabilities on inputs without content (contextual calibration).
         device: where to put a model that is loaded here; "cuda", "cpu", ...
         dtype: of a model that is loaded here: "float32", "bfloat16", "float16", a torch dtype, or None for its own.

@@ -48,7 +48,7 @@ class DemoModel:
 
 
 def names() -> tuple[str, ...]:
-    """The ready-made models that ship with this installation, such as "demo/sst2"."""
+    """The ready-made models that are included in this installation, such as "demo/sst2"."""
     return tuple(sorted(PREFIX + card.parent.name for card in shipped.FOLDER.glob(f"*/{CARD}")))
 
 
@@ -112,7 +112,7 @@ def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """What training wrote down beside an adapter. Raises LoadError if it is missing or broken."""
+    """The card that training wrote beside an adapter. Raises LoadError if it is missing or broken."""
     try:
         card = parse((folder / CARD).read_text(encoding="utf-8"), "the card of an adapter")
         fields = Fields(card, "the card of an adapter")
@@ -146,10 +146,10 @@ def fresh_classifier(
     t5_encoder: bool = False,
     layers: int | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
+    """A base model with a new, random head for the given classes; `seed` determines the head. Safetensors only.
 
-    `t5_encoder` takes the encoder of a T5 alone (raison.models.loading.t5_encoder); `layers` only the lowest so many.
-    Raises LoadError.
+    `t5_encoder` takes only the encoder of a T5 (raison.models.loading.t5_encoder); `layers` only so many of the lowest
+    layers. Raises LoadError.
     """
     kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))

@@ -148,7 +148,7 @@ def naming_the_longest(encoding: Encoding) -> Iterator[None]:
 def shrinking(
     budget: TokenBudget, run: Callable[[list[int]], Result], rows: list[int]
 ) -> Iterator[tuple[list[int], Result]]:
-    """Run a group of rows; where memory runs out, halve the budget and run it in two halves."""
+    """Run a group of rows; if memory runs out, halve the budget and run the group in two halves."""
     try:
         yield rows, run(rows)
         return
@@ -198,7 +198,7 @@ def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
 def run_grouped(
     budget: TokenBudget, lengths: Sequence[int], run: Callable[[list[int]], Result]
 ) -> Iterator[tuple[list[int], Result]]:
-    """Run rows of these lengths in groups under the budget; after out of memory, what is left in smaller ones."""
+    """Run rows of these lengths in groups under the budget; after out of memory, the rest in smaller groups."""
     pending = groups(lengths, budget.tokens)
     with steps_of("passes", len(lengths)) as told:
         while pending:

@@ -50,7 +50,10 @@ class LastRow:
             self._layer = None
 
     def predict(self, run: Predict, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """What `run` gives for the batch. The first batch costs two sequences more, run three times."""
+        """The results of `run` for the batch, through the narrowed last layer where it is right.
+
+        The first batch runs three times, with two extra sequences, to check the shortcut.
+        """
         if self._layer is None or batch.ids.shape[1] == 1:
             return run(batch, embeds)
         if self._right is None:

@@ -47,7 +47,7 @@ class PackedReader:
     def packs(self) -> bool:
         """Whether packed passes are used; if not, every sequence is run whole, in padded batches.
 
-        The first look costs three tiny passes.
+        The first check costs three tiny passes.
         """
         name = self._implementation
         if name not in PACKABLE or _windows(self._config) is None:

@@ -70,9 +70,9 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
 def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
     """Changes when the model computes something else than before; costs a few milliseconds.
 
-    Of each parameter: which tensor it is, how often it was written to, and a sample of its values, because writes
-    through `.data` are not counted. Of each module: its hooks and its plain settings, such as which adapters are on.
-    A `.data` write to a few values of a parameter may go unnoticed.
+    It covers which tensor each parameter is, how often it was written to, and a sample of its values, because writes
+    through `.data` are not counted; and each module's hooks and plain settings, such as which adapters are on. A
+    `.data` write to a few values of a parameter may go unnoticed.
     """
     identity: list[Hashable] = []
     samples: dict[torch.device, list[Tensor]] = {}

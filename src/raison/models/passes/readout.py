@@ -89,10 +89,10 @@ class WordReadout(Readout):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenReadout(Readout):
-    """Chosen tokens of the vocabulary as classes, and all others together as one more, the last.
+    """Chosen tokens of the vocabulary as classes, and all other tokens together as the last class.
 
-    Its logit is the log-sum-exp of theirs, so that the softmax over these classes gives the tokens' probabilities over
-    the whole vocabulary, and the tokens' logits are the model's own.
+    The last class's logit is the log-sum-exp of the other tokens' logits, so that the softmax over these classes gives
+    the tokens' probabilities over the whole vocabulary, and the tokens' logits are the model's own.
     """
 
     head: nn.Module

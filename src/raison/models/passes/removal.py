@@ -32,9 +32,9 @@ TokenRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[
 
 
 def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """The token id that stands for an absent token, for each in-place removal that the tokenizer allows.
+    """The token id that replaces an absent token, for each in-place removal that the tokenizer allows.
 
-    The first is the default. Three dots come before the unknown token: a tokenizer of bytes knows every word, and its
+    The first is the default. Three dots come before the unknown token: a byte-level tokenizer knows every word, and its
     unknown token, if it has one, ends documents.
     """
     ids = {
@@ -47,9 +47,9 @@ def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 
 def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The token that texts turn into where the vocabulary lacks what they have; None where it lacks nothing.
+    """The unknown token of the tokenizer; None for a vocabulary that lacks nothing.
 
-    Vocabularies of bytes have everything. Some name the token that ends documents as their unknown one.
+    Byte-level vocabularies lack nothing. Some of them name the token that ends documents as their unknown one.
     """
     token = tokenizer.unk_token_id
     return None if token in (tokenizer.eos_token_id, tokenizer.bos_token_id) else token
@@ -70,8 +70,8 @@ def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
 def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, int]) -> tuple[str, ...]:
     """The removals of a causal model, the default first.
 
-    A mask token is no default: no causal model was trained to see one, whatever its tokenizer carries. In its place
-    come three dots, else an unknown token that neither begins nor ends documents, else deletion.
+    A mask token is no default, because no causal model was trained on one, even if its tokenizer has one. Three dots
+    come first, otherwise an unknown token that neither begins nor ends documents, otherwise deletion.
     """
     if "mask" not in replacements:
         return (*replacements, "delete")
@@ -94,10 +94,10 @@ def check_removal(removal: str, available: dict[str, int]) -> None:
 
 
 def placeholder_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """What is left of a text whose every token is deleted, where the tokenizer adds no special tokens.
+    """The token that is left of a fully deleted text if the tokenizer adds no special tokens.
 
-    A model cannot read nothing: one token stands for it, the first that exists of the tokens that begin a text,
-    end one, fill one up or are unknown.
+    A model cannot read an empty text, so one token represents it: the first that exists of the tokens that begin a
+    text, end one, pad one or are unknown.
     """
     choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id, 0)
     return next(token for token in choices if token is not None)

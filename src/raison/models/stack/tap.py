@@ -37,11 +37,11 @@ _WAY_OUT = "Use a method that does not read attention, such as integrated_gradie
 
 @dataclass
 class Tap:
-    """What the attention layers computed in the latest pass, by layer. Records stay readable after the context.
+    """The steps that the attention layers computed in the latest pass, by layer; readable after the context.
 
-    Tensors are the ones that the model went on with (after every edit) and stay in the graph: gradients with respect
-    to them can be taken. Where no parameter asks for gradients, an edit that returns `t.detach().requires_grad_()`
-    starts the graph there. A step that was not asked for is empty.
+    Tensors are the ones that the model continued with (after every edit) and stay in the graph: gradients with respect
+    to them can be taken. If no parameter requires gradients, an edit that returns `t.detach().requires_grad_()` starts
+    the graph there. A step that was not asked for is empty.
     """
 
     query: dict[int, HeadStates] = field(default_factory=dict)
