@@ -52,7 +52,7 @@ class LastRow:
     def predict(self, run: Predict, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """The results of `run` for the batch, through the narrowed last layer where it is right.
 
-        The first batch runs three times, with two extra sequences, to check the shortcut.
+        Two sequences of the first batch are run three more times, to check the shortcut.
         """
         if self._layer is None or batch.ids.shape[1] == 1:
             return run(batch, embeds)
