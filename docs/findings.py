@@ -1,10 +1,10 @@
-"""Writes findings.csv and the pages of the studies from their records, and the numbers in findings.md from both.
+"""Writes findings.csv and the pages of the studies from their records, and fills the numbers of pages.
 
     python docs/findings.py            # verdicts of studies whose records have changed are made anew
     python docs/findings.py --all      # of every study: about a minute
     python docs/findings.py --check    # is anything stale?
 
-findings.md is written by hand. A number in it stands between two comments, of which the first says what it is:
+findings.md and trust.md are written by hand. A number in them stands between two comments; the first says what it is:
 
     <!-- holds STUDY; CLAIM -->3 of 4<!-- / -->
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 TABLE, DIGESTS, PAGE = "findings.csv", "findings.sha256", "findings.md"
+BY_HAND = (PAGE, "trust.md")
+"""The pages in which numbers are filled in."""
 FIGURE = "images/findings.svg"
 COLUMNS = (
     "study",
@@ -193,7 +195,7 @@ def pages(rows: Sequence[Row], digests: Mapping[str, str]) -> dict[str, str]:
     found = {
         TABLE: as_csv(rows),
         DIGESTS: "".join(f"{value}  {name}\n" for name, value in digests.items()),
-        PAGE: filled(text, rows),
+        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows) for name in BY_HAND},
         FIGURE: figure(text, rows),
     }
     for name in digests:
@@ -226,7 +228,7 @@ def main() -> int:
     try:
         wrong = stale("--all" in sys.argv, write=not check)
     except StaleError as error:
-        sys.stderr.write(f"{PAGE}: {error}\n")
+        sys.stderr.write(f"{', '.join(BY_HAND)}: {error}\n")
         return 1
     if wrong and check:
         sys.stderr.write(f"stale: {', '.join(wrong)}; run python docs/findings.py\n")

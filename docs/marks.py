@@ -1,4 +1,4 @@
-"""The marks in findings.md: what each says is found in the table of claims. docs/findings.py lists them."""
+"""The marks in pages: what each says is found in the table of claims. docs/findings.py lists them."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ Row = Mapping[str, str]
 
 
 class StaleError(Exception):
-    """A mark in findings.md that the table does not answer."""
+    """A mark in a page that the table does not answer."""
 
 
 def filled(text: str, rows: Sequence[Row]) -> str:
