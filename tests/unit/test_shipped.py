@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raison.core.errors import LoadError
+from raison.core.errors import LoadError, UnknownNameError
 from raison.models.loading import shipped, zoo
 
 
@@ -21,10 +21,23 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_file_that_ships_is_listed_as_it_is() -> None:
     listed = json.loads(shipped.LIST.read_text(encoding="utf-8"))
-    assert set(listed) == {path.relative_to(shipped.FOLDER).as_posix() for path in shipped.files(shipped.FOLDER)}
+    there = [(path, folder) for folder in (shipped.FOLDER, shipped.STUDIES) for path in shipped.files(folder)]
+    assert set(listed) == {path.relative_to(folder).as_posix() for path, folder in there}
     assert {f"demo/{place.partition('/')[0]}" for place in listed} == set(zoo.names())
     for name in zoo.names():
         assert (zoo.folder_of(name) / zoo.CARD).is_file()
+    assert sum(path.stat().st_size for path in shipped.files(shipped.FOLDER)) < 7_000_000
+
+
+def test_what_an_installation_lacks_is_told_apart_from_what_there_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shipped, "STUDIES", tmp_path)
+    assert "demo/imdb" not in zoo.names()
+    with pytest.raises(LoadError, match="demo/imdb lies beside the studies"):
+        zoo.resolve("demo/imdb")
+    with pytest.raises(UnknownNameError, match="demo/imbd"):
+        zoo.resolve("demo/imbd")
 
 
 def flipped(path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The files of the ready-made models that ship with the package are checked before they are used.
+"""The files of the ready-made models are checked before they are used.
+
+Those that the README shows first ship with the package; those that only studies need lie beside the studies, in a clone
+of the repository.
 
 `python -m raison.models.loading.shipped` writes down what they are: to be called once one of them was trained anew.
 """
@@ -12,8 +15,24 @@ from raison.models.loading.checked import digest_of
 
 FOLDER = Path(__file__).parents[1] / "demo"
 LIST = FOLDER / "shipped.json"
+STUDIES = Path(__file__).parents[4] / "studies" / "models"
 _KEPT = (".json", ".safetensors")
 _WAY_OUT = "install raison again (pip install --force-reinstall --no-deps raison)"
+
+
+def names() -> tuple[str, ...]:
+    """The models that this installation has."""
+    return tuple(sorted(path.name for path in (*FOLDER.glob("*"), *STUDIES.glob("*")) if path.is_dir()))
+
+
+def elsewhere(name: str) -> bool:
+    """Whether there is a ready-made model of this name that this installation lacks."""
+    return name not in names() and any(place.startswith(f"{name}/") for place in _listed())
+
+
+def folder(name: str) -> Path:
+    """Where the files of the model `name` are."""
+    return FOLDER / name if (FOLDER / name).is_dir() else STUDIES / name
 
 
 def files(folder: Path) -> tuple[Path, ...]:
@@ -27,7 +46,7 @@ def check(name: str) -> None:
     Reads a file once for each process, and again when it was changed.
     """
     listed = {place: tuple(known) for place, known in _listed().items() if place.startswith(f"{name}/")}
-    there = {path.relative_to(FOLDER).as_posix(): path for path in files(FOLDER / name)}
+    there = _places(folder(name).parent, name)
     for place in sorted(listed.keys() | there.keys()):
         if place not in there:
             raise LoadError(f"{place} of the ready-made models is missing: {_WAY_OUT}.")
@@ -45,9 +64,14 @@ def check(name: str) -> None:
 
 def write() -> None:
     """Write down sizes and digests of the files as they are now."""
-    found = {path.relative_to(FOLDER).as_posix(): [path.stat().st_size, digest_of(path)] for path in files(FOLDER)}
+    there = {place: path for name in names() for place, path in _places(folder(name).parent, name).items()}
+    found = {place: [path.stat().st_size, digest_of(path)] for place, path in there.items()}
     lines = ",\n".join(f" {json.dumps(place)}: {json.dumps(known)}" for place, known in found.items())
     LIST.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+def _places(parent: Path, name: str) -> dict[str, Path]:
+    return {path.relative_to(parent).as_posix(): path for path in files(parent / name)}
 
 
 @cache

@@ -48,15 +48,15 @@ class DemoModel:
 
 
 def names() -> tuple[str, ...]:
-    """The ready-made models that are included in this installation, such as "demo/sst2"."""
-    return tuple(sorted(PREFIX + card.parent.name for card in shipped.FOLDER.glob(f"*/{CARD}")))
+    """The ready-made models that this installation has, such as "demo/sst2"."""
+    return tuple(PREFIX + name for name in shipped.names())
 
 
 def folder_of(name: str) -> Path:
     """The folder of a ready-made model's own files, which are those that shipped. Raises LoadError."""
     short = name.removeprefix(PREFIX)
     shipped.check(short)
-    return shipped.FOLDER / short
+    return shipped.folder(short)
 
 
 def resolve(name: str) -> DemoModel:
@@ -86,6 +86,11 @@ def demo_prompt(name: str) -> str | None:
 
 
 def _card(name: str) -> dict[str, Any]:
+    if shipped.elsewhere(name.removeprefix(PREFIX)):
+        raise LoadError(
+            f"{name} lies beside the studies and is no part of the package: install raison from a clone of its "
+            "repository (pip install -e .)."
+        )
     if name not in names():
         raise UnknownNameError("demo model", name, names())
     return read_card(folder_of(name))
@@ -112,7 +117,7 @@ def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """The card that training wrote beside an adapter. Raises LoadError if it is missing or broken."""
+    """What training wrote down beside an adapter. Raises LoadError if it is missing or broken."""
     try:
         card = parse((folder / CARD).read_text(encoding="utf-8"), "the card of an adapter")
         fields = Fields(card, "the card of an adapter")
@@ -146,10 +151,10 @@ def fresh_classifier(
     t5_encoder: bool = False,
     layers: int | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A base model with a new, random head for the given classes; `seed` determines the head. Safetensors only.
+    """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
 
-    `t5_encoder` takes only the encoder of a T5 (raison.models.loading.t5_encoder); `layers` only so many of the lowest
-    layers. Raises LoadError.
+    `t5_encoder` takes the encoder of a T5 alone (raison.models.loading.t5_encoder); `layers` only the lowest so many.
+    Raises LoadError.
     """
     kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))
