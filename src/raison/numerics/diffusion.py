@@ -42,7 +42,7 @@ def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Float[Tensor
 
 
 def check_diffusion(method: str, baselines: int, timesteps: int, t: int | None, schedule: str) -> None:
-    """InputError or UnknownNameError for settings that are no diffusion process."""
+    """Raise InputError or UnknownNameError for an invalid diffusion process."""
     for name, value in {"baselines": baselines, "timesteps": timesteps}.items():
         if type(value) is not int or value < 1:
             raise InputError(f"{name} of {method} cannot be {value!r}: give a whole number from 1 on.")

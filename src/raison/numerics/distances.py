@@ -13,7 +13,7 @@ DISTANCES = {"l2": "euclidean", "l1": "cityblock"}
 
 
 def check_distance(name: str) -> None:
-    """UnknownNameError unless it is a key of DISTANCES."""
+    """Raise UnknownNameError unless it is a key of DISTANCES."""
     if name not in DISTANCES:
         raise UnknownNameError("distance", name, DISTANCES)
 
@@ -21,8 +21,8 @@ def check_distance(name: str) -> None:
 def positionwise_distances(sequences: Sequence[Float[np.ndarray, "_steps features"]], distance: str) -> np.ndarray:
     """Mean over positions of the distance between two sequences' features there, for all pairs i < j in row order.
 
-    The shorter sequence counts as zero where it has ended; the mean is over the positions of the longer one.
-    Memory holds one position of all sequences at a time.
+    The shorter sequence counts as zero after its end; the mean is over the positions of the longer one. Memory holds
+    one position of all sequences at a time.
     """
     lengths = np.array([len(sequence) for sequence in sequences])
     first, second = np.triu_indices(len(sequences), 1)

@@ -16,7 +16,7 @@ SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 def cross_entropy(decisions: Decisions, chosen: Chosen) -> Float[Tensor, " batch"]:
-    """-log p of the chosen class; of a span the mean over its two ends. Choices of logit -inf have no part in it."""
+    """-log p of the chosen class; for a span the mean over its two ends. Choices with logit -inf are excluded."""
     return -decisions.log_softmax(-1).gather(-1, chosen[..., None])[..., 0].mean(-1)
 
 
@@ -37,7 +37,7 @@ def top_tokens(
 def straight_through(
     chosen: Bool[Tensor, "batch tokens"], scores: Float[Tensor, "batch tokens"]
 ) -> Float[Tensor, "batch tokens"]:
-    """The choice as numbers, whose gradient is that of the scores: a hard top-k alone passes none on."""
+    """The hard choice as numbers whose gradient is that of the scores; a hard top-k alone has no gradient."""
     return chosen.to(scores) + scores - scores.detach()
 
 
@@ -93,9 +93,9 @@ def consistency_loss(
 ) -> Float[Tensor, ""]:
     """Equations 13 and 19: the mean over pairs of KL(r_i || r_j) / (||H_i - H_j|| + floor), one number for the batch.
 
-    Texts of different lengths are compared position by position on the batch's width: states that a text does not have
-    are zero, and so are explanations before their smoothing over all positions. The paper's pairs have no order, KL
-    has: both directions of every pair count. Three matrix products, no loop over pairs.
+    Texts of different lengths are compared position by position on the batch's width: missing states are zero, and so
+    are explanations before their smoothing over all positions. The paper's pairs have no order but KL does, so both
+    directions of every pair count. Three matrix products, no loop over pairs.
     """
     everywhere = torch.ones_like(shares, dtype=torch.bool)
     mixed = smoothed(shares, everywhere, smoothing)
@@ -109,8 +109,8 @@ def consistency_loss(
 def clustering_loss(shares: Float[Tensor, "batch tokens"], labels: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
     """Equation 20: the mean squared distance between explanations of one class, minus that between classes.
 
-    The paper prints a sum of "min" and "max" terms and says that the second distances are maximised: they get a minus.
-    One number for the batch; a batch of one class, or without two of one class, lacks that term.
+    The paper prints a sum of "min" and "max" terms and says that the second distances are maximised, so they get a
+    minus. One number for the batch; a batch of one class, or without two texts of one class, lacks that term.
     """
     distances = _between(shares).square()
     same = labels[:, None] == labels[None, :]

@@ -37,7 +37,7 @@ class Places:
 
 
 def check_norm(norm: str) -> None:
-    """Raises UnknownNameError for a norm that is none, LoadError where its library is missing."""
+    """Raise UnknownNameError for an unknown norm, LoadError if its library is missing."""
     if norm not in NORMS:
         raise UnknownNameError("norm", norm, NORMS)
     if norm == "sparsemax":

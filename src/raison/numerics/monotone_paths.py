@@ -20,10 +20,10 @@ def between(
 def anchor_costs(
     base: Vectors, current: Vectors, anchors: Float[Tensor, "rows entries features"], steps: int, strategy: Strategy
 ) -> Float[Tensor, "rows entries"]:
-    """What moving from `current` towards `base` over each anchor costs: the best next anchor costs least.
+    """The cost of each anchor as the next step from `current` towards `base`; the best anchor costs least.
 
-    "greedy": the squared distance between the anchor and what `monotone` makes of it. "maxcount": the number of
-    features in which it is changed.
+    "greedy": the squared distance between the anchor and its `monotone` version. "maxcount": the number of features in
+    which the two differ.
     """
     changed = ~between(base[:, None], current[:, None], anchors)
     if strategy == "maxcount":
@@ -51,7 +51,7 @@ def monotone_points(
 
 
 def halved(points: Float[Tensor, "rows points features"], times: int) -> Float[Tensor, "rows _points features"]:
-    """The points, with the middle of every two neighbours put between them, so many times over."""
+    """The points, with midpoints inserted between neighbours, so many times."""
     for _ in range(times):
         middles = (points[:, :-1] + points[:, 1:]) / 2
         finer = points.new_empty(len(points), points.shape[1] + middles.shape[1], points.shape[2])

@@ -86,9 +86,10 @@ def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str =
     """Compare the pooled value of many texts with a number.
 
     The interval is the percentile bootstrap of `pooled_interval`. The p-value is that of `difference` under the null
-    that each text may as well lie on the other side of the number, equally far; of a pool that is no mean, each text
-    counts with its share in the value, the pool's slopes at the means. A text with a NaN is left out; no text, or an
-    undefined value, gives NaN throughout. One text has no spread: its interval is NaN and its p is 1.
+    that each text may equally well lie on the other side of the number, at the same distance. For a pool other than the
+    mean, each text counts with its share in the value, by the pool's slopes at the means. A text with a NaN is left
+    out; no text, or an undefined value, gives NaN throughout. One text has no spread: its interval is NaN and its p is
+    1.
     """
     make = pool_of(pool)
     known = values[~np.isnan(values).any(axis=1)].astype(np.float64)

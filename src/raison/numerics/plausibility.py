@@ -27,25 +27,25 @@ each          every annotator on their own; what is measured against each is ave
 
 
 def check_annotators(annotators: str) -> None:
-    """UnknownNameError unless it is one of ANNOTATORS."""
+    """Raise UnknownNameError unless it is one of ANNOTATORS."""
     if annotators not in ANNOTATORS:
         raise UnknownNameError("way to combine annotators", annotators, ANNOTATORS)
 
 
 def check_average(average: str) -> None:
-    """UnknownNameError unless it is one of AVERAGES."""
+    """Raise UnknownNameError unless it is one of AVERAGES."""
     if average not in AVERAGES:
         raise UnknownNameError("average", average, AVERAGES)
 
 
 def check_top(top: int | None) -> None:
-    """InputError unless it is None or a whole number of at least 1."""
+    """Raise InputError unless it is None or a whole number of at least 1."""
     if top is not None and (not isinstance(top, int) or top < 1):
         raise InputError(f"top is a number of units, at least 1, or None for as many as were marked; got {top}.")
 
 
 def combine(rationales: Sequence[Marks], annotators: str) -> tuple[Marks, ...]:
-    """What to measure against: one rationale, or with "each" as many as there are annotators."""
+    """The rationales to measure against: a single one, or with "each" one per annotator."""
     marks = np.stack(list(rationales))
     if annotators == "each":
         return tuple(marks)
@@ -54,7 +54,7 @@ def combine(rationales: Sequence[Marks], annotators: str) -> tuple[Marks, ...]:
 
 
 def mean_defined(values: Sequence[float]) -> float:
-    """The mean of those that are not NaN; NaN where none is left."""
+    """The mean of all values that are not NaN; NaN if none is left."""
     defined = [value for value in values if not math.isnan(value)]
     return sum(defined) / len(defined) if defined else math.nan
 
@@ -65,7 +65,7 @@ def mean_parts(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
 
 
 def hard_prediction(order: Sequence[int], top: int | None, relevant: Marks) -> Marks:
-    """The `top` first units of `order`, all where there are fewer; with None as many as are relevant."""
+    """The first `top` units of `order`, all if there are fewer; with None as many as are relevant."""
     count = int(relevant.sum()) if top is None else top
     prediction: Marks = top_keeps(order, [count], keep_top=True)[0]
     return prediction
@@ -133,7 +133,7 @@ def exact_top_chance(scores: UnitScores, known: Marks) -> float:
 
 
 def expected_depth(scores: UnitScores, known: Marks) -> float:
-    """Mean number of top units that it takes to have all known ones, over random breaking of ties; NaN without any.
+    """Mean number of top units needed to include all known ones, over random breaking of ties; NaN without known ones.
 
     Of m tied units, the last of r known ones stands at r (m + 1) / (r + 1) on average.
     """

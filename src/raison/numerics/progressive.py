@@ -61,7 +61,7 @@ class MaskLaw:
 def mask_law(units: int, sampling: Sampling, suffix: bool = True) -> MaskLaw:
     """The law of the masks of a text of `units` units, at least 2.
 
-    "optimal" brings P^D near the Shapley distribution P* (equation 16) and is looked up on disk by n; "shapley" draws
+    "optimal" brings P^D near the Shapley distribution P* (equation 16) and is stored on disk by n. "shapley" draws
     masks from P* itself (appendix C), as does "optimal" for texts that are too long for it.
     """
     optimal = sampling == "optimal" and units <= LONGEST_OPTIMAL
@@ -94,18 +94,19 @@ def beginnings(mask: Bool[np.ndarray, " units"]) -> Rows:
 def pass_weights(rows: Rows, law: MaskLaw) -> Weights:
     """w = P* / P^D of each coalition's class, with P^D of equation 15 (section 3.2.3).
 
-    Rows must be coalitions that the law can lead to. A pass that leads to more coalitions counts more in the data than
-    P^D supposes: weighted sums do not have the expectation that they have under P*, and vary less.
+    Rows must be coalitions that the law can produce. A pass that produces more coalitions counts more in the data than
+    P^D assumes: weighted sums do not have the expectation that they have under P*, and vary less.
     """
     size, last = _class_of(rows)
     return np.asarray(shapley_distribution(len(law.draw))[size - 1, last - 1] / law.share[size - 1, last - 1])
 
 
 def class_weights(rows: Rows, law: MaskLaw) -> Weights:
-    """P* of each coalition's class over how often it occurs in the collected data.
+    """P* of each coalition's class over how often the class occurs in the collected data.
 
-    Weighted sums over the coalitions of a class get the expectation that they have under P* only if all coalitions of
-    a class are equally likely, which the suffix breaks: after j it adds runs of units. `coalition_weights` are exact.
+    Weighted sums over the coalitions of a class get the expectation that they have under P* only if all coalitions of a
+    class are equally likely. The suffix breaks this, because it adds runs of units after j. `coalition_weights` are
+    exact.
     """
     size, last = _class_of(rows)
     found = shapley_distribution(len(law.draw))[size - 1, last - 1] / law.expected[size - 1, last - 1]

@@ -60,7 +60,7 @@ def convention(profile: str) -> Convention:
 
 
 def check_share(share: float) -> None:
-    """InputError unless 0 < share <= 1."""
+    """Raise InputError unless 0 < share <= 1."""
     if not 0 < share <= 1:
         raise InputError(f"share is a fraction of the units, above 0 and at most 1; got {share}.")
 

@@ -15,10 +15,10 @@ def mean_ranks(
     """Mean rank of each method over the metrics; 1 is best, methods with equal values share their mean rank.
 
     A NaN cell has no rank: the metric's other methods are ranked among themselves, and the method's mean is over the
-    metrics that it has (NaN where it has none). Raises InputError unless there is one direction per metric.
+    metrics that it has (NaN if it has none). Raises InputError unless there is one direction per metric.
 
-    There is no test over the metrics here: Friedman's takes its blocks to be independent, and metrics of the same
-    explanations are not.
+    There is no test over the metrics here: Friedman's test assumes independent blocks, and metrics of the same
+    explanations are not independent.
     """
     methods, metrics = values.shape
     if len(higher_is_better) != metrics:

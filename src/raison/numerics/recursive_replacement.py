@@ -37,7 +37,7 @@ class Runs:
 
     @property
     def active(self) -> Bool[np.ndarray, " runs"]:
-        """The runs that go on."""
+        """The runs that have not ended."""
         return ~self.ended
 
     def draw(self) -> Bool[np.ndarray, "active units"]:

@@ -18,7 +18,7 @@ STEP = 1e-5
 
 
 def precise(values: Tensor) -> Tensor:
-    """In double precision, so that small differences keep their digits; single on devices that have no more."""
+    """In double precision, so that small differences keep their digits; in single on devices without double."""
     return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)
 
 

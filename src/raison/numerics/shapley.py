@@ -32,11 +32,11 @@ class Plan:
 def plan_coalitions(units: int, budget: int, rng: np.random.Generator) -> Plan:
     """At most `budget` different coalitions, each with its complement.
 
-    A level is the coalitions of k players together with their complements. From the outside in, a level is taken
-    whole while the remaining budget, spread by the kernel's law, would cover it. What remains is sampled: the
-    number of pairs per level is the expected one, rounded at random without bias, and the pairs within a level are
-    drawn without replacement. Every sampled coalition then has the same weight, and the weighted sum of any function
-    of the coalitions has the expectation that it has over all of them.
+    A level is the coalitions of k players together with their complements. From the outside in, a level is taken whole
+    while the remaining budget, spread by the kernel's law, would cover it. The rest is sampled: the number of pairs per
+    level is the expected one, rounded at random without bias, and the pairs within a level are drawn without
+    replacement. Every sampled coalition then has the same weight, and the weighted sum of any function of the
+    coalitions has the same expectation as over all of them.
     """
     mass = level_mass(units)
     blocks: list[np.ndarray] = []
@@ -63,7 +63,7 @@ def solve_shapley(
 ) -> tuple[Float[np.ndarray, " units"], bool]:
     """The phi of the weighted least squares with sum phi = `total` exactly, from gains v(S) - v(empty).
 
-    The second result is false where the coalitions do not determine phi; it is then the solution of least norm.
+    The second result is false if the coalitions do not determine phi; phi is then the solution of least norm.
     """
     units = keeps.shape[1]
     share = total / units
@@ -80,10 +80,10 @@ def solve_shapley(
 def damped_shapley(
     keeps: Rows, weights: Float[np.ndarray, " masks"], gains: Float[np.ndarray, " masks"], total: float
 ) -> Float[np.ndarray, " units"]:
-    """As `solve_shapley` with a damping that vanishes as pairs of coalitions are added.
+    """As `solve_shapley`, with a damping that vanishes as pairs of coalitions are added.
 
-    It weighs as one more pair on which all units were found to have equal effects: over all coalitions the weighted
-    rows, centred, have the second moment (I - 1 / n) / (2 H), with H the harmonic number of n - 1.
+    It has the weight of one more pair on which all units have equal effects: over all coalitions the weighted rows,
+    centred, have the second moment (I - 1 / n) / (2 H), with H the harmonic number of n - 1.
     """
     units = keeps.shape[1]
     share = total / units

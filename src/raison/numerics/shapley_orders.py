@@ -29,8 +29,8 @@ def exact_shapley(values: Float[np.ndarray, " masks"]) -> Float[np.ndarray, " un
 def draw_orders(units: int, budget: int, rng: np.random.Generator) -> Orders:
     """Random orders of the players, each followed by its reverse, whose coalitions cost at most `budget` evaluations.
 
-    A coalition that several orders pass costs once. Orders are drawn until the next pair would not fit, or `budget`
-    pairs are there; an order alone where no pair fits. No order at all where the budget is below n + 1.
+    A coalition that several orders share costs once. Orders are drawn until the next pair would not fit, or until there
+    are `budget` pairs; a single order if no pair fits. No order at all if the budget is below n + 1.
     """
     seen: set[bytes] = set()
     orders: list[np.ndarray] = []
@@ -48,7 +48,7 @@ def draw_orders(units: int, budget: int, rng: np.random.Generator) -> Orders:
 
 
 def arrivals(orders: Orders) -> Bool[np.ndarray, "masks units"]:
-    """The n + 1 coalitions that each order passes, from the empty one to the full one."""
+    """The n + 1 coalitions that each order forms, from the empty one to the full one."""
     count, units = orders.shape
     # argsort of an order is when each player arrives.
     ranks = orders.argsort(axis=1)
@@ -57,7 +57,7 @@ def arrivals(orders: Orders) -> Bool[np.ndarray, "masks units"]:
 
 
 def contributions(orders: Orders, values: Float[np.ndarray, " masks"]) -> Float[np.ndarray, "orders units"]:
-    """What each player adds on arrival in each order, from the values of `arrivals`."""
+    """What each player adds when it joins in each order, from the values of `arrivals`."""
     count, units = orders.shape
     added = np.diff(values.reshape(count, units + 1), axis=1)
     return np.take_along_axis(added, orders.argsort(axis=1), axis=1)

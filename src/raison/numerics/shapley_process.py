@@ -30,7 +30,7 @@ Square = Float[np.ndarray, "pairs pairs"]
 def process_shapley(keeps: Bool[np.ndarray, "pairs units"], odds: Float[np.ndarray, " pairs"]) -> Rates:
     """The posterior mean of the Shapley values, from one coalition of each pair and its odd part u.
 
-    With the full coalition among them they sum to v(full) - v(empty), and where all are there they are exact.
+    If the full coalition is among them, they sum to v(full) - v(empty); if all are, they are exact.
     """
     if not odds.any():
         return np.zeros(keeps.shape[1])
@@ -45,11 +45,11 @@ def process_shapley(keeps: Bool[np.ndarray, "pairs units"], odds: Float[np.ndarr
 
 
 def fit_prior(signs: Pairs, odds: Float[np.ndarray, " pairs"]) -> tuple[Rates, float]:
-    """r and b that make the observations likely; a has a closed form.
+    """The r and b that maximise the likelihood of the observations; a has a closed form.
 
     Where the likelihood is stationary, the share of the data's fit that a rate explains equals the share that it would
     explain by chance. Each round moves the rates by the root of that ratio (MacKay 1992's updates), damped by one
-    pseudo-observation that keeps few data from deciding.
+    pseudo-observation so that few data do not decide.
     """
     count, units = signs.shape
     rates, noise = np.full(units, min(0.5, START / units)), 0.01
