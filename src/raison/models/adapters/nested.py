@@ -28,7 +28,7 @@ class NestedReader(LanguageModel):
     """A causal classifier whose gradients are shared among texts that are beginnings of one another.
 
     A causal model computes the states of a sequence's beginning on its way through the whole sequence, so one forward
-    pass of the longest text serves all. Everything else is the classifier's own.
+    pass of the longest text serves all. Everything else is delegated to the classifier.
     """
 
     def __init__(self, classifier: Classifier, readout: Readout) -> None:

@@ -11,7 +11,7 @@ from raison.models.passes.readout import WordReadout
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, in how many passes, and whether their number cut it off."""
+    """The model's answer, the number of passes, and whether their limit cut it off."""
 
     text: str
     passes: int
@@ -31,9 +31,9 @@ def writer_of(model: LanguageModel, method: str) -> Generator:
 
 
 def ask(writer: Generator, question: str, new_tokens: int) -> Reply:
-    """The likeliest answer of at most so many tokens, as one turn of a chat where the tokenizer has a chat template.
+    """The likeliest answer of at most so many tokens, as one turn of a chat if the tokenizer has a chat template.
 
-    Fewer tokens where the model has not room for so many. Raises TextTooLongError where there is room for none.
+    Fewer tokens if the model has no room for so many. Raises TextTooLongError if there is room for none.
     """
     chat = writer.tokenizer.chat_template is not None
     # Without a template the answer begins on a line of its own.

@@ -22,7 +22,7 @@ QUESTION = "What is a quiet pleasure?"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check: passed or not, with the number or the reason. `capability` is what a failure takes away."""
+    """One check: passed or not, with the number or the reason. A failure removes `capability`."""
 
     check: str
     passed: bool

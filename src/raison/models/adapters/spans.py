@@ -106,10 +106,10 @@ def inside_window(encoding: Encoding, answers: Sequence[Answer]) -> list[bool]:
 
 
 def settled(encoding: Encoding, spec: TargetSpec) -> tuple[Encoding, TargetSpec]:
-    """The encoding with the answers that a target names, and the class to explain: 0, "answer", unless it says other.
+    """The encoding with the answers that a target names, and the class to explain: 0, "answer", by default.
 
-    None is the predicted answer of each text, also where it is less probable than all others together; a text is the
-    first part of each context that reads so, a list names one for each text. Raises InputError.
+    None is the predicted answer of each text, even if it is less probable than all others together. A text is the first
+    part of each context with that wording; a list names one for each text. Raises InputError.
     """
     stated = [spec] * len(encoding) if isinstance(spec, str) else spec
     if isinstance(stated, list) and all(isinstance(one, str) for one in stated):

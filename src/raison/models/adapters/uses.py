@@ -21,7 +21,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completion:
-    """How a causal language model is used as a classifier: what is put around a text, and how answers are read."""
+    """How a causal language model is used as a classifier: the text around the input, and how answers are read."""
 
     classes: tuple[str, ...]
     encoder: Encoder

@@ -14,9 +14,9 @@ from raison.models.stack.hooks import hooked
 
 
 def find_pooling(model: PreTrainedModel, encoding: Encoding, logits: Callable[[Encoding], Tensor]) -> Pooling:
-    """What the head reads, from the gradient of the logits on the first text: never guessed from a name.
+    """The states that the head reads, from the gradient of the logits on the first text: never guessed from a name.
 
-    Costs one forward and one backward pass. Raises UnsupportedError where it is none of first, last or mean.
+    Costs one forward and one backward pass. Raises UnsupportedError if it is none of first, last or mean.
     """
     if model.base_model is model:
         raise UnsupportedError(

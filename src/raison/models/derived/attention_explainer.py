@@ -31,11 +31,11 @@ OVERS: tuple[Over, ...] = get_args(Over)
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What an explainer is: its form and how it normalises; `selection` names the coefficients that are trained.
+    """The design of an explainer: its form and its normalisation; `selection` names the coefficients that are trained.
 
-    `over` "units" spreads the explanation over what belongs to the text; "tokens" over all that is not padding, special
-    tokens included, as IvRA's equations have it. `initial` are the head and the layer coefficients at the start, None
-    those of InterpretableAttention.
+    `over` "units" spreads the explanation over the tokens of the text. "tokens" spreads it over all tokens except
+    padding, special tokens included, as in IvRA's equations. `initial` are the initial head and layer coefficients,
+    None those of InterpretableAttention.
     """
 
     form: str = "ivra"
@@ -79,12 +79,13 @@ class HeadShape:
 class InterpretableAttention(nn.Module):
     """IvRA's interpretable attention module (Xie et al. 2024, 2.1); see raison.numerics.interpretable_attention.
 
-    omega_Q and omega_K start at 1; the paper gives no starts. With sparsemax lambda and eta do so too: about a third of
-    a sentence's tokens are then above zero, and a token at zero gets no gradient. A softmax from there would be uniform
-    to three digits and its gradients lost beside those of the task: lambda starts at the number of features, which
-    brings the products of two distributions to about 1, and eta at LAYER_START, which does so for shares of a
-    sentence's tokens. Both are held as start x weight with weights that start at 1, so that one learning rate suits all
-    coefficients. What is not selected stays as it starts.
+    omega_Q and omega_K start at 1; the paper gives no starting values. With sparsemax, lambda and eta also start at 1:
+    about a third of a sentence's tokens are then above zero, and a token at zero gets no gradient. A softmax from there
+    would be uniform to three digits, and its gradients would be lost beside those of the task. With softmax, lambda
+    therefore starts at the number of features, which brings the products of two distributions to about 1, and eta at
+    LAYER_START, which does the same for shares of a sentence's tokens. Both are held as start x weight with weights
+    that start at 1, so that one learning rate suits all coefficients. Coefficients that are not selected keep their
+    start.
     """
 
     steps = ("query", "key")
@@ -113,10 +114,10 @@ class InterpretableAttention(nn.Module):
 
 
 class HeadMixture(nn.Module):
-    """SMaT's explainer (Fernandes et al. 2022): which heads count, and nothing else.
+    """SMaT's explainer (Fernandes et al. 2022), which weighs only heads.
 
     r = NORM over tokens of sum_h sparsemax(lambda)_h s_h, where s are the attention scores before their softmax,
-    averaged over the tokens that attend, and lambda starts at 1 / (layers x heads). NORM is softmax in the published
+    averaged over the attending tokens, and lambda starts at 1 / (layers x heads). NORM is softmax in the published
     code.
     """
 

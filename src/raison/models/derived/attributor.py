@@ -91,7 +91,7 @@ class Attributor(nn.Module):
         return self.output(torch.tanh(self.hidden(states)))[..., 0].sigmoid()
 
     def tuned(self) -> dict[str, Tensor]:
-        """The parameters that are fine-tuned on a text: all that are trained but the prediction's embeddings."""
+        """The parameters that are fine-tuned on a text: all trained ones but the prediction's embeddings."""
         return {name: p for name, p in self.named_parameters() if p.requires_grad and name not in FIXED}
 
     def quiet(self) -> AbstractContextManager[None]:
@@ -144,7 +144,7 @@ _ALONE: WeakKeyDictionary[Attributor, Lock] = WeakKeyDictionary()
 
 
 def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
-    """The part of a model that reads, as modules of its own; `shared`: over the model's own memory, not a copy of it.
+    """The part of a model that reads, as modules of its own; with `shared` over the model's own memory, not a copy.
 
     Raises UnsupportedError for a model that reads from left to right: its first tokens could not see the prediction.
     """

@@ -52,10 +52,10 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What an explainer says of itself.
+    """The card of an explainer.
 
-    `model`, `classes`, `vocabulary` (a digest of the tokenizer's) and `said` (probabilities on PROBES) tell which model
-    it explains. `backbone` is "own" (the explained model's own encoder), a known base or a folder.
+    `model`, `classes`, `vocabulary` (a digest of the tokenizer's) and `said` (probabilities on PROBES) identify the
+    model that it explains. `backbone` is "own" (the explained model's own encoder), a known base or a folder.
     """
 
     model: str
@@ -74,14 +74,14 @@ class Card:
 
 
 def own_folder(model: str, kind: str) -> Path:
-    """Where a training puts a model's explainer: beside the files of a model in a folder, else in the cache."""
+    """Where a training puts a model's explainer: beside the files of a model in a folder, otherwise in the cache."""
     if os.path.isdir(model):
         return Path(model) / kind
     return cache_folder() / "explainers" / model.replace("/", "--") / kind
 
 
 def usual_folder(model: str, kind: str) -> Path:
-    """Where a model's explainer is looked for: where a training puts it, then beside a ready-made model."""
+    """The default place of a model's explainer: where a training puts it, then beside a ready-made model."""
     own = own_folder(model, kind)
     if (own / FILE).exists() or model not in zoo.names():
         return own
@@ -231,7 +231,7 @@ def vocabulary_of(model: LanguageModel) -> str:
 
 
 def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
-    """UnsupportedError, with every reason, unless the explainer was trained for this model."""
+    """Raise UnsupportedError, with every reason, unless the explainer was trained for this model."""
     reasons = []
     if card.classes != model.classes:
         reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")

@@ -21,7 +21,7 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary(
 def filler_of(model: LanguageModel, name: str) -> FillIn:
     """The masked language model `name`, checked against the model's tokenizer. Raises LoadError or InputError.
 
-    Raises UnsupportedError where the model is no classifier with a tokenizer of its own.
+    Raises UnsupportedError if the model is no classifier with a tokenizer of its own.
     """
     if not isinstance(model, Classifier):
         raise UnsupportedError(

@@ -34,18 +34,18 @@ _UNSTEADY = ("_name_or_path", "transformers_version", "_commit_hash", "dtype", "
 
 
 def identity_of(model: LanguageModel) -> dict[str, str]:
-    """The digests of a model in hand, by name; costs tens of milliseconds for 100 million parameters.
+    """The digests of a model object, by name; costs tens of milliseconds for 100 million parameters.
 
     Weights: the name, type and shape of every tensor, the sum of its bits as whole numbers, and a sample of its values
-    that meets every row, so that a value that changed and rows that changed places are both noticed. What slips
-    through: values that change places between the samples, changes whose bits cancel, and tensors that are offloaded or
-    of a library's own type, of which only type and shape count. Weights into which an adapter was merged go by those of
-    the base and of the adapter, for the merged values depend on the processor's rounding; they count themselves once
-    they are changed.
+    that includes every row, so that changed values and exchanged rows are both noticed. Not noticed are values
+    exchanged between the samples, changes whose bits cancel, and tensors that are offloaded or of a library's own type,
+    of which only type and shape count. Weights with a merged adapter are identified by those of the base and of the
+    adapter, because the merged values depend on the processor's rounding; once they are changed, they count themselves.
+
     Tokenizer: its vocabulary with all its rules, and its special tokens. Another version of `tokenizers` may write
-    these otherwise. Configuration: what differs from the family's defaults, the labels, and the prompt with its
-    calibration. A model that is no transformers model goes by its class, its labels, and what it says on two sentences,
-    to two decimals.
+    these differently. Configuration: differences from the family's defaults, the labels, and the prompt with its
+    calibration. A model that is no transformers model is identified by its class, its labels, and its outputs on two
+    sentences, to two decimals.
     """
     if not isinstance(model, Classifier):
         said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]

@@ -28,18 +28,18 @@ STORED_BYTES = 512 << 20
 class RandomisedModels:
     """Adapters over one model with some of its blocks randomised, one draw of values for each block.
 
-    Blocks are numbered from the last: 1 is the last, `count` the first. Embeddings, final norm, head and prompt stay.
-    A block's values depend on `seed` and its place alone, not on which other blocks are randomised. Memory: a copy of
-    each block that was asked for, until `drop_copies`; nothing else is copied, and the caller's model is never written
-    to. Of a PEFT model, the adapters inside a block are drawn with it.
+    Blocks are numbered from the last: 1 is the last, `count` the first. Embeddings, final norm, head and prompt are
+    kept. A block's values depend only on `seed` and its place, not on which other blocks are randomised. Memory: a copy
+    of each requested block, until `drop_copies`; nothing else is copied, and the caller's model is never written to. In
+    a PEFT model, the adapters inside a block are drawn with it.
 
-    Passes without gradients and without a tap (masked and plain predictions) share the work below the lowest
-    randomised block: what the blocks there gave is kept for the same input, and a pass starts where the stored part
-    ends, with the same bits as a whole pass. Ask for models from all blocks randomised to the last alone: what is
-    stored for one then grows by a block for the next. Gradients go through all blocks, and methods that read attention
-    look at all layers, so that their passes are whole.
+    Passes without gradients and without a tap (masked and plain predictions) share the work below the lowest randomised
+    block. The states there are kept for equal input, and a pass starts where the stored part ends, with the same bits
+    as a whole pass. Request models from all blocks randomised down to the last alone: the states stored for one then
+    grow by a block for the next. Gradients pass through all blocks, and methods that read attention look at all layers,
+    so their passes are whole.
 
-    Raises UnsupportedError for a model without blocks that can be told apart, and one whose blocks cannot be drawn.
+    Raises UnsupportedError for a model whose blocks cannot be identified, or cannot be drawn.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RandomisedModels:
 
     @property
     def count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return len(self._blocks)
 
     def model(self, numbers: Collection[int]) -> Classifier:
@@ -109,10 +109,10 @@ class _State:
 
 
 class StateStore:
-    """What the lower blocks gave, by the digest of what the first of them was called with; of bounded size.
+    """The states after the lower blocks, by the digest of the input of the first of them; of bounded size.
 
-    When it is full nothing new is taken in, instead of something old thrown out: the same inputs come again in the
-    same order, and would always meet what was just thrown out.
+    When it is full, nothing new is stored and nothing old is dropped: the same inputs come again in the same order, and
+    would always miss what was just dropped.
     """
 
     def __init__(self, limit: int) -> None:
@@ -161,10 +161,10 @@ _PASS: ContextVar[_Pass | None] = ContextVar("raison_pass_of_a_twin", default=No
 
 
 class LowerBlocks:
-    """Blocks at the bottom of a twin that give what they gave before where the input is the same.
+    """Blocks at the bottom of a twin that return their earlier output for an equal input.
 
-    The same input: equal bits of what the transformer was called with, of the hidden states that enter the first block,
-    and of a stored prompt's keys and values there.
+    Inputs are equal if the transformer's input, the hidden states at the first block, and a stored prompt's keys and
+    values there are equal bit for bit.
     """
 
     def __init__(self, core: PreTrainedModel, blocks: Sequence[nn.Module], store: StateStore) -> None:

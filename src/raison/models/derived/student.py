@@ -46,10 +46,10 @@ CLIP = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A text, what the explained model predicts on it, and how much each of its units matters (>= 0).
+    """A text, the explained model's prediction for it, and the importance of each of its units (>= 0).
 
-    A prediction is a class, or the answer to a question. Matters of zero throughout are no explanation: the text is
-    then learned without a hint.
+    A prediction is a class, or the answer to a question. If all importances are zero, there is no explanation, and the
+    text is learned without a hint.
     """
 
     text: Text
@@ -70,10 +70,10 @@ class Course:
 
 
 def new_student(name: str, classes: tuple[str, ...], max_tokens: int, seed: int) -> Classifier:
-    """A classifier that has learned none of the classes: a folder, a base that models/loading knows, or "tiny".
+    """An untrained classifier: from a folder, from a base that models/loading knows, or "tiny".
 
-    `seed` decides what is random in it. It reads the first `max_tokens` tokens of a text. It is put where a GPU is.
-    Raises UnknownNameError, LoadError, InputError for a folder with a model that was trained for a task.
+    `seed` determines its random weights. It reads the first `max_tokens` tokens of a text. It is put on a GPU if there
+    is one. Raises UnknownNameError, LoadError, InputError for a folder with a model that was trained for a task.
     """
     if name == TINY:
         model, tokenizer = _tiny(AutoModelForSequenceClassification, len(classes), seed)
@@ -84,7 +84,7 @@ def new_student(name: str, classes: tuple[str, ...], max_tokens: int, seed: int)
 
 
 def new_answering_student(name: str, max_tokens: int, seed: int) -> Classifier:
-    """The same for questions: it has learned no answer. What is too long is cut off the context."""
+    """The same for question answering. A text that is too long is cut at the context."""
     if name == TINY:
         model, tokenizer = _tiny(AutoModelForQuestionAnswering, 2, seed)
     else:
@@ -137,11 +137,11 @@ def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTok
 
 
 def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> None:
-    """Train every weight of the student on the lessons, in an order that the seed decides.
+    """Train every weight of the student on the lessons, in an order that the seed determines.
 
     Loss of a batch: cross-entropy of the labels + weight x mean KL(hint || the student's attention explanation). An
-    answer counts half for its first and half for its last token; one outside what the student reads of its context is
-    no lesson. A batch that does not fit into memory is taken in parts, which add up to the same step. AdamW without
+    answer counts half for its first and half for its last token; a lesson whose answer is outside the student's window
+    is skipped. A batch that does not fit into memory is taken in parts that add up to the same step. AdamW without
     dropout, at a constant rate: no random number is drawn from torch.
     """
     lessons, encoding, labels = _readable(student, lessons)
@@ -189,9 +189,9 @@ def _readable(student: Classifier, lessons: Sequence[Lesson]) -> tuple[Sequence[
 
 
 def answers_alike(student: Classifier, lessons: Sequence[Lesson]) -> list[bool]:
-    """Whether the student says the answer of each lesson: its first and its last token. It sees the texts alone.
+    """Whether the student gives the answer of each lesson: its first and its last token. It sees only the texts.
 
-    An answer outside what it reads of the context it cannot say.
+    It cannot give an answer outside the part of the context that it reads.
     """
     encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
     assert encoding.spans is not None, "a student that answers no questions"
@@ -205,7 +205,7 @@ def answers_alike(student: Classifier, lessons: Sequence[Lesson]) -> list[bool]:
 
 
 def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
-    """The class that the student says, for each text."""
+    """The class that the student predicts for each text."""
     encoding = student.encode(texts, "token", truncate=True)
     found: dict[int, int] = {}
 
@@ -258,9 +258,9 @@ def attention_explanation(
 def divergence(
     hints: Float[Tensor, "batch tokens"], explained: Float[Tensor, "batch tokens"]
 ) -> Float[Tensor, " batch"]:
-    """KL(hint || explanation) of each text, the explanation as logarithms; 0 for a row without a hint.
+    """KL(hint || explanation) of each text, with the explanation as logarithms; 0 for a row without a hint.
 
-    Zeros of the hint add nothing (0 log 0 = 0), and a softmax has none: no smoothing is needed.
+    Zeros of the hint add nothing (0 log 0 = 0), and a softmax has none, so no smoothing is needed.
     """
     present = hints > 0
     # Both logarithms are masked first: -inf times zero would make the gradients NaN.

@@ -37,10 +37,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class AttentionCard:
-    """What an explainer says of itself: its design, the attention it was made for, and the model it was trained with.
+    """The card of an explainer: its design, the attention it was made for, and the model it was trained with.
 
-    `vocabulary` and `said` tell the model by its tokens and its probabilities on two texts. `criteria` are what it was
-    trained for; `history` has losses and scores on held-out texts by name, one for each evaluation, and the seconds.
+    `vocabulary` and `said` identify the model by its tokens and its probabilities on two texts. `criteria` are those of
+    the training; `history` has losses and scores on held-out texts by name, one for each evaluation, and the seconds.
     """
 
     design: Design
@@ -117,7 +117,7 @@ class TrainedAttention:
     explainer: InterpretableAttention | HeadMixture
 
     def maps(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
-        """The explanation of each text on its tokens, of sum 1, on the CPU: one forward pass."""
+        """The explanation of each text over its tokens, with sum 1, on the CPU: one forward pass."""
         found = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
 
         def run(rows: list[int]) -> Tensor:
@@ -140,7 +140,7 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttenti
 def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAttention:
     """The explainer in a folder, or the one beside the model, checked against the model once.
 
-    Raises LoadError where there is none or a broken one, UnsupportedError for another model's or of the other form.
+    Raises LoadError if it is missing or broken, UnsupportedError for another model's or one of the other form.
     """
     folder = explainers.usual_folder(model.name, form) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name, form)
@@ -155,7 +155,7 @@ def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAtt
 
 
 def check_fits(card: AttentionCard, model: LanguageModel, folder: Path, form: Form) -> None:
-    """UnsupportedError, with every reason, unless the explainer was trained with this model."""
+    """Raise UnsupportedError, with every reason, unless the explainer was trained with this model."""
     reasons = []
     if card.design.form != form:
         reasons.append(f"it is of the form {card.design.form}: use the method {card.design.form}")

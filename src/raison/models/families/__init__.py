@@ -26,7 +26,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where the parts of a layer are, by dotted names inside it; those of what follows the layers, inside the model."""
+    """The places of a layer's parts, by dotted names inside it; those of what follows the layers, inside the model."""
 
     attention_norm: str
     value: Piece

@@ -39,10 +39,11 @@ def mean_norm(table: nn.Module) -> float:
 
 @contextmanager
 def shifted_tables(tables: Sequence[nn.Module], shift: Shift, fixed: Collection[int]) -> Iterator[None]:
-    """Inside, the embedding tables (equal ones) give each id's embedding plus the id's own vector; `fixed` ids stay.
+    """Inside the context, each id's embedding is shifted by the id's own vector; `fixed` ids are not shifted.
 
-    Vectors lie in the ball of radius shift.radius x mean norm of the table's embeddings. Contexts can be nested, their
-    vectors add up. Nothing is written to the tables: leaving, also through an exception, removes the hooks.
+    All given tables must be equal. Vectors lie in the ball of radius shift.radius x mean norm of the table's
+    embeddings. Contexts can be nested; their vectors add up. Nothing is written to the tables: leaving, also through an
+    exception, removes the hooks.
     """
     vectors = _Vectors(shift, shift.radius * mean_norm(tables[0]), fixed)
 

@@ -8,11 +8,11 @@ _WRONG = 0.1
 
 
 def without_gradient(model: nn.Module) -> str | None:
-    """Why gradients of the model would be wrong: a kind of linear layer has none. None where all have one.
+    """Why gradients of the model would be wrong: a kind of linear layer has none. None if all have one.
 
-    torch's own linear layer over plain weights is taken at its word. Of every other kind (dynamic int8 layers, weights
-    stored as integers) one layer is tried: its gradient at one input has to give the change to another. Costs
-    two rows through one layer per kind, and no pass of the model.
+    torch's own linear layer over plain weights is not tried. Of every other kind (dynamic int8 layers, weights stored
+    as integers) one layer is tried: its gradient at one input has to predict the change to another. Costs two rows
+    through one layer per kind, and no pass of the model.
     """
     tried: dict[tuple[type, type], bool] = {}
     for module in model.modules():

@@ -29,7 +29,7 @@ class Alignment:
     positions: Int[Tensor, "batch units shared"]
 
     def merged(self, scores: Float[Tensor, "batch tokens"], merge: Merge) -> Float[Tensor, "batch units"]:
-        """Each unit's score: the greatest of its tokens' or their mean; differentiable.
+        """Each unit's score: the highest of its tokens' scores or their mean; differentiable.
 
         A token that covers several units gives each its score. A unit without a token gets zero.
         """

@@ -19,9 +19,9 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model reads before it writes: the string, its tokens, and the spans of it that may be scored.
+    """The input of a language model: the string, its tokens, and the spans of it that may be scored.
 
-    The first `added` tokens are the tokenizer's own and stand for nothing in the string.
+    The first `added` tokens are the tokenizer's own and have no characters in the string.
     """
 
     text: str
@@ -160,7 +160,7 @@ class ContinuationEncoder:
     """One row per output token: the prompt and the outputs before it, so that the next token is its prediction.
 
     Every row has the prompt's text and units, so that random draws, and therefore the masked versions of all rows, are
-    the same: each is the beginning of the next. With `earlier`, output tokens before a row's own are units as well and
+    the same: each is the beginning of the next. With `earlier`, output tokens before a row's own are also units and
     belong to its text.
     """
 

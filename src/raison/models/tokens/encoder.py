@@ -19,8 +19,8 @@ _CUTTING = Lock()
 class TextEncoder:
     """Tokenizes texts and finds their units. Works on a copy of the tokenizer, without its truncation and padding.
 
-    The name of a special token, written in a text, is plain text: "</s>" in a review neither ends it nor is what a
-    model that reads its end-of-text token looks for.
+    The name of a special token, written in a text, is plain text: "</s>" in a review neither ends it nor is mistaken
+    for the end-of-text token that some models read.
     """
 
     def __init__(

@@ -30,10 +30,10 @@ class Speller:
 
 
 def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tuple[Ids, ...]:
-    """Per class, the tokens of its label word; the first alone where the prompt's scoring is "first".
+    """Per class, the tokens of its label word; only the first if the prompt's scoring is "first".
 
-    Costs four tokenizations for each class. Raises LoadError where a word melts into the cue, depends on the text,
-    or cannot be told from another.
+    Costs four tokenizations for each class. Raises LoadError if a word merges with the cue, depends on the text, or
+    cannot be distinguished from another.
     """
     found = []
     for name, word in prompt.labels.items():

@@ -51,7 +51,7 @@ def own_tokenizer(tokenizer: PreTrainedTokenizerBase, use: Hashable = None) -> P
 
 
 def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
-    """LoadError for a tokenizer that gives no character offsets."""
+    """Raise LoadError for a tokenizer that gives no character offsets."""
     if not tokenizer.is_fast:
         raise LoadError(
             f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "

@@ -35,16 +35,17 @@ class _Tokens:
 class PromptEncoder:
     """Puts texts into a prompt, tokenizes the whole once, and finds the units. Works on a copy of the tokenizer.
 
-    The name of a special token is that token in the prompt, whose chat template may write some, and plain text in a
+    The name of a special token is that token in the prompt, whose chat template may contain some, and plain text in a
     text.
 
-    `explained` "input" gives units and offsets of the text alone. "prompt" explains the whole string: it is the
-    encoding's text, and its units are the prompt's sentences and shots and then the input's units. Whatever else the
-    model reads (cue, separators, markers, special tokens) has the unit -1.
-    `label_ids` are the tokens that each class's label word becomes behind the prompt; with the prompt's scoring
-    "first", the first of them. `max_tokens` is the room for prompt and text: the model's less that which the label
-    words need. Construction costs a few runs of the tokenizer and raises LoadError for label words that do not stand
-    apart, InputError for a prompt that the model or the tokenizer cannot take.
+    `explained` "input" gives units and offsets of the text only. "prompt" explains the whole string: it is the
+    encoding's text, and its units are the prompt's sentences and shots, followed by the input's units. Everything else
+    that the model reads (cue, separators, markers, special tokens) has the unit -1.
+
+    `label_ids` are the tokens of each class's label word after the prompt; with the prompt's scoring "first", the first
+    of them. `max_tokens` is the room for prompt and text: the model's limit minus the tokens of the label words.
+    Construction costs a few runs of the tokenizer. It raises LoadError for label words that cannot be distinguished,
+    InputError for a prompt that the model or the tokenizer cannot take.
     """
 
     def __init__(
