@@ -36,10 +36,9 @@ BATCH = 32
 class Settings:
     """What is explained, whatever the method.
 
-    `of` None is the probability, or a model's one number. `removal` None is the first of the
-    model's `removals`.
+    `of` None is the probability, or a model's one number. `removal` None is the first of the model's `removals`.
 
-    `precision` is that of the methods' perturbed texts alone: predictions, gradients and metrics keep the model's own.
+    `precision` applies only to the methods' perturbed texts: predictions, gradients and metrics keep the model's own.
     """
 
     unit: Granularity = "word"
@@ -89,10 +88,10 @@ class Batch:
 
 
 def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
-    """Tokenize, predict once and settle the target. A model that answers questions is asked twice more.
+    """Tokenize, predict once and resolve the target. A model that answers questions takes two more passes.
 
-    Raises InputError for a target that is a part of the context but not the model's own answer: what measures
-    explanations knows of the latter alone.
+    Raises InputError for a target that is a part of the context but not the model's own answer, because metrics judge
+    only the model's own answers.
     """
     batch = prepare_stated(model, texts, settings)
     for answer in batch.answers:
@@ -105,7 +104,7 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
 
 
 def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
-    """The same, also for answers that are not the model's own."""
+    """The same, but answers other than the model's own are also allowed."""
     check_model(model)
     encoding, spec = model.encode(texts, settings.unit, settings.truncate), settings.target
     predicted, answers = encoding.spans, ()
@@ -126,7 +125,7 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
 
 
 def check_model(model: object) -> None:
-    """InputError for what is no model that was made ready."""
+    """Raise InputError unless it is a model from `raison.load`."""
     if not isinstance(model, LanguageModel):
         raise InputError(
             f"the model is a {type(model).__name__}: make it ready first with raison.load(name) or "
@@ -137,8 +136,8 @@ def check_model(model: object) -> None:
 def run(batch: Batch, method: Method) -> list[Explanation]:
     """One method on one batch of texts.
 
-    Made from the method's candidates where the batch has them, which by `Method.unselected` is the same; the cost
-    stated is that of the method alone, wherever its candidates came from.
+    Made from the method's candidates if the batch has them; by `Method.unselected` the result is the same. The stated
+    cost is that of the method alone, wherever its candidates came from.
     """
     return _explanations(batch, method, _attributed(batch, method))[0]
 
@@ -147,7 +146,7 @@ def run_candidates(batch: Batch, method: Method) -> list[list[Explanation]]:
     """Every map that the method offers: one list of explanations of all texts per map.
 
     Each of the method's parts is computed once per batch and seed. Each explanation states the cost of all maps
-    together, for that is what a choice among them takes.
+    together, which is the cost of a choice among them.
     """
     return _explanations(batch, method, _candidates(batch, method))
 
@@ -180,9 +179,9 @@ def unit_scores(batch: Batch, method: Method, scores: Tensor) -> Tensor:
 
 
 def check(model: LanguageModel, method: Method) -> None:
-    """UnsupportedError, with every missing capability, unless the model can do what the method needs.
+    """Raise UnsupportedError, with every missing capability, unless the model can do what the method needs.
 
-    What else a method's settings ask for raises a RaisonError of its own.
+    Further requirements of a method's settings raise a RaisonError of their own.
     """
     missing = sorted(method.needs - model.capabilities)
     if missing:

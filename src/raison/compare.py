@@ -64,20 +64,20 @@ def compare(
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
-    A row of `random` scores is always there. Each prediction and each perturbed text is computed once for all
+    A row of `random` scores is always included. Each prediction and each perturbed text is computed once for all
     methods and metrics together.
 
     Args:
         target: as in `explain`; a list names each text's class, such as its true one.
-        seed: of random methods; several seeds run these methods once with each, and average.
+        seed: of random methods; with several seeds these methods run once with each, and the results are averaged.
         rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
-        select: metrics that choose each text's map among those a method offers. Every method that offers several gets
-            one more row per metric, and so does `random` with as many draws: the control for choosing.
-        out: a folder that keeps every explanation and score; a run that was interrupted goes on from there, and gives
-            the same table as one that was not. It must be empty, or hold the same run.
-        data: what the texts are called in the table.
+        select: metrics that choose each text's map among those that a method offers. Every method that offers several
+            gets one more row per metric, and so does `random` with as many draws, as the control for choosing.
+        out: a folder that keeps every explanation and score. An interrupted run resumes from there, and gives the same
+            table as an uninterrupted one. It must be empty, or hold the same run.
+        data: the name of the texts in the table.
         progress: a progress bar on stderr, or a function that is told of finished texts.
-        shard: with `out`: this process does its share only, beside others. The table is of the texts that are finished.
+        shard: with `out`, this process does only its share of the work. The table covers the finished texts.
         The other arguments are those of `explain` and `evaluate`.
 
     Raises:
@@ -129,9 +129,9 @@ def noted_header(plan: Plan) -> dict[str, object]:
 
 
 def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:
-    """Before hours of work, and before a folder is touched: whatever cannot be done is refused now.
+    """Refuse whatever cannot be done, before hours of work and before a folder is touched.
 
-    Returns what can be done but has to be said beside the results.
+    Returns what can be done but must be reported with the results.
     """
     prepare(plan.model, plan.texts[:1], _settings(plan, range(1)))
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
@@ -166,7 +166,7 @@ def _unknown_shares(plan: Plan) -> list[float]:
 
 
 def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tuple[list[Method], dict[str, str]]:
-    """Those of the methods that can explain texts of at most so many units with the model, and why not the others."""
+    """The methods that can explain texts of at most so many units with the model, and why the others cannot."""
     able, reasons = [], {}
     for method in methods:
         try:
@@ -186,7 +186,7 @@ def _too_long(label: str, units: int, most: int) -> str:
 
 
 def execute(plan: Plan, found: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
-    """Do what the run lacks, or a share of it, by raison.jobs.engine."""
+    """Do the run's missing work, a chunk of texts at a time, then the metrics that judge all texts together."""
 
     def make() -> list[Job]:
         if shard is not None and shard.count > 1:

@@ -28,13 +28,13 @@ PROBED_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Passes of single sequences over all texts, and about how long they take and how much memory.
+    """Passes of single sequences over all texts, and estimates of their time and memory.
 
-    Upper bounds: keeps that methods and metrics share are evaluated once, and a pass of a method that re-runs only some
-    layers (Property.PARTIAL) counts as a whole one, though its time is measured. `forwards` and `backwards` are by row
-    of the table, what each takes alone, with all seeds, and with the choosing where a metric selects the row's maps;
-    `metric_forwards` and `metric_backwards` are what the metrics add for all rows together. `seconds` counts what
-    several rows share, the maps that metrics choose from, once.
+    These are upper bounds: keeps that methods and metrics share are evaluated once, and a pass of a method that re-runs
+    only some layers (Property.PARTIAL) counts as a whole one, although its time is measured. `forwards` and `backwards`
+    are given by row of the table: the passes of each alone, with all seeds, and with the choosing if a metric selects
+    the row's maps. `metric_forwards` and `metric_backwards` are the passes that the metrics add for all rows together.
+    `seconds` counts work that several rows share, such as the maps that metrics choose from, once.
     """
 
     texts: int
@@ -68,9 +68,9 @@ def estimate(
 
 
 def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
-    """The same of a comparison that is planned: with its seeds, its rows chosen by metrics and its group metrics.
+    """The estimate of a planned comparison: with its seeds, its rows chosen by metrics and its group metrics.
 
-    `speed` is the model's where it is known.
+    `speed` is the model's, if known.
     """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
     model: Classifier = plan.model  # type: ignore[assignment]

@@ -44,8 +44,8 @@ def evaluate(
     Args:
         model: the model that was explained.
         explanations: of one method with one setting, all at the same unit.
-        metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None for the usual ones of what the
-            model gives (DEFAULT_METRICS, of which a number has no log-odds).
+        metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None for the default ones of the
+            model's outputs (DEFAULT_METRICS, without log-odds for a number).
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
             the metrics that need them; as a Dataset's `rationales`.
         progress: a progress bar on stderr, or a function that is told of finished texts.
@@ -55,7 +55,7 @@ def evaluate(
 
     Raises:
         InputError: explanations of several methods or units, or whose units the model's tokenizer does not find.
-        UnsupportedError: metrics that need what the model or the data lacks, with all reasons.
+        UnsupportedError: metrics that need something that the model or the data lacks, with all reasons.
     """
     if not isinstance(model, LanguageModel):
         raise InputError(

@@ -43,8 +43,8 @@ def explain(
 ) -> Explanation | GenerationExplanation | list[Explanation] | list[GenerationExplanation]:
     """Explain the model's prediction on one text, or on each text of a list.
 
-    A language model that was loaded without a prompt for classification explains what it writes after the text: each
-    output token, and all together (`GenerationExplanation`).
+    For a language model that was loaded without a prompt for classification, explain what it writes after the text:
+    each output token, and all together (`GenerationExplanation`).
 
     Args:
         model: from `raison.load`.
@@ -53,21 +53,21 @@ def explain(
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
-            each text. Where the model answers questions: None for its answer, or a part of the context.
+            each text. If the model answers questions: None for its answer, or a part of the context.
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
-        removal: what an absent unit becomes: "mask", "ellipsis", "unk", "pad" or "delete"; None is the model's first.
-        seed: of random methods. A text's draws depend on the seed and the text alone.
+        removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
+        seed: of random methods. A text's draws depend only on the seed and the text.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
-        precision: "bfloat16" evaluates perturbed texts with weights of 16 bits; the notes say how well that agrees.
+        precision: "bfloat16" evaluates perturbed texts with 16-bit weights; the notes report how well this agrees.
         select: a metric (name, call, instance) that chooses each text's map among those that the method offers. The
-            notes say how; evaluations hold what choosing took.
+            notes say how; `evaluations` include the cost of choosing.
         progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
-        output: what the language model is to have written, exactly as it follows the prompt, a space at its beginning
-            included. None for what it writes by itself.
-        max_new_tokens: of the model's own output; 20 unless given.
-        contrast: why this and not that: a word (or a token's id) against every output token, or a list with one for
-            each. A word of several tokens counts with the first of them.
-        earlier: score the output tokens before each output token, too.
+        output: the language model's output to explain, exactly as it follows the prompt, including a leading space.
+            None for what the model writes by itself.
+        max_new_tokens: the most tokens of the model's own output; 20 by default.
+        contrast: why this and not that: a word (or a token's id) to contrast with every output token, or a list with
+            one for each. A word of several tokens counts with the first of them.
+        earlier: also score the output tokens before each output token.
 
     Raises:
         InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.

@@ -49,10 +49,10 @@ def explain_generation(
     settings: Settings,
     writing: Writing,
 ) -> GenerationExplanation:
-    """Score the prompt's units, and with `earlier` what was written before, for each token of an output.
+    """Score the prompt's units, and with `earlier` the previous output tokens, for each token of an output.
 
-    All output tokens have the same units and draws, so that a masked prompt is run once with the whole output after
-    it, and a point of a gradient's path once forwards. Raises InputError, TextTooLongError, UnsupportedError.
+    All output tokens have the same units and draws. A masked prompt is therefore run once with the whole output after
+    it, and a point of a gradient's path takes one forward pass. Raises InputError, TextTooLongError, UnsupportedError.
     """
     _check(settings)
     source = generator.prompt(prompt)

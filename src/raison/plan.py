@@ -54,7 +54,7 @@ class Plan:
 
 
 def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
-    """The table's rows: the methods, random if it is missing, and what each metric selects, with its controls."""
+    """The table's rows: the methods, random if missing, and the rows that each metric selects, with their controls."""
     random = CATALOGUE.create("random")
     plain = methods if random in methods else [*methods, random]
     labels = [label_of(method) for method in plain]
@@ -73,7 +73,7 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
 
 
 def header_of(plan: Plan) -> dict[str, object]:
-    """What makes two runs the same run."""
+    """The settings that make two runs the same run."""
     header = {
         "schema": SCHEMA,
         "raison": __version__,

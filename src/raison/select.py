@@ -22,7 +22,7 @@ Offer = Sequence[Sequence[Explanation]]
 
 
 def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) -> None:
-    """UnsupportedError, with every reason, for metrics that cannot choose a map; InputError if there is no choice."""
+    """Raise UnsupportedError, with every reason, for metrics that cannot choose; InputError if there is no choice."""
     reasons = [f"{label_of(metric)} {reason}" for metric in choosers for reason in _reasons_against(metric)]
     if reasons:
         raise UnsupportedError("these metrics cannot choose a map", reasons)
@@ -37,11 +37,11 @@ def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) ->
 def best_maps(
     batch: Batch, offers: Sequence[Offer], metrics: Sequence[Metric], rationales: Annotations = ()
 ) -> list[list[list[Explanation]]]:
-    """Per offer and metric, of each text's maps the one with the best value; the first of equals.
+    """For each offer and metric, the map with the best value for each text; the first among equals.
 
-    The maps of all offers are measured together, so that what they share is evaluated once. The explanations' notes
-    say how they were selected: by which metric, among how many, with which values. What choosing cost is added to
-    their evaluations.
+    The maps of all offers are measured together, so that shared work is done once. The explanations' notes say how they
+    were selected: by which metric, among how many, with which values. The cost of choosing is added to their
+    evaluations.
     """
     flat = [explanation for maps in offers for of_map in maps for explanation in of_map]
     measured = iter(measure(batch, flat, metrics, rationales))
