@@ -186,7 +186,7 @@ def _too_long(label: str, units: int, most: int) -> str:
 
 
 def execute(plan: Plan, found: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
-    """Do the run's missing work, a chunk of texts at a time, then the metrics that judge all texts together."""
+    """Do the run's missing work, or a shard's share of it, by raison.jobs.engine."""
 
     def make() -> list[Job]:
         if shard is not None and shard.count > 1:
