@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from raison.jobs.store import RecordStore
-from raison.report.tables import _LATEX, code_markdown, escape_latex, escape_markdown
+from raison.report.tables import _LATEX, escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
@@ -121,13 +121,6 @@ def test_no_markup_of_a_report_comes_from_its_folder(kind: str, word: str, tmp_p
     hostile, plain = report(kind, tmp_path / "hostile", word), report(kind, tmp_path / "plain", tame(word))
     assert {Path(name).suffix for name in hostile} >= {".html", ".md", ".tex"}
     assert sorted(map(str, hostile.values())) == sorted(map(str, plain.values()))
-
-
-@pytest.mark.parametrize("name", ["a`b", "`", "``x|y", "plain_name(k=1)"])
-def test_code_in_markdown_shows_the_name(name: str) -> None:
-    cell = code_markdown(name).replace("|", "\\|")
-    shown = MarkdownIt("commonmark").enable("table").render(f"| a |\n| --- |\n| {cell} |\n\n{code_markdown(name)}\n")
-    assert re.findall(r"<code>(.*?)</code>", shown) == [name, name]
 
 
 @pytest.mark.parametrize("escape", [escape_markdown, escape_latex])

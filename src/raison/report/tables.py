@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -205,14 +204,6 @@ def escape_markdown(text: str) -> str:
     plain = "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
     # A link would need both brackets side by side.
     return plain.replace("](", "]\\(")
-
-
-def code_markdown(name: str) -> str:
-    """A name in the font of code. More quotes stand around it than it has side by side."""
-    flat = one_line(name)
-    quotes = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
-    edge = " " if "`" in flat else ""
-    return f"{quotes}{edge}{flat}{edge}{quotes}"
 
 
 def escape_latex(text: str) -> str:

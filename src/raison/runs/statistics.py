@@ -86,11 +86,6 @@ def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
     return listed
 
 
-def against_best(comparison: Comparison, metric: str) -> list[Contrast]:
-    """One metric's part of `contrasts`; its p-values are corrected for the whole table all the same."""
-    return contrasts(comparison).get(metric, [])
-
-
 def mean_ranks(comparison: Comparison) -> dict[str, float]:
     """Each method's mean rank over the metrics with a direction, 1 = best; NaN where it has no value at all."""
     directions = directed(comparison)
