@@ -1,11 +1,15 @@
 """raison audit."""
 
+import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raison.cli import options
+
+if TYPE_CHECKING:
+    from raison.studies.kinds.audit.results import Audit
 
 
 def audit(
@@ -35,16 +39,10 @@ def audit(
     json: options.Json = False,
 ) -> None:
     """Which explanations can be trusted on this model: test every method, and write a report with a recommendation."""
-    from json import dumps
-
-    from rich.console import Console
-
     from raison.attribution import Settings
     from raison.cli.output import plots_where_possible
     from raison.cli.rows import Source, readable_texts
     from raison.methods import CATALOGUE
-    from raison.report.writing import shown
-    from raison.studies.kinds.audit.sections import sections
     from raison.studies.kinds.audit.work import audit as run
     from raison.studies.kinds.audit.work import estimate_audit
     from raison.studies.parts import StudyModel
@@ -58,15 +56,23 @@ def audit(
     folder = Path("runs") / f"audit-{_plain_name(loaded.name)}-{_plain_name(found.name)}" if out is None else out
     if estimate:
         told = estimate_audit(loaded, found.texts, chosen, settings=settings)
-        typer.echo(dumps(told.to_dict()) if json else told.text())
+        typer.echo(json_module.dumps(told.to_dict()) if json else told.text())
         return
     entry = StudyModel(model, prompt=prompt, device=device, dtype=dtype)
     audited = run(
         loaded, found.texts, chosen, out=folder, settings=settings, data=found.name, sharing=sharing, entry=entry
     )
-    page = write(folder, None, plots_where_possible(plots))
+    _show(audited, write(folder, None, plots_where_possible(plots)), json)
+
+
+def _show(audited: "Audit", page: Path, json: bool) -> None:
+    from rich.console import Console
+
+    from raison.report.writing import shown
+    from raison.studies.kinds.audit.sections import sections
+
     if json:
-        typer.echo(dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
+        typer.echo(json_module.dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
         return
     console = Console(highlight=False)
     for part in shown(sections(audited)):
