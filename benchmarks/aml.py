@@ -20,8 +20,8 @@ import torch
 from common import alternately, mixed_texts, save
 
 import raison
-from raison.attribution import Settings, prepare
 from raison.core.problem import Ledger, Problem
+from raison.explaining.attribution import Settings, prepare
 from raison.masking.attribution import Reading
 from raison.masking.explainer import find
 from raison.methods.aml import Aml

@@ -11,8 +11,8 @@ import time
 import torch
 from common import alternately, minilm, mixed_texts, save
 
-from raison.attribution import Settings
 from raison.core.method import Method
+from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.trust.attack_settings import EmbeddingAttack

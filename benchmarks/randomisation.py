@@ -11,8 +11,8 @@ from dataclasses import replace
 from common import mixed_texts, save
 
 import raison
-from raison.attribution import Settings, prepare, run
 from raison.core.problem import Evaluations
+from raison.explaining.attribution import Settings, prepare, run
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import STORED_BYTES, RandomisedModels
 from raison.models.stack.blocks import find_blocks

@@ -42,7 +42,6 @@ from rpi_sampling_tables import FINDINGS, METRICS, Record, cells_of, markdown, p
 from torch import Tensor
 
 import raison
-from raison.attribution import Batch, Settings, prepare, run
 from raison.core.attention import AttentionSite
 from raison.core.explanation import Explanation
 from raison.core.layers import Layers
@@ -50,7 +49,8 @@ from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.data import load
-from raison.evaluate import create_metrics, measure
+from raison.explaining.attribution import Batch, Settings, prepare, run
+from raison.explaining.measuring import create_metrics, measure
 from raison.integration.randomized import RandomPaths, Variant
 from raison.methods import CATALOGUE
 from raison.numerics.diffusion import draw_noise, draw_times, signal_shares

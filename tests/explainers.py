@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raison.attribution import Settings, prepare
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.core.unit import Granularity
+from raison.explaining.attribution import Settings, prepare
 from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier

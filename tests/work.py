@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import raison
-from raison.attribution import Settings
 from raison.data import Dataset, Row
+from raison.explaining.attribution import Settings
 from raison.jobs import folder as kinds
 from raison.jobs.folder import Kind
 from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGHTS

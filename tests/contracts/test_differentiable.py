@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 import raison
-from raison.attribution import Settings, prepare
 from raison.core.method import Method, Property
 from raison.core.problem import Evaluations, Ledger, Problem
+from raison.explaining.attribution import Settings, prepare
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.contracts.conftest import TEXTS

@@ -14,7 +14,7 @@ from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import Metric, Need
-from raison.evaluate import DEFAULT_METRICS, default_metrics
+from raison.judging.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier
@@ -222,7 +222,7 @@ def test_the_usual_metrics_are_those_of_a_number() -> None:
 
 
 def test_comparisons_estimates_and_audits_work_or_say_why_not(tmp_path: Path) -> None:
-    from raison.estimate import estimate
+    from raison.judging.estimate import estimate
 
     model = scorer("bert")
     found = raison.compare(model, TEXTS, ["occlusion"], ["comprehensiveness", "sufficiency"], progress=False)

@@ -7,9 +7,9 @@ import pytest
 from torch import Tensor
 
 import raison
-from raison.attribution import Settings
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
+from raison.explaining.attribution import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
 from raison.studies.kinds.audit import cost

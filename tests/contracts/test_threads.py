@@ -20,7 +20,7 @@ from raison.core.explanation import Explanation
 from raison.core.method import Property
 from raison.core.metric import GroupMetric
 from raison.core.registry import name_of
-from raison.evaluate import check_metrics
+from raison.judging.evaluate import check_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier

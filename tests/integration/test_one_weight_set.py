@@ -30,10 +30,10 @@ from transformers import (
 )
 
 import raison
-from raison.attribution import check
 from raison.core.errors import UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
+from raison.explaining.attribution import check
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.loading import weights, zoo

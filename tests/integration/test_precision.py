@@ -11,11 +11,11 @@ import torch
 from typer.testing import CliRunner
 
 import raison
-from raison.attribution import Settings, prepare, run, shifted_scores
 from raison.cli import app
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.model import Shift
+from raison.explaining.attribution import Settings, prepare, run, shifted_scores
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.precision import CHECKED_LEAST, CHECKED_SHARE

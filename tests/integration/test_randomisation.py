@@ -12,11 +12,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 import raison
-from raison.attribution import Settings, prepare, run, scores_of
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Evaluations, Problem
 from raison.core.registry import label_of
+from raison.explaining.attribution import Settings, prepare, run, scores_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import drawn_values, find_blocks

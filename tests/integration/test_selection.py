@@ -9,19 +9,19 @@ import pytest
 import torch
 
 import raison
-from raison import estimate as estimating
-from raison.attribution import Settings, prepare, run, run_candidates, shifted_scores
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method, Property
 from raison.core.model import Shift
 from raison.core.rationale import Span
-from raison.estimate import estimate_plan
-from raison.evaluate import create_metrics, measure
+from raison.explaining.attribution import Settings, prepare, run, run_candidates, shifted_scores
+from raison.explaining.measuring import create_metrics, measure
+from raison.judging import estimate as estimating
+from raison.judging.estimate import estimate_plan
+from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed
-from raison.plan import Plan, plan_rows
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS
@@ -224,7 +224,7 @@ def test_all_choosers_of_all_methods_look_once(model: Classifier, monkeypatch: p
         looked.append((len(explanations), len(metrics)))
         return measure(batch, explanations, metrics, rationales)
 
-    monkeypatch.setattr("raison.select.measure", counted)
+    monkeypatch.setattr("raison.explaining.selection.measure", counted)
     methods, metrics = [Drawn((1,)), Drawn((1, 2)), "random(draws=3)"], ["sufficiency", "log_odds"]
     table = raison.compare(model, TEXTS[:5], methods, metrics, select=metrics, seed=[0, 1], progress=False)
     # One and two parts are two parts in all, under each of two seeds; the row without a metric asks for none.
@@ -245,7 +245,7 @@ def test_all_choosers_of_all_methods_look_once(model: Classifier, monkeypatch: p
 
 
 def test_the_estimate_counts_shared_maps_once(model: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raison.estimate.measure_speed", lambda *_: Speed(1.0, 2.0, 0, 0))
+    monkeypatch.setattr("raison.judging.estimate.measure_speed", lambda *_: Speed(1.0, 2.0, 0, 0))
 
     def estimate(methods: list[Method], select: list[str]):
         rows = plan_rows(methods, create_metrics(select), (0, 1))

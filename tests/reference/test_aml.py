@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import raison
-from raison.attribution import Batch as Prepared
-from raison.attribution import Settings, prepare
 from raison.core.errors import InputError
 from raison.core.method import Cost
 from raison.core.unit import Granularity
+from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.attribution import Settings, prepare
 from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml

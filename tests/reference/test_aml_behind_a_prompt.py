@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import raison
-from raison.attribution import Settings, prepare
+from raison.explaining.attribution import Settings, prepare
 from raison.masking.explainer import find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import raison
-from raison.attribution import Settings, prepare
 from raison.core.errors import InputError
 from raison.core.problem import Evaluations, Ledger, Problem
+from raison.explaining.attribution import Settings, prepare
 from raison.methods.saliency import Saliency
 from raison.numerics.attacks import (
     attack_loss,

@@ -12,7 +12,7 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import Need
 from raison.core.model import LanguageModel
-from raison.estimate import estimate
+from raison.judging.estimate import estimate
 from raison.metrics.harmless_change import HarmlessChange
 from raison.text.edits import edit
 from tests.tiny import TINY

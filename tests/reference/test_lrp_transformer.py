@@ -6,10 +6,10 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 import raison
-from raison.attribution import Settings, prepare
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method
 from raison.core.problem import Ledger, Problem
+from raison.explaining.attribution import Settings, prepare
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.lrp_transformer import LrpTransformer
 from raison.models.adapters.classifier import Classifier

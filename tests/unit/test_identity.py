@@ -16,9 +16,9 @@ from raison.core.errors import DataError
 from raison.data import Dataset, Row
 from raison.data.digest import dataset_digest
 from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, check, differing
+from raison.judging.plan import _digest_of_texts
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.identity import identity_of
-from raison.plan import _digest_of_texts
 from tests.tiny import TINY
 
 

@@ -39,9 +39,9 @@ def audit(
     json: options.Json = False,
 ) -> None:
     """Which explanations can be trusted on this model: test every method, and write a report with a recommendation."""
-    from raison.attribution import Settings
     from raison.cli.output import plots_where_possible
     from raison.cli.rows import Source, readable_texts
+    from raison.explaining.attribution import Settings
     from raison.methods import CATALOGUE
     from raison.studies.kinds.audit.work import audit as run
     from raison.studies.kinds.audit.work import estimate_audit

@@ -39,7 +39,7 @@ def compare(
     """Compare methods on a data set, always beside random scores."""
     from raison.cli.output import show
     from raison.cli.rows import Source, readable_texts
-    from raison.compare import compare as run
+    from raison.judging.compare import compare as run
 
     # Everything that can be wrong with the request is said before the model is loaded.
     chosen, judges = options.asked_for(methods, metrics, select)

@@ -10,7 +10,7 @@ import typer
 from raison.cli import options
 
 if TYPE_CHECKING:
-    from raison.estimate import Estimate
+    from raison.judging.estimate import Estimate
 
 
 def estimate(
@@ -34,9 +34,9 @@ def estimate(
     json: options.Json = False,
 ) -> None:
     """Say how many passes, how much memory and about how much time `compare` will take."""
-    from raison.attribution import Settings
     from raison.cli.rows import Source, readable_texts
-    from raison.estimate import estimate as run
+    from raison.explaining.attribution import Settings
+    from raison.judging.estimate import estimate as run
 
     chosen, judges = options.asked_for(methods, metrics)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)

@@ -65,7 +65,7 @@ def explain(
 ) -> None:
     """Show which parts of a text made the model say that, or write that."""
     from raison.cli.output import write_text
-    from raison.explain import explain as run
+    from raison.explaining.explain import explain as run
     from raison.models.loading.load import load
 
     explained = "prompt" if explain_prompt else "input"

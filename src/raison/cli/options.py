@@ -146,8 +146,8 @@ def asked_for(methods: str, metrics: str | None, select: str = "") -> tuple[list
 
 def able_methods(model: "LanguageModel", texts: "Sequence[Text]", how: tuple["Granularity", bool]) -> list[str]:
     """All methods that can explain the texts in these units, cut if need be; the others are named on stderr."""
-    from raison.compare import allowed
     from raison.core.registry import label_of
+    from raison.judging.compare import allowed
     from raison.methods import CATALOGUE
 
     longest = max(model.encode([text], *how).unit_counts[0] for text in texts)

@@ -1,6 +1,6 @@
 """One score per unit, with its provenance. Plain numbers: this file never needs torch."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -10,6 +10,7 @@ from raison.core.notes import check_notes
 from raison.core.outputs import THRESHOLD, Outputs
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Text, Unit
+from raison.core.views import View, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 _OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed", "outputs")
-
-RENDERERS: dict[str, "Callable[[Explanation], str]"] = {}
-"""Filled by the package's front door with what raison.report offers, so that core depends on nothing above it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -155,10 +153,10 @@ class Explanation:
 
     def to_html(self) -> str:
         """A standalone page that needs no network."""
-        return RENDERERS["html"](self)
+        return rendered(self, View.EXPLANATION_PAGE)
 
     def _repr_html_(self) -> str:
-        return RENDERERS["html_fragment"](self)
+        return rendered(self, View.EXPLANATION_FRAGMENT)
 
     def __repr__(self) -> str:
         top = ", ".join(f"{self.units[i].text!r} {self.scores[i]:+.3f}" for i in self.order()[:3])

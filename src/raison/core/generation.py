@@ -1,7 +1,6 @@
 """Why a language model wrote each token of an output. Plain numbers: this file never needs torch."""
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation, check_sign
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Unit
+from raison.core.views import View, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 OTHER = "<other>"
 """The class of all tokens other than the output token and the one that it is contrasted with."""
-
-RENDERERS: dict[str, "Callable[[GenerationExplanation], str]"] = {}
-"""Filled by the package's front door with what raison.report offers, so that core depends on nothing above it.
-Keys: "html", "html_fragment" and "text"."""
 
 _OPTIONAL = ("earlier", "notes", "version", "schema", "signed")
 
@@ -215,13 +211,13 @@ class GenerationExplanation:
 
     def to_html(self) -> str:
         """A standalone page that needs no network."""
-        return RENDERERS["html"](self)
+        return rendered(self, View.GENERATION_PAGE)
 
     def _repr_html_(self) -> str:
-        return RENDERERS["html_fragment"](self)
+        return rendered(self, View.GENERATION_FRAGMENT)
 
     def __str__(self) -> str:
-        return RENDERERS["text"](self)
+        return rendered(self, View.GENERATION_TEXT)
 
     def __repr__(self) -> str:
         return f"<GenerationExplanation {self.method} of {self.output!r}: {len(self.tokens)} tokens>"

@@ -2,18 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import UnknownNameError
+from raison.core.views import View, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
-
-RENDERERS: dict[str, "Callable[[Scores | Comparison], str]"] = {}
-"""Filled by the package's front door with what raison.report offers, so that core depends on nothing above it.
-Keys: "text", "html", "html_fragment", "markdown", "latex" and "csv"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +87,10 @@ class Scores:
         return _frame(self.records())
 
     def __str__(self) -> str:
-        return RENDERERS["text"](self)
+        return rendered(self, View.RESULTS_TEXT)
 
     def _repr_html_(self) -> str:
-        return RENDERERS["html_fragment"](self)
+        return rendered(self, View.RESULTS_FRAGMENT)
 
     def __repr__(self) -> str:
         means = ", ".join(f"{scores.metric} {scores.summary.mean:.3f}" for scores in self.metrics)
@@ -144,25 +140,25 @@ class Comparison:
 
     def to_markdown(self) -> str:
         """A Markdown table: best in bold, second best underlined."""
-        return RENDERERS["markdown"](self)
+        return rendered(self, View.MARKDOWN)
 
     def to_latex(self) -> str:
         """A LaTeX table that needs the package booktabs."""
-        return RENDERERS["latex"](self)
+        return rendered(self, View.LATEX)
 
     def to_csv(self) -> str:
         """The rows of `records` as CSV."""
-        return RENDERERS["csv"](self)
+        return rendered(self, View.CSV)
 
     def to_html(self) -> str:
         """A standalone page that needs no network."""
-        return RENDERERS["html"](self)
+        return rendered(self, View.RESULTS_PAGE)
 
     def __str__(self) -> str:
-        return RENDERERS["text"](self)
+        return rendered(self, View.RESULTS_TEXT)
 
     def _repr_html_(self) -> str:
-        return RENDERERS["html_fragment"](self)
+        return rendered(self, View.RESULTS_FRAGMENT)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(row.method for row in self.rows)} on {self.texts} texts>"

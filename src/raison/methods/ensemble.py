@@ -145,7 +145,7 @@ def _attributed(problem: Problem, member: Method) -> Attributed:
         if len(member.parts) == 1:
             scores = member.attribute(own, own.generators(name_of(member)))
         else:
-            # As raison.attribution has it: each part draws as if alone.
+            # As raison.explaining.attribution has it: each part draws as if alone.
             maps = [part.candidates(own, own.generators(name_of(part))) for part in member.parts]
             scores = member.unselected(torch.cat(maps))
         problem.attributed[key] = Attributed(scores.detach().cpu(), own.ledger, frozenset(own.asked))

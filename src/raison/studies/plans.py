@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from raison.attribution import Settings, check, prepare
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
 from raison.core.method import Method
 from raison.core.metric import Need
@@ -12,11 +11,13 @@ from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
 from raison.data import Dataset
 from raison.data.named import shared
-from raison.evaluate import check_metrics, create_metrics
+from raison.explaining.attribution import Settings, check, prepare
+from raison.explaining.measuring import create_metrics
+from raison.judging.evaluate import check_metrics
+from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
-from raison.plan import Plan, plan_rows
 from raison.studies.made import card_of, made_folder
 from raison.studies.parts import StudyModel, StudySettings
 

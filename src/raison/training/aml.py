@@ -10,19 +10,21 @@ from typing import Any
 
 from torch import Tensor
 
-from raison.attribution import Batch as Prepared
-from raison.attribution import Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
 from raison.core.model import Capability, LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
-from raison.evaluate import AnyMetric, check_metrics, create_metrics
+from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.attribution import Settings, prepare
+from raison.explaining.measuring import AnyMetric, create_metrics
+from raison.explaining.selection import check_selection
 from raison.jobs import disk
 from raison.jobs.folder import AML, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, of_several, training_in
 from raison.jobs.store import RecordStore
+from raison.judging.evaluate import check_metrics
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models.derived import explainers
@@ -31,7 +33,6 @@ from raison.models.derived.explainers import Card, Goal, new_attributor
 from raison.models.derived.identity import base_identity, identity_of
 from raison.numerics.attributive_masking import LossWeights
 from raison.numerics.class_scores import class_scores
-from raison.select import check_selection
 from raison.training.aml_settings import LOSSES, AmlSettings, check_settings
 from raison.training.apart import check_apart, learned_by
 from raison.training.card import run_notes

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from raison.attribution import Batch as Prepared
-from raison.attribution import explanations_of
 from raison.core.metric import Metric
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.target import probabilities
-from raison.evaluate import measure
+from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.attribution import explanations_of
+from raison.explaining.measuring import measure
 from raison.masking.attribution import Reading
 from raison.masking.soft import SoftMasks
 from raison.masking.substitutes import Substitutes

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raison.attribution import Batch, Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
 from raison.core.model import Capability, LanguageModel, check_classes
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import label_of
 from raison.core.unit import Text
+from raison.explaining.attribution import Batch, Settings, prepare
 from raison.integration.repeated import repeated
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.attacks import on_boundary, probability_change, rank_change, top_count, top_sum_change, top_units

@@ -10,13 +10,13 @@ from typing import get_args
 
 import numpy as np
 
-from raison.attribution import Batch, Settings, check, prepare, run, scores_of
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.unit import Text
+from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raison.attribution import Batch, Settings, prepare, run
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method
@@ -17,6 +16,7 @@ from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.core.target import TargetSpec, probabilities
 from raison.core.unit import Text
+from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.numerics.attacks import (
     on_boundary,
     probability_change,

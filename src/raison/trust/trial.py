@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from raison.attribution import Settings
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
+from raison.explaining.attribution import Settings
 from raison.jobs.engine import Job
 from raison.jobs.store import RecordStore
 from raison.progress import Told

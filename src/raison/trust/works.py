@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from raison.attribution import Settings
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
+from raison.explaining.attribution import Settings
 from raison.trust.records import Attacked, Similarity, Substituted
 
 Work = Literal["randomisation", "embedding", "substitution"]

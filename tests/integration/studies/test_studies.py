@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from raison.cli import study as study_commands
 from raison.core.errors import DataError
-from raison.estimate import estimate_plan
 from raison.jobs import disk
+from raison.judging.estimate import estimate_plan
 from raison.runs.agreement import read_agreement
 from raison.runs.table import comparison
 from raison.studies.claims import verdicts

@@ -11,7 +11,7 @@ from raison.studies.kinds.agreement.results import read, store_of  # type: ignor
 
 from raison.data import Dataset
 from raison.data.digest import dataset_digest
-from raison.explain import explain
+from raison.explaining.explain import explain
 from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS
 from raison.methods import CATALOGUE

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from raison.attribution import Batch, prepare
 from raison.core.method import Cost, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.estimate import estimate_plan, probes
-from raison.evaluate import create_metrics
-from raison.evidence import is_harmless
+from raison.explaining.attribution import Batch, prepare
+from raison.explaining.evidence import is_harmless
+from raison.explaining.measuring import create_metrics
+from raison.judging.estimate import estimate_plan, probes
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.classifier import Classifier

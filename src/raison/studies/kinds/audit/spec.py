@@ -22,16 +22,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.attribution import Settings
-from raison.attribution import check as check_method
-from raison.compare import allowed
 from raison.core.errors import InputError, RaisonError
 from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.registry import label_of
 from raison.core.unit import Text
-from raison.evaluate import create_metrics
+from raison.explaining.attribution import Settings
+from raison.explaining.attribution import check as check_method
+from raison.explaining.measuring import create_metrics
+from raison.judging.compare import allowed
+from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
-from raison.plan import Plan, plan_rows
 from raison.studies import parts, schema
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT

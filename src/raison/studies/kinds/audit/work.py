@@ -8,16 +8,16 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from raison.attribution import Settings
-from raison.compare import jobs_of, noted_header
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.data import Dataset
+from raison.explaining.attribution import Settings
 from raison.jobs.engine import Job
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.jobs.store import RecordStore
+from raison.judging.compare import jobs_of, noted_header
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told

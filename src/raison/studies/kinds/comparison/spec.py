@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raison.core.errors import RaisonError, UnknownNameError
-from raison.evaluate import create_metrics
+from raison.explaining.measuring import create_metrics
+from raison.judging.plan import plan_rows
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.plan import plan_rows
 from raison.studies import parts, schema
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.parts import Grid, Run, StudySettings, canonical_metric, canonical_row

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from raison.compare import jobs_of, noted_header
 from raison.core.errors import RaisonError
 from raison.data import Dataset
-from raison.estimate import estimate_plan
 from raison.jobs.engine import Job
-from raison.plan import Plan
+from raison.judging.compare import jobs_of, noted_header
+from raison.judging.estimate import estimate_plan
+from raison.judging.plan import Plan
 from raison.progress import Told
 from raison.report.records import Cell, Table
 from raison.runs import agreement

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.compare import execute, noted_header
 from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
@@ -15,6 +14,7 @@ from raison.data import Dataset
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
 from raison.jobs.store import RecordStore, read_record, write_record
+from raison.judging.compare import execute, noted_header
 from raison.methods import CATALOGUE
 from raison.models.adapters.spans import answer_tokens, inside_window
 from raison.models.loading.load import as_classifier, load

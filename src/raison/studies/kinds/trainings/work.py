@@ -13,9 +13,10 @@ from raison.core.registry import label_of
 from raison.data import Dataset
 from raison.data.digest import dataset_digest
 from raison.data.named import shared
-from raison.evaluate import create_metrics, info_of
+from raison.explaining.measuring import create_metrics
 from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_several
+from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo

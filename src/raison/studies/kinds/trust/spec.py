@@ -36,9 +36,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from raison.attribution import Settings
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.registry import label_of
+from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE
 from raison.studies import parts, schema
 from raison.studies.file import MistakesError, entries_of

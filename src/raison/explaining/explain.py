@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from raison.attribution import BATCH, Batch, Settings, prepare, prepare_stated, run, run_candidates
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
@@ -13,13 +12,14 @@ from raison.core.model import Capability, LanguageModel
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
-from raison.evaluate import create_metrics, missing_needs
-from raison.generation import Contrast, Writing, explain_generation
+from raison.explaining.attribution import BATCH, Batch, Settings, prepare, prepare_stated, run, run_candidates
+from raison.explaining.generation import Contrast, Writing, explain_generation
+from raison.explaining.measuring import create_metrics, missing_needs
+from raison.explaining.selection import best_maps, check_selection
 from raison.methods import CATALOGUE
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import Message
 from raison.progress import Advance, progress_bar
-from raison.select import best_maps, check_selection
 
 
 def explain(

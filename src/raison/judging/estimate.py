@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from raison.attribution import Settings, prepare, run_candidates
 from raison.core.encoding import Encoding
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method, Property
@@ -13,11 +12,13 @@ from raison.core.metric import GroupMetric, Metric
 from raison.core.model import asked_of
 from raison.core.registry import label_of
 from raison.core.unit import Text, Unit
-from raison.evaluate import AnyMetric, create_metrics, default_metrics
+from raison.explaining.attribution import Settings, prepare, run_candidates
+from raison.explaining.measuring import AnyMetric, create_metrics
+from raison.judging.evaluate import default_metrics
+from raison.judging.plan import Plan, Row, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
-from raison.plan import Plan, Row, plan_rows
 
 PROBED = 8
 """Texts on which the model's speed is measured, at most."""
@@ -177,7 +178,7 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
     costs = [Cost(2)]
     for row in plan.rows:
         costs.append(Cost((keeps + groups) * len(row.seeds)))
-        # A selected map is not explained again; see raison.evidence.
+        # A selected map is not explained again; see raison.explaining.evidence.
         if row.chooser is None:
             costs.append(_times(_cost(row.method, units), shifts * len(row.seeds)))
     return _sum(costs)

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from raison.attribution import Batch, Settings, check, check_model, prepare, run, run_candidates
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method
@@ -17,24 +16,17 @@ from raison.core.results import Comparison
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
 from raison.core.unknown import caution_of_texts
-from raison.evaluate import (
-    Annotations,
-    AnyMetric,
-    check_metrics,
-    costs_of,
-    create_metrics,
-    default_metrics,
-    measure,
-    measure_groups,
-)
+from raison.explaining.attribution import Batch, Settings, check, check_model, prepare, run, run_candidates
+from raison.explaining.measuring import Annotations, AnyMetric, create_metrics, measure
+from raison.explaining.selection import best_maps
 from raison.jobs.engine import Job, Shard, do
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
+from raison.judging.evaluate import check_metrics, costs_of, default_metrics, measure_groups
+from raison.judging.plan import Plan, header_of, plan_rows
 from raison.methods import CATALOGUE
-from raison.plan import Plan, header_of, plan_rows
 from raison.progress import Advance, Told
 from raison.runs.run import CAUTIONS, Record, Run, check_same, open_run
 from raison.runs.table import comparison
-from raison.select import best_maps
 
 DEFAULT_METHODS = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
 

@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from raison.attribution import Batch
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.registry import label_of
-from raison.evaluate import Annotations, AnyMetric, measure
-from raison.evidence import TextEvidence
+from raison.explaining.attribution import Batch
+from raison.explaining.evidence import TextEvidence
+from raison.explaining.measuring import Annotations, AnyMetric, measure
 from raison.methods import CATALOGUE
 
 CONTROL = "random(draws={})"

@@ -1,19 +1,18 @@
-"""The only caller of metrics: all that they ask for in one go, then one number per text, then means."""
+"""Scores of one method's explanations: one number per text and metric, of groups too, then means with intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from types import MappingProxyType
 
-from raison.attribution import BATCH, Batch, Settings, prepare
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import Capability, LanguageModel
-from raison.core.rationale import Rationale
 from raison.core.registry import label_of
 from raison.core.results import Scores
 from raison.core.unknown import caution_of_texts, share_in
-from raison.evidence import TextEvidence, TextsEvidence, prefetch
+from raison.explaining.attribution import BATCH, Batch, Settings, prepare
+from raison.explaining.evidence import TextsEvidence
+from raison.explaining.measuring import Annotations, AnyMetric, create_metrics, measure, missing_needs
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
@@ -25,10 +24,6 @@ DEFAULT_METRICS = (
     "aopc_sufficiency",
     "log_odds",
 )
-
-AnyMetric = Metric | GroupMetric
-Annotations = Sequence[Sequence[Rationale]]
-"""Per text, one rationale per annotator."""
 
 
 def evaluate(
@@ -95,13 +90,6 @@ def default_metrics(model: LanguageModel) -> list[str]:
     return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
 
 
-def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:
-    """Instances of the named metrics. Raises UnknownNameError, InputError."""
-    if isinstance(metrics, str):
-        raise InputError(f"metrics is a list of names; write metrics=['{metrics}'].")
-    return [CATALOGUE.create(metric) for metric in metrics]
-
-
 def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int) -> None:
     """UnsupportedError, with every reason, unless the model and the data have what the metrics need."""
     given = {
@@ -123,47 +111,6 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
             reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")
     if reasons:
         raise UnsupportedError(f"cannot measure this on {model.name}", reasons)
-
-
-LACKS = {
-    Need.RATIONALES: "rationales, which the data does not have",
-    Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
-    Need.SEVERAL_TEXTS: "more than one text",
-    Need.CLASSES: "probabilities of classes, and the model gives one number (leave the metric out)",
-    Need.METHOD: "the method itself, and has scores alone",
-}
-
-
-def missing_needs(
-    metrics: Sequence[AnyMetric], given: frozenset[Need], why: Mapping[Need, str] = MappingProxyType({})
-) -> list[str]:
-    """One reason per metric and need that is not given; `why` says more of some."""
-    return [
-        f"{label_of(metric)} needs {LACKS[need]}" + (f": {why[need]}" if need in why else "")
-        for metric in metrics
-        for need in sorted(metric.needs - given)
-    ]
-
-
-def measure(
-    batch: Batch,
-    explanations: Sequence[Explanation],
-    metrics: Sequence[Metric],
-    rationales: Annotations = (),
-) -> list[list[Value]]:
-    """Every metric of explanation i, which is one of the batch's text i modulo the batch's length.
-
-    Explanations of several methods follow each other, so that keeps which they share are evaluated once.
-    """
-    texts = len(batch.encoding)
-    marks = [tuple(one) for one in rationales] or [()] * texts
-    first = TextEvidence(batch, 0, explanations[0])
-    evidence = [
-        replace(first, text=i % texts, explanation=explanation, marked=marks[i % texts], number=i)
-        for i, explanation in enumerate(explanations)
-    ]
-    prefetch(evidence, metrics)
-    return [[metric.measure(found.explanation, found) for metric in metrics] for found in evidence]
 
 
 def measure_groups(

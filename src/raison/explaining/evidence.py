@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from raison.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.core.explanation import Explanation
 from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
@@ -14,6 +13,7 @@ from raison.core.model import Shift
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.rationale import Rationale, unit_mask
 from raison.core.target import Of, Target
+from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.methods import CATALOGUE
 
 Shifted = dict[tuple[int, Shift], np.ndarray]

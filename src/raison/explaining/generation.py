@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from raison._version import __version__
-from raison.attribution import Batch, Settings, prepare, run
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation, OutputToken
@@ -14,6 +13,7 @@ from raison.core.method import Method
 from raison.core.registry import name_of
 from raison.core.target import Target
 from raison.core.unknown import NOTE as UNKNOWN
+from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder, Message, Output, Prompt
 

@@ -8,19 +8,20 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 
 from raison._version import __version__
-from raison.attribution import Settings
 from raison.core.errors import InputError
 from raison.core.method import Method, Property
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.unit import Text
-from raison.evaluate import Annotations, AnyMetric, info_of
+from raison.explaining.attribution import Settings
+from raison.explaining.measuring import Annotations, AnyMetric
+from raison.explaining.selection import CONTROL, check_selection
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.runs.run import OUTPUTS, SCHEMA
-from raison.select import CONTROL, check_selection
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 

@@ -1,0 +1,67 @@
+"""The only caller of metrics of single texts: all that they ask for in one go, then one number per text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.rationale import Rationale
+from raison.core.registry import label_of
+from raison.explaining.attribution import Batch
+from raison.explaining.evidence import TextEvidence, prefetch
+from raison.metrics import CATALOGUE
+from raison.runs.summary import Value
+
+AnyMetric = Metric | GroupMetric
+Annotations = Sequence[Sequence[Rationale]]
+"""Per text, one rationale per annotator."""
+
+
+def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:
+    """Instances of the named metrics. Raises UnknownNameError, InputError."""
+    if isinstance(metrics, str):
+        raise InputError(f"metrics is a list of names; write metrics=['{metrics}'].")
+    return [CATALOGUE.create(metric) for metric in metrics]
+
+
+LACKS = {
+    Need.RATIONALES: "rationales, which the data does not have",
+    Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
+    Need.SEVERAL_TEXTS: "more than one text",
+    Need.CLASSES: "probabilities of classes, and the model gives one number (leave the metric out)",
+    Need.METHOD: "the method itself, and has scores alone",
+}
+
+
+def missing_needs(
+    metrics: Sequence[AnyMetric], given: frozenset[Need], why: Mapping[Need, str] = MappingProxyType({})
+) -> list[str]:
+    """One reason per metric and need that is not given; `why` says more of some."""
+    return [
+        f"{label_of(metric)} needs {LACKS[need]}" + (f": {why[need]}" if need in why else "")
+        for metric in metrics
+        for need in sorted(metric.needs - given)
+    ]
+
+
+def measure(
+    batch: Batch,
+    explanations: Sequence[Explanation],
+    metrics: Sequence[Metric],
+    rationales: Annotations = (),
+) -> list[list[Value]]:
+    """Every metric of explanation i, which is one of the batch's text i modulo the batch's length.
+
+    Explanations of several methods follow each other, so that keeps which they share are evaluated once.
+    """
+    texts = len(batch.encoding)
+    marks = [tuple(one) for one in rationales] or [()] * texts
+    first = TextEvidence(batch, 0, explanations[0])
+    evidence = [
+        replace(first, text=i % texts, explanation=explanation, marked=marks[i % texts], number=i)
+        for i, explanation in enumerate(explanations)
+    ]
+    prefetch(evidence, metrics)
+    return [[metric.measure(found.explanation, found) for metric in metrics] for found in evidence]
