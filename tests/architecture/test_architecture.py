@@ -106,7 +106,7 @@ def test_command_line_help_is_light() -> None:
 
 def test_public_names() -> None:
     code = (
-        "import raison; from raison.judging.compare import Settings; import raison.explaining.explain, raison.judging.evaluate;"
+        "import raison, raison.explaining.explain, raison.judging.evaluate, raison.judging.compare;"
         "print(all(callable(getattr(raison, n)) for n in ('load', 'explain', 'evaluate', 'compare')),"
         "raison.methods.KernelShap(samples=8).samples, raison.metrics.LogOdds.__name__)"
     )

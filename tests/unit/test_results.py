@@ -1,5 +1,6 @@
 """Results as plain data."""
 
+import importlib
 import json
 import math
 
@@ -8,6 +9,7 @@ import pytest
 from raison.core import results
 from raison.core.errors import UnknownNameError
 from raison.core.results import Comparison, MetricScores, Scores, Summary
+from raison.core.views import View
 
 ONE = Summary(1.0, 0.5, 1.5, 4)
 ROW = Scores(
@@ -46,16 +48,21 @@ def test_frame_has_a_row_per_method_and_metric() -> None:
 
 
 def test_is_shown_by_the_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in ("text", "html", "html_fragment", "markdown", "latex", "csv"):
-        monkeypatch.setitem(results.RENDERERS, key, lambda shown, key=key: f"{key} of {type(shown).__name__}")
-    assert str(ROW) == "text of Scores"
-    assert str(TABLE) == "text of Comparison"
-    assert ROW._repr_html_() == "html_fragment of Scores"
-    assert TABLE._repr_html_() == "html_fragment of Comparison"
-    assert TABLE.to_html() == "html of Comparison"
-    assert TABLE.to_markdown() == "markdown of Comparison"
-    assert TABLE.to_latex() == "latex of Comparison"
-    assert TABLE.to_csv() == "csv of Comparison"
+    monkeypatch.setattr(results, "rendered", lambda shown, view: f"{view.name} of {type(shown).__name__}")
+    assert str(ROW) == "RESULTS_TEXT of Scores"
+    assert str(TABLE) == "RESULTS_TEXT of Comparison"
+    assert ROW._repr_html_() == "RESULTS_FRAGMENT of Scores"
+    assert TABLE._repr_html_() == "RESULTS_FRAGMENT of Comparison"
+    assert TABLE.to_html() == "RESULTS_PAGE of Comparison"
+    assert TABLE.to_markdown() == "MARKDOWN of Comparison"
+    assert TABLE.to_latex() == "LATEX of Comparison"
+    assert TABLE.to_csv() == "CSV of Comparison"
+
+
+@pytest.mark.parametrize("view", View)
+def test_every_view_has_its_function(view: View) -> None:
+    file, function = view.split(".")
+    assert callable(vars(importlib.import_module(f"raison.report.{file}"))[function])
 
 
 def test_repr_is_one_line() -> None:
