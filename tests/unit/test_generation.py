@@ -139,11 +139,14 @@ class Reader(HTMLParser):
         super().__init__()
         self.elements, self.text, self.data = [], "", []
         self._inside = self._script = False
+        self._styles = dict(re.findall(r'html (?:\[data-style="(\d+)"\]){4} \{(.*?)\}', markup))
         self.feed(markup)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
+        if "data-style" in found:
+            found["style"] = self._styles[found.pop("data-style")]
         self.elements.append((tag, found))
         if tag == "div" and (found.get("class") or "").startswith("text"):
             self._inside = True

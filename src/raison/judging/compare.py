@@ -52,7 +52,7 @@ def compare(
     out: str | Path | None = None,
     data: str = "texts",
     progress: bool | Advance = True,
-    shard: Shard | None = None,
+    shard: Shard = Shard(),
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
@@ -77,11 +77,9 @@ def compare(
         DataError: a folder that holds another run, or no space left (what was written stays usable).
     """
     check_model(model)
-    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+    seeds = _seeds(seed)
     if not texts or isinstance(texts, str):
         raise InputError("texts to compare on are a list of at least one text.")
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError("seed is a number, or a list of different ones.")
     settings = Settings(unit, target, asked_of(model, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows([CATALOGUE.create(method) for method in methods], choosers, seeds)
@@ -89,12 +87,19 @@ def compare(
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
     if out is not None:
-        return _compared(plan, choosers, Path(out), progress, shard or Shard())
-    if shard is not None:
+        return _compared(plan, choosers, Path(out), progress, shard)
+    if shard != Shard():
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
     found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
     execute(plan, found, progress)
     return comparison(found)
+
+
+def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:
+    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError("seed is a number, or a list of different ones.")
+    return seeds
 
 
 def _compared(
