@@ -48,6 +48,10 @@ class Shard:
         return self.number if self.count > 1 else None
 
 
+WHOLE = Shard()
+"""One process does everything."""
+
+
 def shard_of(text: str | None) -> Shard:
     """The share that "1/2" names; all of the work for None. Raises InputError."""
     if text is None:

@@ -52,7 +52,7 @@ def compare(
     out: str | Path | None = None,
     data: str = "texts",
     progress: bool | Advance = True,
-    shard: Shard = Shard(),
+    shard: Shard = WHOLE,
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
@@ -88,7 +88,7 @@ def compare(
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
     if out is not None:
         return _compared(plan, choosers, Path(out), progress, shard)
-    if shard != Shard():
+    if shard != WHOLE:
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
     found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
     execute(plan, found, progress)
