@@ -19,7 +19,7 @@ from raison.core.unknown import caution_of_texts
 from raison.explaining.attribution import Batch, Settings, check, check_model, prepare, run, run_candidates
 from raison.explaining.measuring import Annotations, AnyMetric, create_metrics, measure
 from raison.explaining.selection import best_maps
-from raison.jobs.engine import Job, Shard, do
+from raison.jobs.engine import WHOLE, Job, Shard, do
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
 from raison.judging.evaluate import check_metrics, costs_of, default_metrics, measure_groups
 from raison.judging.plan import Plan, header_of, plan_rows
