@@ -1,1 +1,1 @@
-"""From a model and texts to explanations: methods are called here, what metrics ask is answered, maps are selected."""
+"""From a model and texts to explanations: runs methods, provides evidence for metrics, selects maps."""

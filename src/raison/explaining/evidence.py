@@ -205,7 +205,7 @@ def _counts(found: TextEvidence, rewording: Rewording, wordings: Batch, row: int
 
 
 def is_harmless(text: tuple[Batch, int], wording: tuple[Batch, int], target: Target, tolerance: float) -> bool:
-    """Whether the model reads other tokens and gives the explained class about the same probability.
+    """Whether the model's input tokens change and the explained class keeps about the same probability.
 
     Texts are rows of batches; `target` is that of the one text.
     """
@@ -220,7 +220,7 @@ def is_harmless(text: tuple[Batch, int], wording: tuple[Batch, int], target: Tar
 
 
 def _is_selected(explanation: Explanation) -> bool:
-    """Whether a metric chose the map: explaining again gives the unselected one, no neighbour of this."""
+    """Whether a metric chose the map; explaining again would give the unselected one."""
     return "selected_by" in explanation.notes
 
 

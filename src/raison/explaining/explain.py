@@ -85,7 +85,7 @@ def explain(
 
 
 def _check_unwritten(writing: Writing) -> None:
-    """InputError for what only a language model that writes can take."""
+    """Raise InputError for arguments that only a language model that writes can take."""
     if writing.given:
         raise InputError(
             f"{', '.join(writing.given)} belong to a language model that writes, and this model predicts classes: load "
@@ -94,7 +94,7 @@ def _check_unwritten(writing: Writing) -> None:
 
 
 def _chooser(model: LanguageModel | Generator, method: Method, select: str | Metric | None) -> Metric | None:
-    """The metric that chooses. InputError or UnsupportedError where there is no choice, or it cannot be made."""
+    """The metric that chooses. InputError or UnsupportedError if there is no choice, or it cannot be made."""
     if select is None:
         return None
     if isinstance(model, Generator):
@@ -117,7 +117,7 @@ def _chooser(model: LanguageModel | Generator, method: Method, select: str | Met
 
 
 def _explained(batch: Batch, method: Method, chooser: Metric | None) -> list[Explanation]:
-    """What the method says of a batch, or the best of what it offers."""
+    """The method's explanations of a batch, or the best of its maps."""
     if chooser is None:
         return run(batch, method)
     return best_maps(batch, [run_candidates(batch, method)], [chooser])[0][0]
@@ -157,7 +157,7 @@ def _explain_all(
     settings: Settings,
     progress: bool | Advance,
 ) -> list[Explanation]:
-    """Texts of similar length go together: their batches need little padding."""
+    """Texts of similar length are batched together, so that batches need little padding."""
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
     found: dict[int, Explanation] = {}
     with progress_bar(name_of(chosen[0]), len(texts), progress) as advance:

@@ -90,7 +90,7 @@ def _output(generator: Generator, source: Prompt, writing: Writing) -> tuple[Out
 def _against(
     generator: Generator, source: Prompt, output: Output, contrast: Contrast, of: str
 ) -> tuple[int, ...] | None:
-    """The token that each output token is contrasted with; a margin without one takes the likeliest other token."""
+    """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:
         return generator.runners_up(source, output) if of == "margin" else None
     words = contrast if isinstance(contrast, list) else [contrast] * len(output.ids)

@@ -38,7 +38,7 @@ LACKS = {
 def missing_needs(
     metrics: Sequence[AnyMetric], given: frozenset[Need], why: Mapping[Need, str] = MappingProxyType({})
 ) -> list[str]:
-    """One reason per metric and need that is not given; `why` says more of some."""
+    """One reason per metric and unmet need; `why` explains some of them further."""
     return [
         f"{label_of(metric)} needs {LACKS[need]}" + (f": {why[need]}" if need in why else "")
         for metric in metrics
@@ -54,7 +54,7 @@ def measure(
 ) -> list[list[Value]]:
     """Every metric of explanation i, which is one of the batch's text i modulo the batch's length.
 
-    Explanations of several methods follow each other, so that keeps which they share are evaluated once.
+    Explanations of several methods follow each other, so that keeps that they share are evaluated once.
     """
     texts = len(batch.encoding)
     marks = [tuple(one) for one in rationales] or [()] * texts

@@ -1,1 +1,1 @@
-"""How good explanations are: scores of one method, methods side by side, and what a comparison costs."""
+"""The quality of explanations: scores of one method, comparisons of methods, and their cost."""

@@ -271,7 +271,7 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
 
 
 def _predicted(explanation: Explanation) -> str:
-    """What a record says of the prediction: never a part of the text, as an answer is."""
+    """The prediction as a record states it: never a part of the text, as an answer is."""
     return explanation.prediction if explanation.answer is None else explanation.target
 
 

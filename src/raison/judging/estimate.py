@@ -104,7 +104,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
 
 
 def probes(encoding: Encoding) -> list[int]:
-    """Texts of about the usual length, to measure a model's speed on."""
+    """Texts of about the usual length, for measuring a model's speed."""
     middle = median(encoding.lengths)
     nearest = sorted(range(len(encoding)), key=lambda text: abs(encoding.lengths[text] - middle))
     fitting = [
@@ -116,13 +116,13 @@ def probes(encoding: Encoding) -> list[int]:
 
 
 def _row_cost(row: Row, units: tuple[Unit, ...]) -> Cost:
-    """What one text takes in all seeds of a row, alone; a choice looks at every map that the method offers."""
+    """The cost of one text in all seeds of a row, alone; a choice looks at every map that the method offers."""
     looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
     return _sum([_times(_cost(row.method, units), len(row.seeds)), *looking])
 
 
 def _cost(method: Method, units: tuple[Unit, ...]) -> Cost:
-    """What one text takes for a method: its parts are run one by one."""
+    """The cost of one text for a method; its parts are run one by one."""
     return _sum([part.cost(len(units)) for part in method.parts])
 
 
@@ -165,12 +165,12 @@ def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
 
 
 def _looking_cost(row: Row, choosers: Sequence[Metric], units: tuple[Unit, ...]) -> Cost:
-    """What one text takes for metrics to see every map that a row's method offers under each seed."""
+    """The cost of one text for metrics to see every map that a row's method offers under each seed."""
     return Cost(_keeps(choosers, units) * row.method.maps * len(row.seeds))
 
 
 def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
-    """What the metrics ask for on one text, beside the whole text and the removal of everything."""
+    """The cost of the metrics on one text, without the whole text and the removal of everything."""
     judges = plan.judges
     keeps, shifts = _keeps(judges, units), _shifts(judges, units)
     # A group's texts are predicted and their hidden states are read anew.

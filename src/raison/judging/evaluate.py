@@ -85,13 +85,13 @@ def evaluate(
 
 
 def default_metrics(model: LanguageModel) -> list[str]:
-    """Those of DEFAULT_METRICS that the model's outputs allow."""
+    """The metrics of DEFAULT_METRICS that the model's outputs allow."""
     lacking = set() if Capability.CLASSES in model.capabilities else {Need.CLASSES}
     return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
 
 
 def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int) -> None:
-    """UnsupportedError, with every reason, unless the model and the data have what the metrics need."""
+    """Raise UnsupportedError, with every reason, unless the model and the data have what the metrics need."""
     given = {
         Need.RATIONALES: has_rationales,
         Need.EMBEDDINGS: Capability.EMBEDDINGS in model.capabilities,
@@ -123,14 +123,14 @@ def measure_groups(
 
 
 def info_of(metric: AnyMetric) -> MetricInfo:
-    """What a record says of a metric."""
+    """The fields of a record that describe a metric."""
     grouped = isinstance(metric, GroupMetric)
     pool = "mean" if isinstance(metric, GroupMetric) else metric.pool
     return MetricInfo(label_of(metric), metric.higher_is_better, pool, grouped)
 
 
 def costs_of(explanation: Explanation) -> Costs:
-    """What an explanation took."""
+    """The cost of an explanation."""
     return Costs(explanation.evaluations, explanation.gradients, explanation.seconds)
 
 

@@ -132,7 +132,7 @@ def _identity(plan: Plan) -> dict[str, str]:
 
 
 def _stated(settings: Settings) -> dict[str, object]:
-    """As a header has them; the usual precision goes without saying, so that older folders can be continued."""
+    """The settings as a header states them, without the default precision, so that older folders can be continued."""
     stated = asdict(settings)
     return stated if settings.precision != "float32" else {k: v for k, v in stated.items() if k != "precision"}
 
@@ -142,5 +142,5 @@ def _spans(plan: Plan) -> Iterator[list[list[tuple[int, int, int]]]]:
 
 
 def _seeds_of(method: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """A method that draws nothing gives the same under every seed."""
+    """A method without random draws gives the same under every seed."""
     return seeds if Property.RANDOM in method.properties else seeds[:1]
