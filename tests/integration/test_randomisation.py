@@ -25,7 +25,7 @@ from raison.trust import randomisation
 from raison.trust.randomisation import Randomisation, records, similarities, without_parameters
 from raison.trust.records import Similarity
 from tests.tiny import QUESTIONS, TINY, build_answering
-from tests.unit.test_tap_isolation import snapshot
+from tests.unit.models.stack.test_tap_isolation import snapshot
 
 SENTENCES = (
     "the old sailor told a modest story about the sea",

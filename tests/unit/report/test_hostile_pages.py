@@ -20,8 +20,8 @@ from raison.report.tables import escape_latex, escape_markdown
 from raison.report.terminal import explanation_text
 from raison.studies.reports import write
 from tests import study_folder
-from tests.unit.test_reading import written
-from tests.unit.test_report_html import explain
+from tests.unit.core.test_reading import written
+from tests.unit.report.test_report_html import explain
 
 HOSTILE = (
     "<script>alert(1)</script>",

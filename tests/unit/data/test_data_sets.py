@@ -15,7 +15,7 @@ from raison.studies.parts import StudyModel
 from raison.studies.plans import learned_from
 
 FIXED = ("ag_news", "emotion", "eraser_movies", "esnli", "imdb", "mr", "sst2")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def write(root: Path, name: str, content: str | bytes) -> None:

@@ -15,13 +15,13 @@ from raison.report.tables import _LATEX, escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
-from tests.unit.test_hostile_pages import structure
+from tests.unit.report.test_hostile_pages import structure
 
 HOSTILE = (
     "<script>alert(1)</script>'\"><svg/onload=alert(1)>\ud800\x00\x1b[31m",
     r"a|b `c` *d* _e_ [x](javascript:y) <u> \input{x} $^_%&#~ } \end{table}",
 )
-AUDIT = Path(__file__).parents[2] / "studies" / "audit_sst2" / "audit"
+AUDIT = Path(__file__).parents[3] / "studies" / "audit_sst2" / "audit"
 
 
 def tame(word: str) -> str:

@@ -24,7 +24,7 @@ from raison.core.registry import Catalogue
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def out(*arguments: str, columns: int = 160) -> str:

@@ -22,7 +22,7 @@ from tests.attention_reference import build_any, double_throughout, problem_of
 from tests.integration.test_lora import adapted
 from tests.tiny import TINY
 from tests.toys import generators
-from tests.unit.test_tap_isolation import snapshot
+from tests.unit.models.stack.test_tap_isolation import snapshot
 
 TEXT, OTHER = "a dull plot , but the end is good", "the film is a quiet pleasure"
 FAMILIES = (*(name for name in sorted(TINY) if name != "t5"), "modernbert mean")

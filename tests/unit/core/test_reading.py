@@ -11,7 +11,7 @@ from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.unit import Unit
 from raison.report.terminal import explanation_text, plain
-from tests.unit.test_report_html import explain
+from tests.unit.report.test_report_html import explain
 
 WRONG: tuple[Any, ...] = (
     None, True, -1, 10**400, 1.5, float("nan"), float("inf"), "", "x", "<script>", "\ud800", [], [1], ["a"], [None],

@@ -12,8 +12,8 @@ import pytest
 from raison.report import generation_page
 from raison.report.html import page
 from raison.report.markup import document, html
-from tests.unit.test_reading import written
-from tests.unit.test_report_html import explain
+from tests.unit.core.test_reading import written
+from tests.unit.report.test_report_html import explain
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PAGES = {"explanation": page(explain("a modest pleasure")), "output": generation_page.page(written())}

@@ -19,9 +19,9 @@ from raison.studies.kinds.trainings.results import read as read_trainings
 from raison.studies.kinds.trust.results import read as read_trust
 from tests import study_folder
 from tests.unit import test_training_report, test_trust_report
-from tests.unit.test_reading import WRONG
+from tests.unit.core.test_reading import WRONG
 
-STUDIES = Path(__file__).parents[2] / "studies"
+STUDIES = Path(__file__).parents[3] / "studies"
 RUN = "small--reviews"
 
 

@@ -20,7 +20,7 @@ from raison.numerics.randomisation import area
 from tests.integration.test_lora import adapted
 from tests.prompted import DAY
 from tests.tiny import QUESTIONS, TEXTS, TINY, build_answering, build_language_model
-from tests.unit.test_tap_isolation import snapshot
+from tests.unit.models.stack.test_tap_isolation import snapshot
 
 
 def loaded(name: str) -> tuple[Classifier, list[object]]:
