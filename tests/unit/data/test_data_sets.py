@@ -249,7 +249,7 @@ def test_a_folder_is_known_by_its_name(root: Path) -> None:
     with pytest.raises(DataError, match=r"several data sets.*mnli, snli.*folder="):
         load(root / "textfooler_1000s")
     assert load("snli", folder=root / "textfooler_1000s").labels[1] == "neutral"
-    with pytest.raises(DataError, match="folder of no data set"):
+    with pytest.raises(DataError, match="not the folder of a known data set"):
         load(root / "else")
 
 

@@ -14,8 +14,8 @@ from raison.jobs.store import RecordStore
 from raison.report.tables import _LATEX, escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
-from tests.unit import test_training_report, test_trust_report
 from tests.unit.report.test_hostile_pages import structure
+from tests.unit.studies import test_training_report, test_trust_report
 
 HOSTILE = (
     "<script>alert(1)</script>'\"><svg/onload=alert(1)>\ud800\x00\x1b[31m",

@@ -61,7 +61,7 @@ def test_rows_without_labels_are_one_group() -> None:
 
 
 def test_too_few_rows() -> None:
-    with pytest.raises(InputError, match=r"sorted has 100 texts and 101 are asked for.*--texts, --validation"):
+    with pytest.raises(InputError, match=r"sorted has 100 texts, but 101 are needed.*--texts, --validation"):
         stratified(DATA, 101, 0)
     with pytest.raises(InputError, match="has 0 texts"):
         stratified(Dataset("empty", ()), 1, 0)
@@ -87,7 +87,7 @@ def test_other_texts_to_judge_by() -> None:
     learned, judged = split(DATA, dev, (100, 10), 0)
     assert learned == DATA
     assert (judged.name, counts(judged)) == ("dev", {0: 6, 1: 3, "rare": 1})
-    with pytest.raises(InputError, match="dev has 100 texts and 101"):
+    with pytest.raises(InputError, match="dev has 100 texts, but 101"):
         split(DATA, dev, (100, 101), 0)
     with pytest.raises(InputError, match="sorted has 100 texts and 101"):
         split(DATA, None, (100, 1), 0)

@@ -93,7 +93,7 @@ def test_unknown_types_get_the_default() -> None:
 
 
 def test_parts_are_where_the_families_say() -> None:
-    """Every name of every family leads to a module; `tests/unit/numerics/test_decomposition.py` checks that they are all."""
+    """Every name of every family leads to a module; test_decomposition.py checks that they are all."""
     named = [name for name in sorted(TINY) if family_of(TINY[name]()[0]).parts is not None]
     # A whole T5 has two stacks; every other family is known.
     assert named == sorted(set(TINY) - {"t5"})
