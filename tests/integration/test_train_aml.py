@@ -247,7 +247,7 @@ def test_the_command_says_what_is_wrong_in_one_line(
     monkeypatch.chdir(folder.parent)
     usual = ("train", "aml", "--data", "planted.tsv", "--model", "model", *SMALL.split())
     for arguments, said in (
-        ("--texts 100", "108 are asked for"),
+        ("--texts 100", "108 are needed"),
         ("--longest 1", "has 0 texts"),
         ("--data missing.tsv", "missing.tsv"),
         ("--weights 1,2", "give three numbers"),

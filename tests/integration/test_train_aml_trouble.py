@@ -86,7 +86,7 @@ def test_a_kill_in_a_second_training_or_while_saving(
 @pytest.mark.parametrize(
     ("changed", "error", "said"),
     [
-        ({"texts": 33}, InputError, "planted has 40 texts and 41 are asked for.*--texts, --validation"),
+        ({"texts": 33}, InputError, "planted has 40 texts, but 41 are needed.*--texts, --validation"),
         ({"metrics": ("comprehensivness",)}, UnknownNameError, "Did you mean 'comprehensiveness'"),
         ({"metrics": ("consistency",)}, UnsupportedError, "judges many texts together"),
         ({"metrics": ("gini",)}, UnsupportedError, "neither better nor worse"),

@@ -127,7 +127,7 @@ def test_data_that_does_not_fit(tmp_path: Path) -> None:
     assert "no answer, and every row needs one" in refused(answering, Dataset("some", (*near, without)), out)
     assert "takes pairs (question, context)" in refused(answering, DATA, out)
     assert "is none of negative, neutral, positive" in refused(classifier, Dataset("answers", tuple(near * 2)), out)
-    assert "8 are asked for" in refused(classifier, replace(DATA, rows=DATA.rows[:5]), out)
+    assert "8 are needed" in refused(classifier, replace(DATA, rows=DATA.rows[:5]), out)
     assert "clustering needs classes" in refused(answering, Dataset("near", tuple(near * 2)), out, criteria=("clust",))
 
 
@@ -269,7 +269,7 @@ def test_the_command_says_what_is_wrong_in_one_line(
         ("--criteria comp --weights one", "cannot read --weights"),
         ("--criteria comp --weights 1,2", "2 weights for 1 criteria"),
         ("--criteria comp --data missing.tsv", "missing.tsv"),
-        ("--criteria comp --texts 100", "are asked for"),
+        ("--criteria comp --texts 100", "are needed"),
         ("--criteria comp --lr 0", "learning_rate cannot be 0"),
     ):
         code, out, err = run(monkeypatch, capsys, *usual, *arguments.split())

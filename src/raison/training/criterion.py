@@ -104,7 +104,7 @@ CRITERIA: Catalogue[Criterion] = Catalogue("raison.training.criteria", "criterio
 def create_criteria(specs: Sequence[str]) -> tuple[Criterion, ...]:
     """Criteria from names, short names or calls. Raises UnknownNameError; InputError for none or a repeated one."""
     if not specs:
-        raise InputError(f"no criterion is given: name at least one of {', '.join(ALIASES)}.")
+        raise InputError(f"no criterion: give at least one of {', '.join(ALIASES)}.")
     found = tuple(_created(spec.strip()) for spec in specs)
     names = [name_of(criterion) for criterion in found]
     twice = sorted({name for name in names if names.count(name) > 1})
