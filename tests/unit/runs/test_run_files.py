@@ -10,7 +10,7 @@ import pytest
 
 from raison.core.errors import DataError, LoadError, RaisonError
 from raison.models.derived import explainers, trained_attention
-from raison.models.loading import zoo
+from raison.models.loading import shipped
 from raison.report.shown import shown_texts
 from raison.runs import checked
 from raison.runs.table import comparison
@@ -187,7 +187,7 @@ def test_committed_heads_are_read(name: str) -> None:
         CHECKS[name](json.loads(path.read_text(encoding="utf-8")), path)
 
 
-DEMO = Path(zoo.__file__).parent / "demo" / "sst2"
+DEMO = shipped.FOLDER / "sst2"
 
 
 def test_the_card_of_an_explainer(tmp_path: Path) -> None:

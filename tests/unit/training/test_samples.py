@@ -89,7 +89,7 @@ def test_other_texts_to_judge_by() -> None:
     assert (judged.name, counts(judged)) == ("dev", {0: 6, 1: 3, "rare": 1})
     with pytest.raises(InputError, match="dev has 100 texts, but 101"):
         split(DATA, dev, (100, 101), 0)
-    with pytest.raises(InputError, match="sorted has 100 texts and 101"):
+    with pytest.raises(InputError, match="sorted has 100 texts, but 101"):
         split(DATA, None, (100, 1), 0)
 
 
