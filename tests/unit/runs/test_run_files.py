@@ -10,7 +10,7 @@ import pytest
 
 from raison.core.errors import DataError, LoadError, RaisonError
 from raison.models.derived import explainers, trained_attention
-from raison.models.loading import shipped
+from raison.models.loading import shipped, zoo
 from raison.report.shown import shown_texts
 from raison.runs import checked
 from raison.runs.table import comparison
