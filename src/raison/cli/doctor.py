@@ -32,7 +32,7 @@ def doctor(
     findings = selfcheck(loaded, text or TEXT)
     able = supported(loaded, findings)
     works = {name: _against(loaded, CATALOGUE.create(name), able) for name in CATALOGUE.names}
-    facts = {
+    facts: dict[str, object] = {
         "model": loaded.name,
         "class": type(loaded.core).__name__,
         "outputs": loaded.outputs,

@@ -66,9 +66,9 @@ def explain(
     """Show which parts of a text made the model say that, or write that."""
     from raison.cli.output import write_text
     from raison.explaining.explain import explain as run
-    from raison.models.loading.load import load
+    from raison.models.loading.load import Explained, load
 
-    explained = "prompt" if explain_prompt else "input"
+    explained: Explained = "prompt" if explain_prompt else "input"
     loaded = load(model, prompt=prompt, explained=explained, calibrate=calibrate, device=device, dtype=dtype)
     explanation = run(
         loaded,
@@ -110,7 +110,7 @@ def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | l
 def _standard_input() -> str:
     try:
         return typer.get_text_stream("stdin").read()
-    except UnicodeError as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"standard input is no text in UTF-8 ({error.reason}): convert it first (iconv).") from None
 
 

@@ -73,8 +73,9 @@ def _inherited(path: Path, found: ast.ClassDef) -> dict[str, Any]:
     for base in found.bases:
         origin = _origin(path, ast.unparse(base))
         for node in _class(origin, ast.unparse(base)).body:
-            stated = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
-            if stated and node.target.id in FACTS:
+            if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
+                continue
+            if node.target.id in FACTS:
                 facts[node.target.id] = _value(origin, node.value)
     return facts
 

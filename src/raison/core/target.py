@@ -11,7 +11,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.outputs import outputs_of
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str]
+TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str] | list[str | int]
 """None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
 of each text's class.
 

@@ -106,7 +106,7 @@ def _heads_numbers(lines: list[Record], label: Column | None) -> bool:
     width = usual_width(lines)
     if label is None or len(lines) < 3 or len(lines[0].cells) != width:
         return False
-    first, *others = (str(record.cells[int(label)]).strip() for record in lines if len(record.cells) == width)
+    first, *others = (cells[int(label)].strip() for cells in _full(lines, width))
     return not _is_number(first) and all(map(_is_number, others))
 
 
@@ -201,9 +201,15 @@ def _headerless(lines: list[Record], wanted: Wanted, comma_separated: bool) -> L
     return Layout((rest,), label, width=width)
 
 
+def _full(lines: list[Record], width: int) -> list[list[str]]:
+    """The lines with as many cells as most, which have no names: a file without a header."""
+    rows = [record.cells for record in lines if len(record.cells) == width]
+    return [[str(cell) for cell in row] for row in rows if not isinstance(row, Mapping)]
+
+
 def _guess_label(lines: list[Record], width: int, comma_separated: bool) -> int | None:
-    full = [record.cells for record in lines if len(record.cells) == width]
-    columns = [[str(cells[column]).strip() for cells in full] for column in range(width)]
+    full = _full(lines, width)
+    columns = [[cells[column].strip() for cells in full] for column in range(width)]
     like = [column for column in range(width) if is_label_like(columns[column])]
     if width == 2 and len(like) == 2:
         # Both short: the label is the one with fewer different values.

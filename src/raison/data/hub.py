@@ -41,11 +41,12 @@ def _download(name: str, split: str) -> "HubDataset":
     except ImportError:
         raise DataError(f"reading '{name}' from the Hub needs datasets: pip install 'raison[data]'.") from None
     # The first base of the Hub's error is that of its HTTP client, which differs between its versions.
+    failures: tuple[type[BaseException], ...] = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
     path, _, configuration = name.partition(":")
     with patiently() as silent:
         try:
             return datasets.load_dataset(path, configuration or None, split=split)
-        except (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError) as error:
+        except failures as error:
             raise DataError(
                 f"cannot read the data set '{name}' (split {split}) from the Hub: {silent or _first_line(error)}. "
                 f"Without a network, download it elsewhere and give the file."

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -36,7 +36,12 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
 
     `delimiter` is that of a .csv file. Raises DataError or OSError if it cannot be opened.
     """
-    readers = {".csv": partial(_csv, delimiter=delimiter), ".tsv": _tsv, ".txt": _txt, ".jsonl": _jsonl}
+    readers: dict[str, Callable[[TextIO], Iterator[Record]]] = {
+        ".csv": partial(_csv, delimiter=delimiter),
+        ".tsv": _tsv,
+        ".txt": _txt,
+        ".jsonl": _jsonl,
+    }
     kind = kind or path.suffix.lower()
     if kind == ".parquet":
         yield from _parquet(path)

@@ -107,7 +107,8 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
     """The same, but answers other than the model's own are also allowed."""
     check_model(model)
     encoding, spec = model.encode(texts, settings.unit, settings.truncate), settings.target
-    predicted, answers = encoding.spans, ()
+    predicted = encoding.spans
+    answers: tuple[ExplainedAnswer, ...] = ()
     if predicted is not None:
         encoding, spec = spans.settled(encoding, spec)
         answers = spans.explained(model, encoding, predicted)

@@ -135,8 +135,7 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
         return settings
     if len(target) != count:
         raise InputError(f"{len(target)} targets for {count} texts: a list names one per text.")
-    # A list of numbers or of strings stays one.
-    return replace(settings, target=[target[row] for row in rows])  # type: ignore[arg-type]
+    return replace(settings, target=[target[row] for row in rows])
 
 
 def _explain_one(

@@ -88,7 +88,7 @@ def _output(generator: Generator, source: Prompt, writing: Writing) -> tuple[Out
 
 
 def _against(
-    generator: Generator, source: Prompt, output: Output, contrast: Contrast, of: str
+    generator: Generator, source: Prompt, output: Output, contrast: Contrast, of: str | None
 ) -> tuple[int, ...] | None:
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:

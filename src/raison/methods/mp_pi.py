@@ -82,13 +82,13 @@ class MpPi(Method):
     passes: ClassVar[str] = "at most budget forward; budget = 2 n unless given"
 
     def __post_init__(self) -> None:
-        for name, least, value in (
+        for name, least, count in (
             ("budget", 2, 2 if self.budget is None else self.budget),
             ("budget_per_unit", 1, self.budget_per_unit),
         ):
-            if type(value) is not int or value < least:
+            if type(count) is not int or count < least:
                 raise InputError(
-                    f"{name} of mp_pi cannot be {value!r}: it counts forward passes, of which the full and the removed "
+                    f"{name} of mp_pi cannot be {count!r}: it counts forward passes, of which the full and the removed "
                     f"text are two. Give a whole number from {least} on."
                 )
         if type(self.suffix) is not bool:

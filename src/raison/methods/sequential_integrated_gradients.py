@@ -107,6 +107,7 @@ class SequentialIntegratedGradients(Method):
             own = ends[texts, :width]
             begin = torch.where(moves, starts[texts, :width], own)
             if self.steps is None:
+                assert full is not None
                 found = _first_token(moves[..., 0]) * (full[texts] - part.values_at(begin))[:, None]
             else:
                 found, _ = integrate(part, begin, own, gauss_legendre(self.steps))

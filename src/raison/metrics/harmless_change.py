@@ -51,7 +51,7 @@ class HarmlessChange(Metric):
         if isinstance(self.edits, str):
             raise InputError(f"edits is a list of names; write edits=('{self.edits}',).")
         object.__setattr__(self, "edits", tuple(self.edits))
-        check_edits(self.edits)
+        check_edits(tuple(self.edits))
         if not 0 <= self.tolerance <= 1:
             raise InputError(
                 f"tolerance is {self.tolerance}: it is the largest change of a probability. Give 0 to 1, such as 0.05."

@@ -20,6 +20,7 @@ from raison.report.phrases import shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 INK = "#010203"
 """Stands for the page's own text colour until the SVG is written."""
@@ -31,7 +32,7 @@ LABEL = 30
 LEFT, RIGHT, BOTTOM, TOP = 58, 12, 46, 30
 LETTER = 5.9
 """Points that a letter of a label takes, on average."""
-_SETTINGS = {
+_SETTINGS: "dict[RcKeyType, object]" = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
     "font.size": FONT,

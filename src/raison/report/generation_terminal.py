@@ -41,7 +41,17 @@ def generation_text(e: GenerationExplanation) -> RenderableType:
     heading = Text(f"colours of the prompt are for the whole output{says}", "dim")
     caution = caution_of_text(e.notes)
     warning = [] if caution is None else [Text(safe(f"Warning: {caution}."), "bold yellow")]
-    shown = [facts, Text(""), heading, Padding(_coloured(e), (0, 2)), Text(""), _tokens(e), Text(""), cost, *warning]
+    shown: list[RenderableType] = [
+        facts,
+        Text(""),
+        heading,
+        Padding(_coloured(e), (0, 2)),
+        Text(""),
+        _tokens(e),
+        Text(""),
+        cost,
+        *warning,
+    ]
     return Group(*shown)
 
 

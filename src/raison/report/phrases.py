@@ -176,7 +176,7 @@ def made_by(e: Explanation) -> str:
 def choice(e: Explanation) -> str | None:
     """By what the explanation was chosen, and among which others."""
     metric = e.notes.get("selected_by")
-    values = [value for value in e.notes.get("candidate_values", ()) if value is not None]  # type: ignore[attr-defined]
+    values = [value for value in e.notes.get("candidate_values", ()) if value is not None]
     if metric is None:
         return None
     lowest, highest = (number(end, 3) for end in (min(values), max(values))) if values else ("n/a", "n/a")

@@ -51,7 +51,8 @@ def columns(results: Results) -> tuple[Column, ...]:
 
 def warnings(results: Results) -> list[str]:
     """What a reader has to know before believing the numbers, as sentences."""
-    return [f"Warning: {caution}." for caution in results.cautions]
+    told = (results,) if isinstance(results, Scores | Comparison) else results
+    return [f"Warning: {caution}." for one in told for caution in one.cautions]
 
 
 def _below(results: Results, note: str) -> str:

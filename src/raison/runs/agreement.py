@@ -66,8 +66,8 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
             PairAgreement(
                 pair["first"],
                 pair["second"],
-                *(_summary(pair[name]) for name in MEASURES),
-                tuple(value for value in pair["cosine"] if value is not None),
+                **{name: _summary(pair[name]) for name in MEASURES},
+                cosines=tuple(value for value in pair["cosine"] if value is not None),
             )
             for pair in pairs_in(folder)
         )

@@ -71,7 +71,9 @@ class Columns(Mapping[Key, Record]):
         return self._columns[row, seed].costs[np.asarray(texts, dtype=np.int64)]
 
     def __contains__(self, key: object) -> bool:
-        row, seed, text = key  # type: ignore[misc]
+        if not isinstance(key, tuple):
+            return False
+        row, seed, text = key
         column = self._columns.get((row, seed))
         return column is not None and text < len(column.done) and bool(column.done[text])
 

@@ -79,10 +79,10 @@ def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
                 (metric, row.method, best.method, subtract(row[metric], best[metric]))
                 for row in _having(comparison, metric)
             ]
-    adjusted = holm([math.nan if method == best else found.p for _, method, best, found in pairs])
+    adjusted = holm([math.nan if method == first else found.p for _, method, first, found in pairs])
     listed: dict[str, list[Contrast]] = {metric: [] for metric in directed(comparison)}
-    for (metric, method, best, found), p in zip(pairs, adjusted, strict=True):
-        listed[metric].append(Contrast(method, best, metric, found, p))
+    for (metric, method, first, found), p in zip(pairs, adjusted, strict=True):
+        listed[metric].append(Contrast(method, first, metric, found, p))
     return listed
 
 

@@ -22,8 +22,11 @@ _TINY = 1e-12
 class Answered(Protocol):
     """Decisions and explanations of a batch."""
 
-    decisions: Float[Tensor, "batch parts choices"]
-    shares: Float[Tensor, "batch tokens"]
+    @property
+    def decisions(self) -> Float[Tensor, "batch parts choices"]: ...
+
+    @property
+    def shares(self) -> Float[Tensor, "batch tokens"]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -246,9 +246,10 @@ class _Run:
         # Not the file's place nor the interval: they may change between two starts of the same run.
         s = self.settings
         numbers = (s.epochs, s.schedule_epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
-        numbers += tuple(extra for extra in (s.decay, s.factors) if extra)
+        extras = tuple(extra for extra in (s.decay, s.factors) if extra)
         watched = None if self.evaluation is None else (self.evaluation.every, self.evaluation.patience)
-        return f"{numbers} {len(self.batches)} batches, {self.objective}, evaluated {watched}, {s.identity}"
+        shown = (*numbers, *extras)
+        return f"{shown} {len(self.batches)} batches, {self.objective}, evaluated {watched}, {s.identity}"
 
 
 def _check(settings: TrainSettings, batches: Batches, evaluation: Evaluation | None) -> None:

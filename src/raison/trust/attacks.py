@@ -19,7 +19,7 @@ from raison.integration.repeated import repeated
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.attacks import on_boundary, probability_change, rank_change, top_count, top_sum_change, top_units
 from raison.progress import Advance
-from raison.trust.attack_descent import Start, classify, descend, disturb, explain, explained_probability
+from raison.trust.attack_descent import Best, Start, classify, descend, disturb, explain, explained_probability
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.records import Attack, Attacked
 
@@ -139,7 +139,8 @@ def _attacked_at_once(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
     rngs = [_rng(seed, job.batch.encoding.texts[text]) for text, _ in job.rows]
     control = disturb(start, job.plan, sizes, rngs)
     records = []
-    for kind, best in (("embedding", found), ("noise", control)):
+    attacks: tuple[tuple[Attack, Best], ...] = (("embedding", found), ("noise", control))
+    for kind, best in attacks:
         for place, row in enumerate(job.rows):
             text, plan = row
             units = job.batch.encoding.unit_counts[text]

@@ -256,7 +256,7 @@ def _hub(base: Base, scratch: Path, progress: bool) -> Path:
     from huggingface_hub.errors import HfHubHTTPError
 
     # The first base is the error of the HTTP client, which differs between versions of huggingface_hub.
-    failures = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
+    failures: tuple[type[BaseException], ...] = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
     with patiently() as silent:
         try:
             folder = snapshot_download(base.hub, allow_patterns=list(base.files), local_dir=scratch / "hub")
