@@ -97,7 +97,8 @@ def _range(column: str) -> Callable[[Sequence[Row]], str]:
         values = sorted((float(row[column]), row[column]) for row in rows if row["verdict"] in JUDGED)
         if not values:
             raise StaleError(f"no claim is judged, such as '{rows[0]['claim']}'")
-        return f"{_short(values[0][1])} to {_short(values[-1][1])}"
+        ends = dict.fromkeys(_short(text) for _, text in (values[0], values[-1]))
+        return " to ".join(ends)
 
     return said
 
