@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli import options
+from raison.core.unit import check_unit
 
 
 def compare(
@@ -43,15 +44,15 @@ def compare(
 
     # Everything that can be wrong with the request is said before the model is loaded.
     chosen, judges = options.asked_for(methods, metrics, select)
-    seeds = options.seeds_of(seed)
+    seeds, known = options.seeds_of(seed), check_unit(unit)
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     found = readable_texts(loaded, Source(data, text_column, pair_column, split, limit, skip_bad, truncate, delimiter))
     comparison = run(
         loaded,
         found.texts,
-        chosen if methods != "all" else options.able_methods(loaded, found.texts, (unit, truncate)),
+        chosen if methods != "all" else options.able_methods(loaded, found.texts, (known, truncate)),
         judges,
-        unit=unit,
+        unit=known,
         target=options.target_of(target),
         of=of,
         removal=removal,

@@ -10,6 +10,7 @@ from raison.cli import options
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
+from raison.core.unit import check_unit
 
 Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - reads standard input.")]
 Method = Annotated[str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512).")]
@@ -74,7 +75,7 @@ def explain(
         loaded,
         _input(text, pair, chat),
         method,
-        unit=unit,
+        unit=check_unit(unit),
         target=options.target_of(target),
         of=of,
         removal=removal,

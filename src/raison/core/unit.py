@@ -25,10 +25,12 @@ class Unit:
     segment: int = 0
 
 
-def check_unit(unit: str) -> None:
-    """Raise UnknownNameError unless it is "token", "word" or "sentence"."""
-    if unit not in GRANULARITIES:
-        raise UnknownNameError("unit", unit, GRANULARITIES)
+def check_unit(unit: str) -> Granularity:
+    """The same, known to be "token", "word" or "sentence". Raises UnknownNameError."""
+    for known in GRANULARITIES:
+        if unit == known:
+            return known
+    raise UnknownNameError("unit", unit, GRANULARITIES)
 
 
 def segments(text: Text) -> tuple[str, ...]:

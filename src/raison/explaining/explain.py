@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict, TypeGuard, Unpack, cast, overload
 
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
@@ -21,10 +22,51 @@ from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import Message
 from raison.progress import Advance, progress_bar
 
+Asked = Text | Sequence[Text | Message | Sequence[Message]]
+"""A text, a prompt or a chat, or several texts, prompts or chats."""
 
+
+class Options(TypedDict, total=False):
+    """The settings of `explain` by name, for type checkers."""
+
+    unit: Granularity
+    target: TargetSpec
+    of: str | None
+    removal: str | None
+    seed: int
+    truncate: bool
+    precision: str
+    select: str | Metric | None
+    progress: bool | Advance
+    output: str | None
+    max_new_tokens: int | None
+    contrast: Contrast
+    earlier: bool
+
+
+# A string is itself a sequence of strings: the first signature that fits is the one that holds.
+@overload
+def explain(  # type: ignore[overload-overlap]
+    model: LanguageModel, text: Text, method: str | Method = ..., **options: Unpack[Options]
+) -> Explanation: ...
+@overload
+def explain(
+    model: LanguageModel, text: Sequence[Text], method: str | Method = ..., **options: Unpack[Options]
+) -> list[Explanation]: ...
+@overload
+def explain(  # type: ignore[overload-overlap]
+    model: Generator, text: str | Sequence[Message], method: str | Method = ..., **options: Unpack[Options]
+) -> GenerationExplanation: ...
+@overload
+def explain(
+    model: Generator,
+    text: Sequence[str] | Sequence[Sequence[Message]],
+    method: str | Method = ...,
+    **options: Unpack[Options],
+) -> list[GenerationExplanation]: ...
 def explain(
     model: LanguageModel | Generator,
-    text: Text | list[Text] | list[Message],
+    text: Asked,
     method: str | Method = "integrated_gradients",
     *,
     unit: Granularity = "word",
@@ -48,8 +90,9 @@ def explain(
 
     Args:
         model: from `raison.load`.
-        text: a string, a pair (premise, hypothesis) or (question, context), or a list of these. A list gives a list.
-            For a language model, a prompt, a list of prompts, or one chat: a list of dicts with "role" and "content".
+        text: a string, a pair (premise, hypothesis) or (question, context), or a sequence of these, which gives a
+            list; a tuple is always a pair. For a language model, a prompt, a list of prompts, or one chat: a list of
+            dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
@@ -76,12 +119,19 @@ def explain(
     settings = Settings(unit, target, of, removal, seed, truncate, precision)
     writing = Writing(output, max_new_tokens, contrast, earlier)
     chooser = _chooser(model, chosen, select)
+    asked = text if _is_one(text) else list(text)
     if isinstance(model, Generator):
-        return _explain_writing(model, text, chosen, (settings, writing), progress)
+        return _explain_writing(model, asked, chosen, (settings, writing), progress)
     _check_unwritten(writing)
-    if not isinstance(text, list):
-        return _explain_one(model, text, (chosen, chooser), settings, progress)
-    return _explain_all(model, text, (chosen, chooser), settings, progress)
+    if _is_one(asked):
+        return _explain_one(model, asked, (chosen, chooser), settings, progress)
+    # What is no text is refused where it is encoded.
+    return _explain_all(model, cast("list[Text]", asked), (chosen, chooser), settings, progress)
+
+
+def _is_one(text: Asked) -> TypeGuard[Text]:
+    """Whether this is a text or a pair; what is no sequence at all is refused as a text."""
+    return isinstance(text, str | tuple) or not isinstance(text, Sequence)
 
 
 def _check_unwritten(writing: Writing) -> None:
@@ -170,7 +220,7 @@ def _explain_all(
 
 def _explain_writing(
     model: Generator,
-    text: Text | list[Text] | list[Message],
+    text: Asked,
     method: Method,
     wanted: tuple[Settings, Writing],
     progress: bool | Advance,
@@ -179,7 +229,8 @@ def _explain_writing(
     chat = isinstance(text, list) and any(isinstance(item, dict) for item in text)
     if not isinstance(text, list) or chat:
         with progress_bar(name_of(method), 1, progress):
-            return explain_generation(model, text, method, *wanted)
+            # The model refuses what is neither a prompt nor a chat.
+            return explain_generation(model, cast("str | list[Message]", text), method, *wanted)
     if any(not isinstance(prompt, str | list) for prompt in text) or not text:
         raise InputError(
             "a language model takes a prompt, a chat (a list of messages) or a list of at least one prompt."
@@ -187,6 +238,6 @@ def _explain_writing(
     found = []
     with progress_bar(f"{name_of(method)}", len(text), progress) as advance:
         for prompt in text:
-            found.append(explain_generation(model, prompt, method, *wanted))
+            found.append(explain_generation(model, cast("str | list[Message]", prompt), method, *wanted))
             advance(1)
     return found

@@ -17,7 +17,7 @@ from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder, Message, Output, Prompt
 
-Contrast = None | str | int | list[str | int]
+Contrast = None | str | int | Sequence[str | int]
 """A word or a token's id that stands against every output token, or one for each."""
 
 NEW_TOKENS = 20
@@ -93,7 +93,7 @@ def _against(
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:
         return generator.runners_up(source, output) if of == "margin" else None
-    words = contrast if isinstance(contrast, list) else [contrast] * len(output.ids)
+    words = [contrast] * len(output.ids) if isinstance(contrast, str | int) else contrast
     if len(words) != len(output.ids):
         spelled = [output.token_text(number, source.text + output.text) for number in range(len(output.ids))]
         raise InputError(

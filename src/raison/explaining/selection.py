@@ -78,7 +78,8 @@ def _best(batch: Batch, maps: Offer, metric: Metric, table: Sequence[Sequence[fl
     chosen = []
     for text in range(len(batch.encoding)):
         values = [of_map[text] for of_map in table]
-        best = max(range(len(values)), key=lambda i, values=values: (_goodness(values[i], metric), -i))
+        goodness = [_goodness(value, metric) for value in values]
+        best = goodness.index(max(goodness))
         found = maps[best][text]
         notes = {
             # What speaks against the method's unselected map does not speak against this one.

@@ -75,7 +75,7 @@ def evaluate(
             part = slice(start, start + BATCH)
             rows += measure(_batch_of(model, given[part]), given[part], of_texts, marks[part])
             advance(len(given[part]))
-    columns = {metric: [row[i] for row in rows] for i, metric in enumerate(of_texts)}
+    columns: dict[AnyMetric, list[Value]] = {metric: [row[i] for row in rows] for i, metric in enumerate(of_texts)}
     for metric in chosen:
         if isinstance(metric, GroupMetric):
             columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]

@@ -205,7 +205,9 @@ def _unit(model: LanguageModel, plan: EmbeddingAttack) -> float:
         )
     # What the table gives, which some models scale.
     with torch.no_grad():
-        rows = torch.arange(model.core.get_input_embeddings().weight.shape[0], device=model.device)
+        weight = model.core.get_input_embeddings().weight
+        assert isinstance(weight, Tensor)
+        rows = torch.arange(len(weight), device=model.device)
         return float(model.embedding_table(rows).double().std())
 
 

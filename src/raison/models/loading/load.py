@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
@@ -73,7 +73,7 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     device_map: str | dict[str, object] | None = None,
-) -> LanguageModel | Generator:
+) -> LanguageModel | Any:
     """Make a model ready to be explained: a classifier, a question answering model, or a language model.
 
     Args:
@@ -89,7 +89,8 @@ def load(
         device_map: passed on to transformers.
 
     Returns:
-        The adapter; its `model` and `tokenizer` are the objects given.
+        The adapter; its `model` and `tokenizer` are the objects given. A `Generator` for a causal language model
+        without a prompt: only the model's files say so, hence the Any.
 
     Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
