@@ -26,9 +26,11 @@ def doctor(
 ) -> None:
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
     from raison.methods import CATALOGUE
+    from raison.models.adapters.classifier import Classifier
     from raison.models.adapters.selfcheck import TEXT, selfcheck, supported
 
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
+    assert isinstance(loaded, Classifier)
     findings = selfcheck(loaded, text or TEXT)
     able = supported(loaded, findings)
     works = {name: _against(loaded, CATALOGUE.create(name), able) for name in CATALOGUE.names}

@@ -1,7 +1,7 @@
 """raison explain."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -71,9 +71,11 @@ def explain(
 
     explained: Explained = "prompt" if explain_prompt else "input"
     loaded = load(model, prompt=prompt, explained=explained, calibrate=calibrate, device=device, dtype=dtype)
-    explanation = run(
+    # Which call of `explain` this is, a text's or a writer's, only the model's files say.
+    asked: Any = _input(text, pair, chat)
+    explanation: Explanation | GenerationExplanation = run(
         loaded,
-        _input(text, pair, chat),
+        asked,
         method,
         unit=check_unit(unit),
         target=options.target_of(target),

@@ -3,12 +3,12 @@
 import math
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
@@ -202,7 +202,7 @@ def _search(job: _Job) -> tuple[Trial, ...]:
 
     def run(weights: Mapping[str, float], report: Report) -> None:
         evaluation = Evaluation(
-            lambda module: module.scores(job.metrics),
+            _scorer(job.metrics),
             patience=PATIENCE,
             stop=lambda scores: report(scores[-1]),
         )
@@ -239,7 +239,17 @@ def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int)
         identity=f"{digest_of(job.identity)}, {names}",
         progress=job.settings.progress,
     )
-    return _fit(job, job.train, weights, plan, Evaluation(lambda module: module.scores(metrics))).best
+    return _fit(job, job.train, weights, plan, Evaluation(_scorer(metrics))).best
+
+
+def _scorer(metrics: Sequence[Metric]) -> Callable[[nn.Module], dict[str, float]]:
+    """What is measured of the texts that a run masks."""
+
+    def scores(module: nn.Module) -> dict[str, float]:
+        assert isinstance(module, MaskedTexts)
+        return module.scores(metrics)
+
+    return scores
 
 
 def _fit(job: _Job, texts: Prepared, weights: LossWeights, plan: TrainSettings, evaluation: Evaluation) -> History:

@@ -224,7 +224,7 @@ def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTr
         identity=job.identity,
         progress=settings.progress,
     )
-    evaluation = None if dev is None else Evaluation(lambda trained: {"accuracy": accuracy(trained.model, dev)})
+    evaluation = None if dev is None else Evaluation(lambda _: {"accuracy": accuracy(module.model, dev)})
     batches = _batches(job, replace(job.data.train, rows=rows), tokenizer)
     return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluation)
 
@@ -238,8 +238,11 @@ def _batches(job: _Job, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> To
 def _save_adapter(job: _Job, model: nn.Module) -> None:
     # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
     disk.remove(job.out / zoo.CARD)
+    from peft import PeftModel
+
+    assert isinstance(model, PeftModel)
     with disk.whole_files(job.out) as out:
-        model.save_pretrained(out, safe_serialization=True)
+        model.save_pretrained(str(out), safe_serialization=True)
         # Half precision halves what ships; the card's accuracies are measured on what is saved here.
         tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
         save_file(tensors, out / zoo.ADAPTER, metadata={"format": "pt"})

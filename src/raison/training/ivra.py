@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import WITHOUT_CLASSES, Capability, LanguageModel
@@ -30,6 +31,7 @@ from raison.models.derived.student import new_answering_student, new_student
 from raison.models.derived.trained_attention import AttentionCard, write
 from raison.models.loading import weights, zoo
 from raison.models.loading.load import load
+from raison.models.loading.pretrained import moved
 from raison.models.stack.modes import drawing, quiet
 from raison.training.apart import check_apart, learned_by
 from raison.training.card import run_notes
@@ -246,7 +248,7 @@ def _labelled(model: Classifier, data: Dataset) -> Labelled:
     return Labelled(encoding, torch.tensor(data.class_indices(model.classes))[:, None])
 
 
-def make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
+def make_trainable(core: PreTrainedModel, rank: int | None, seed: int) -> None:
     """What learns: everything but the embeddings, or low-rank matrices, drawn by the seed, and the head."""
     if rank is None:
         core.requires_grad_(True)
@@ -260,7 +262,7 @@ def make_trainable(core: nn.Module, rank: int | None, seed: int) -> None:
                 f"{type(core).__name__} has no linear layers to put low-rank matrices into: train all its weights "
                 "(--rank 0)."
             )
-        core.to(device)
+        moved(core, device)
         for name, parameter in core.named_parameters():
             parameter.requires_grad_(any(head in name for head in HEADS) or parameter.requires_grad)
     core.get_input_embeddings().requires_grad_(False)
@@ -274,7 +276,7 @@ def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> S
         student = new_answering_student(settings.student, model.max_tokens or LONGEST, settings.seed)
     else:
         student = new_student(settings.student, model.classes, STUDENT_TOKENS, settings.seed)
-    student.core.to(model.device)
+    moved(student.core, model.device)
     make_trainable(student.core, None, settings.seed)
     chosen = chosen_rows(len(job.train.encoding), settings.student_share, settings.seed)
     taught = job.train.encoding.select(chosen.tolist())

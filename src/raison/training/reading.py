@@ -1,7 +1,7 @@
 """A model that explains itself: its decisions and its explanation from one pass, for training."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -40,7 +40,7 @@ class SelfExplaining(nn.Module):
 
     def forward(self, encoding: Encoding, states: bool = False) -> Read:
         """One pass of the model, with its attention read on the way."""
-        watched = watched_layers(self.core) if states else nullcontext([])
+        watched: AbstractContextManager[list[Tensor]] = watched_layers(self.core) if states else nullcontext([])
         with self.model.tap(record=self.explainer.steps) as tap, watched as layers:
             decisions = self.model.decisions(encoding)
         shares = read_map(self.explainer, tap, places_of(encoding, self.over, self.model.device))

@@ -217,7 +217,7 @@ def _fit(
         identity=identity,
         progress=settings.progress,
     )
-    evaluation = Evaluation(lambda trained: {"accuracy": accuracy(trained.model, judged)}, patience=settings.patience)
+    evaluation = Evaluation(lambda _: {"accuracy": accuracy(module.model, judged)}, patience=settings.patience)
     token = next(iter(replacement_ids(batches.tokenizer).values()))
     shown = MaskedBatches(batches, settings.masked, token) if settings.masked else batches
     return fit(plan, module, shown, CrossEntropy(), evaluation)

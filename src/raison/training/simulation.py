@@ -76,6 +76,8 @@ class Simulation(nn.Module):
     `read` is the model's pass over texts.
     """
 
+    pending: Tensor
+
     def __init__(self, skeleton: nn.Module, lessons: Lessons, read: Callable[[Encoding], Answered], plan: Plan) -> None:
         super().__init__()
         # In tuples, for neither is a part of this module: the skeleton's own weights are not the student's, and the
