@@ -184,6 +184,9 @@ class _Run:
             before = checkpoint.random_state()
             try:
                 loss = self.objective.loss(self.module, batch if len(rows) == len(batch.labels) else batch.select(rows))
+                if not torch.isfinite(loss):
+                    # There is no gradient to follow; the caller says so.
+                    return [loss.detach(), *[None] * len(parameters)]
                 # Not backward(): it would also fill the gradients of other models that the loss runs through.
                 return [loss.detach(), *torch.autograd.grad(loss, parameters, allow_unused=True)]
             except torch.OutOfMemoryError:
