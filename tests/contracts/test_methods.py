@@ -43,7 +43,7 @@ SHORTER = {
     "rpi_g": "rpi_g(baselines=4, steps=6)",
     "solvex": "solvex(beam=1)",
     "sequential_integrated_gradients": "sequential_integrated_gradients(steps=8)",
-    "shapley_sampling": "shapley_sampling(samples=24)",
+    "shapley_sampling": "shapley_sampling(samples=48)",
 }
 """Calls with fewer passes, for methods whose defaults take hundreds of them."""
 SIGN_BY_SETTING = (
