@@ -102,18 +102,15 @@ def explain(
         seed: of random methods. A text's draws depend only on the seed and the text.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
         precision: "bfloat16" evaluates perturbed texts with 16-bit weights; the notes report how well this agrees.
-        select: a metric (name, call, instance) that chooses each text's map among those that the method offers. The
-            notes say how; `evaluations` include the cost of choosing.
+        select: a metric that chooses each text's map among those of the method; `evaluations` include its cost.
         progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
-        output: the language model's output to explain, exactly as it follows the prompt, including a leading space.
-            None for what the model writes by itself.
+        output: the output to explain, exactly as it follows the prompt, leading space included; None: the model's own.
         max_new_tokens: the most tokens of the model's own output; 20 by default.
         contrast: why this and not that: a word (or a token's id) to contrast with every output token, or a list with
             one for each. A word of several tokens counts with the first of them.
         earlier: also score the output tokens before each output token.
 
-    Raises:
-        InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
+    Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
     """
     chosen = CATALOGUE.create(method)
     settings = Settings(unit, target, of, removal, seed, truncate, precision)
