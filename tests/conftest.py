@@ -1,5 +1,6 @@
 """The suite runs in several processes; each takes its share of the processor's cores."""
 
+import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterator
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are not searched for garbage again and again, as after every lack of memory."""
+    gc.collect()
+    gc.freeze()
 
 
 def _places(combinations: list[pytest.Item]) -> list[int]:
