@@ -57,7 +57,7 @@ def decided(values: np.ndarray, weights: np.ndarray, signs: np.ndarray) -> dict[
 
 
 def studentised(values: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """As raison.numerics.studentised, many samples at a time."""
+    """As raison.numerics.statistics.studentised, many samples at a time."""
     centred = values - values.mean(axis=0)
     shifts = means - values.mean(axis=0)
     errors = np.sqrt(np.maximum(weights @ centred**2 - shifts**2, 0.0))

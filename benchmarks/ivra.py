@@ -21,15 +21,15 @@ import raison
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design, HeadShape, new_explainer
 from raison.models.derived.trained_attention import AttentionCard, TrainedAttention
-from raison.numerics.interpretability_losses import consistency_loss
-from raison.training.criterion import create_criteria
-from raison.training.ivra import make_trainable, trainable_copy
-from raison.training.ivra_settings import IvraSettings
-from raison.training.objective import Batch
+from raison.numerics.losses.interpretability import consistency_loss
+from raison.training.loop.objective import Batch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
-from raison.training.reading import SelfExplaining
-from raison.training.self_explaining import Labelled, TaughtTexts
-from raison.training.simulation import Lessons, Plan, Simulation
+from raison.training.recipes.ivra import make_trainable, trainable_copy
+from raison.training.recipes.ivra_settings import IvraSettings
+from raison.training.self_explaining.criterion import create_criteria
+from raison.training.self_explaining.reading import SelfExplaining
+from raison.training.self_explaining.simulation import Lessons, Plan, Simulation
+from raison.training.self_explaining.texts import Labelled, TaughtTexts
 
 TEXTS, ROUNDS = 16, 3
 CRITERIA = ("comp", "suff", "suff_kl", "cons", "clust", "sim")

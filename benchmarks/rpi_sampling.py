@@ -53,7 +53,7 @@ from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.explaining.measuring import create_metrics, measure
 from raison.integration.randomized import RandomPaths, Variant
 from raison.methods import CATALOGUE
-from raison.numerics.diffusion import draw_noise, draw_times, signal_shares
+from raison.numerics.gradients.diffusion import draw_noise, draw_times, signal_shares
 
 BASELINES, STEPS, TIMESTEPS = 24, 30, 500
 ROUNDS, KEPT_NOISE, TIME_SPREAD = 4, 0.7, 20

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from raison.numerics.paired import difference
+from raison.numerics.statistics.paired import difference
 
 METRICS = ("comprehensiveness", "sufficiency", "aopc_comprehensiveness")
 PUBLISHED = "uniform, n = 30"

@@ -43,8 +43,8 @@ from raison.core.target import Target
 from raison.methods.kernel_shap import KernelShap
 from raison.methods.partition_shap import PartitionShap
 from raison.methods.shapley_sampling import ShapleySampling
-from raison.numerics.bootstrap import mean_interval
-from raison.numerics.shapley_orders import all_coalitions, exact_shapley
+from raison.numerics.shapley.orders import all_coalitions, exact_shapley
+from raison.numerics.statistics.bootstrap import mean_interval
 
 UNITS = 12
 BUDGETS = (32, 64, 128, 256, 512, 1024)

@@ -13,13 +13,13 @@ from transformers import BertConfig, BertModel
 from raison.core.encoding import Encoding
 from raison.core.rationale import Span
 from raison.data import Dataset, Row
-from raison.numerics.attributive_masking import LossWeights
-from raison.training import aml
-from raison.training.aml import train_aml
-from raison.training.aml_settings import AmlSettings
-from raison.training.objective import Batch
+from raison.numerics.losses.attributive_masking import LossWeights
+from raison.training.loop.objective import Batch
+from raison.training.loop.tuning import Trial
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.tuning import Trial
+from raison.training.recipes import aml
+from raison.training.recipes.aml import train_aml
+from raison.training.recipes.aml_settings import AmlSettings
 from tests.tokenizers import TOKENIZERS
 from tests.toys import ToyModel
 

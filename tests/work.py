@@ -22,12 +22,12 @@ from raison.studies.folder import check_folder
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.studies.runner import examine, execute
 from raison.studies.runner import run as run_study
-from raison.training.aml import train_aml
-from raison.training.aml_settings import AmlSettings
-from raison.training.classifier import ClassifierSettings, Splits, train_classifier
-from raison.training.ivra import fine_tune, train_ivra
-from raison.training.ivra_settings import FineTuneSettings, IvraSettings
-from raison.training.scratch import ScratchSettings, train_scratch
+from raison.training.recipes.aml import train_aml
+from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
+from raison.training.recipes.ivra import fine_tune, train_ivra
+from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
+from raison.training.recipes.scratch import ScratchSettings, train_scratch
 from raison.trust.attacks import EmbeddingAttack
 from raison.trust.substitution import Substitution
 from tests.tiny import LABELS, TINY

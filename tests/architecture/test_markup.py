@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raison.report.markup import Markup, html, joined
+from raison.report.style.markup import Markup, html, joined
 
 REPORT = Path(__file__).parents[2] / "src/raison/report"
 MARKUP = REPORT / "markup.py"
@@ -59,7 +59,7 @@ def problems(source: str, file: str) -> list[str]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules = [getattr(node, "module", None), *(alias.name for alias in node.names)]
             found += [f"{file}:{node.lineno}: imports {name}" for name in modules if name in ("html", "markupsafe")
-                      and getattr(node, "module", None) != "raison.report.markup"]  # fmt: skip
+                      and getattr(node, "module", None) != "raison.report.style.markup"]  # fmt: skip
     return found
 
 

@@ -31,8 +31,8 @@ ELSEWHERE = {
     "models/loading/convert.py": "models that a person converts",
     "models/loading/shipped.py": "the list of shipped files, when one of them was trained anew",
     "studies/made.py": "the cache of models that a study makes",
-    "numerics/progressive.py": "the cache of sampled values",
-    "report/canvas.py": "pictures in memory",
+    "numerics/shapley/progressive.py": "the cache of sampled values",
+    "report/figures/canvas.py": "pictures in memory",
     "cli/explain.py": "write_text is the command line's own name for disk.write_whole",
 }
 """Files that write outside of a work's folder, each with what it writes to."""

@@ -13,15 +13,15 @@ from torch import Tensor
 import raison
 from raison.core.registry import name_of
 from raison.models.derived.attention_explainer import Design
-from raison.numerics.interpretability_losses import cross_entropy
-from raison.numerics.interpretable_attention import NORMS
-from raison.training import ivra
-from raison.training.criterion import CRITERIA, Criterion, Simulated
-from raison.training.ivra import train_ivra
-from raison.training.ivra_settings import IvraSettings
-from raison.training.reading import SelfExplaining
-from raison.training.self_explaining import LOSS, TaughtTexts
-from raison.training.simulation import Plan
+from raison.numerics.attention.interpretable import NORMS
+from raison.numerics.losses.interpretability import cross_entropy
+from raison.training.recipes import ivra
+from raison.training.recipes.ivra import train_ivra
+from raison.training.recipes.ivra_settings import IvraSettings
+from raison.training.self_explaining.criterion import CRITERIA, Criterion, Simulated
+from raison.training.self_explaining.reading import SelfExplaining
+from raison.training.self_explaining.simulation import Plan
+from raison.training.self_explaining.texts import LOSS, TaughtTexts
 from tests.attention_explainers import map_of
 from tests.explainers import saved_encoder
 from tests.taught import DATA, LABELS, TEXTS, coefficients, design_of, taught

@@ -16,7 +16,7 @@ from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Job, Shard
 from raison.jobs.store import RecordStore
 from raison.progress import Told
-from raison.report.writing import shown
+from raison.report.pages.writing import shown
 from raison.studies import kinds
 from raison.studies.claims import verdicts
 from raison.studies.file import Study, StudyError, read

@@ -22,8 +22,9 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import FORMS, Design
 from raison.models.derived.explainers import usual_folder
-from raison.report.html import page
-from raison.report.terminal import explanation_text, plain
+from raison.report.explanations.html import page
+from raison.report.explanations.terminal import explanation_text
+from raison.report.style.terminal_text import plain
 from tests.attention_explainers import untrained_attention
 from tests.conftest import ALL
 from tests.contracts.test_methods import CLOSE

@@ -19,9 +19,11 @@ from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.selfcheck import selfcheck
-from raison.report.html import page
-from raison.report.tables import markdown
-from raison.report.terminal import explanation_text, plain, results_plain
+from raison.report.explanations.html import page
+from raison.report.explanations.terminal import explanation_text
+from raison.report.style.terminal_text import plain
+from raison.report.tables.results import markdown
+from raison.report.tables.terminal import results_plain
 from raison.studies.kinds.comparison.results import read as read_study
 from tests.contracts.conftest import TEXTS
 from tests.contracts.test_methods import SHORT_TEXTS, SHORTER

@@ -11,7 +11,7 @@ import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
-from raison.report.writing import text_of
+from raison.report.pages.writing import text_of
 from raison.studies.kinds.audit.results import Audit
 from raison.studies.kinds.audit.results import read as read_audit
 from raison.studies.kinds.audit.sections import file_of, sections

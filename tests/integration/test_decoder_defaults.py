@@ -7,8 +7,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 import raison
 from raison.core.errors import NonFiniteError
 from raison.core.generation import GenerationExplanation
-from raison.report.generation_terminal import generation_plain
-from raison.report.terminal import explanation_text, plain
+from raison.report.explanations.generation_terminal import generation_plain
+from raison.report.explanations.terminal import explanation_text
+from raison.report.style.terminal_text import plain
 from tests.prompted import DAY
 from tests.tiny import LANGUAGE_MODELS, build, build_language_model
 

@@ -24,9 +24,9 @@ from raison.studies.file import StudyError, read
 from raison.studies.parts import StudyModel
 from raison.studies.plans import load_named_model
 from raison.studies.runner import run
-from raison.training.objective import Batch
+from raison.training.loop.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.scratch import ScratchSettings, train_scratch
+from raison.training.recipes.scratch import ScratchSettings, train_scratch
 from tests.tiny import TINY
 
 WORDS = "the film story music sailor sea was told about and quiet loud".split()

@@ -5,7 +5,8 @@ import torch
 
 import raison
 from raison.models.adapters.classifier import Classifier
-from raison.report.terminal import explanations_text, plain
+from raison.report.explanations.terminal import explanations_text
+from raison.report.style.terminal_text import plain
 from tests.tiny import TINY
 
 PAIR = ("the film is not good", "the film is dull")

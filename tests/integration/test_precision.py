@@ -19,7 +19,7 @@ from raison.explaining.attribution import Settings, prepare, run, shifted_scores
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.precision import CHECKED_LEAST, CHECKED_SHARE
-from raison.numerics.agreement import spearman
+from raison.numerics.measures.agreement import spearman
 from tests.tiny import ANSWERING, LANGUAGE_MODELS, QUESTIONS, TINY, build_answering, build_language_model
 from tests.toys import Linear
 

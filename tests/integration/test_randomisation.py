@@ -20,7 +20,7 @@ from raison.explaining.attribution import Settings, prepare, run, scores_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import drawn_values, find_blocks
-from raison.numerics.agreement import kendall, spearman, top_k_overlap
+from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.trust import randomisation
 from raison.trust.randomisation import Randomisation, records, similarities, without_parameters
 from raison.trust.records import Similarity

@@ -16,11 +16,11 @@ from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.methods.aml import Aml
 from raison.models.derived import explainers
-from raison.numerics.attributive_masking import LossWeights
-from raison.training import aml
-from raison.training.aml import train_aml
-from raison.training.aml_settings import AmlSettings
-from raison.training.trainer import History
+from raison.numerics.losses.attributive_masking import LossWeights
+from raison.training.loop.trainer import History
+from raison.training.recipes import aml
+from raison.training.recipes.aml import train_aml
+from raison.training.recipes.aml_settings import AmlSettings
 from tests.contracts.test_methods import fingerprint
 from tests.integration.test_bad_input import run
 from tests.planted import DATA, GIVEN, Planted, names_in, no_search, quick_settings, texts

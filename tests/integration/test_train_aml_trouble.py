@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 import raison
 from raison.core.errors import DataError, InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
 from raison.models.derived import explainers
-from raison.numerics.attributive_masking import LossWeights
-from raison.training.aml import train_aml
-from raison.training.aml_settings import AmlSettings
+from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.objectives.attributive_masking import AttributiveMasking
+from raison.training.recipes.aml import train_aml
+from raison.training.recipes.aml_settings import AmlSettings
 from tests.planted import DATA, GIVEN, Killed, Planted, dies_at, killed_at, names_in, no_search, quick_settings, texts
 from tests.tiny import TINY
 

@@ -16,10 +16,10 @@ import raison
 from raison.core.answer import Answer
 from raison.data import Dataset, Row
 from raison.models.derived.trained_attention import read_card
-from raison.training.ivra import fine_tune, train_ivra
-from raison.training.ivra_settings import FineTuneSettings, IvraSettings
-from raison.training.objective import Batch
+from raison.training.loop.objective import Batch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
+from raison.training.recipes.ivra import fine_tune, train_ivra
+from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 from tests.attention_explainers import PAIRS, span_adapter
 from tests.contracts.test_methods import fingerprint
 from tests.explainers import saved_encoder

@@ -19,8 +19,8 @@ from raison.data import Dataset, Row
 from raison.models.derived.attention_explainer import Design
 from raison.models.derived.trained_attention import find
 from raison.models.stack.modes import quiet
-from raison.training.ivra import fine_tune, train_ivra
-from raison.training.ivra_settings import FineTuneSettings, IvraSettings
+from raison.training.recipes.ivra import fine_tune, train_ivra
+from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 from tests.attention_explainers import span_adapter, untrained_attention
 from tests.explainers import edit, saved_encoder
 from tests.integration.test_bad_input import run

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
-from raison.training import checkpoint
-from raison.training.objective import Batch, Objective
+from raison.training.loop import checkpoint
+from raison.training.loop.objective import Batch, Objective
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit, learning_rate
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.trainer import Evaluation, History, TrainSettings, fit, learning_rate
 
 
 class Killed(BaseException):

@@ -16,9 +16,9 @@ from raison.cli.train import app
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.data import Dataset, load_file
 from raison.models.loading import zoo
-from raison.training.classifier import ClassifierSettings, Splits, train_classifier
-from raison.training.objective import Batch
+from raison.training.loop.objective import Batch
 from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
 from tests.tokenizers import TOKENIZERS
 
 LABELS = ("bad", "good")

@@ -13,10 +13,11 @@ from raison.core.generation import GenerationExplanation
 from raison.core.model import LanguageModel
 from raison.core.unknown import MOST, unknown_in
 from raison.jobs.folder import AUDIT, COMPARISON, STUDY, Kind
-from raison.report.generation_page import page as generation_page
-from raison.report.generation_terminal import generation_plain
-from raison.report.html_tables import results_page
-from raison.report.terminal import explanation_text, plain
+from raison.report.explanations.generation_page import page as generation_page
+from raison.report.explanations.generation_terminal import generation_plain
+from raison.report.explanations.terminal import explanation_text
+from raison.report.style.terminal_text import plain
+from raison.report.tables.html import results_page
 from raison.studies.reports import write
 from tests.tiny import TINY
 from tests.tokenizers import TOKENIZERS

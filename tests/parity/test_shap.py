@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raison.methods.kernel_shap import KernelShap
-from raison.numerics.shapley import solve_shapley
+from raison.numerics.shapley.regression import solve_shapley
 from tests.toys import game_problem, generators
 
 shap = pytest.importorskip("shap")

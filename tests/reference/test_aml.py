@@ -22,11 +22,11 @@ from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.models.stack.layers import layer_stack
-from raison.numerics.attributive_masking import LossWeights
-from raison.training.masks import MaskedTexts
-from raison.training.objective import Batch
+from raison.numerics.losses.attributive_masking import LossWeights
+from raison.training.loop.objective import Batch
+from raison.training.loop.trainer import TrainSettings, fit
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.trainer import TrainSettings, fit
+from raison.training.recipes.masks import MaskedTexts
 from tests.explainers import RATE, STATE, WEIGHTS, edit, maps_of, problem_of, untrained
 from tests.tiny import build
 from tests.toys import generators

@@ -13,8 +13,8 @@ from raison.masking.explainer import find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
-from raison.numerics.attributive_masking import LossWeights, MaskSize
-from raison.training.masks import MaskedTexts
+from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
+from raison.training.recipes.masks import MaskedTexts
 from tests.explainers import WEIGHTS, maps_of, problem_of, untrained
 from tests.tiny import build_language_model
 

@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
 from raison.methods.saliency import Saliency
-from raison.numerics.attacks import (
+from raison.numerics.measures.attacks import (
     attack_loss,
     on_boundary,
     probability_change,

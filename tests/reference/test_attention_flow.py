@@ -6,7 +6,7 @@ import torch
 
 import raison
 from raison.methods.attention_flow import AttentionFlow
-from raison.numerics.maximum_flow import RESOLUTION, token_flows
+from raison.numerics.attention.maximum_flow import RESOLUTION, token_flows
 from tests.tiny import TEXTS as SENTENCES
 from tests.tiny import build
 from tests.toys import TEXTS, Linear, generators, make_problem

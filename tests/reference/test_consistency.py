@@ -12,7 +12,7 @@ import raison
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.explanation import Explanation
 from raison.metrics.consistency import Consistency
-from raison.numerics.distances import padded_distances, positionwise_distances
+from raison.numerics.measures.distances import padded_distances, positionwise_distances
 from tests.toys import Linear
 
 TEXTS = ["good film", "not a terrible film .", "um wonderful film not bad", "bad", "good fine film . bad", "not good"]

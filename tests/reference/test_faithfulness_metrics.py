@@ -9,7 +9,7 @@ import torch
 import raison
 from raison.core.explanation import Explanation
 from raison.models.adapters.classifier import Classifier
-from raison.numerics.ranking import PROFILES
+from raison.numerics.measures.ranking import PROFILES
 from tests.tiny import TINY
 
 TEXTS = [

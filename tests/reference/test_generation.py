@@ -12,7 +12,7 @@ import raison
 from raison.core.generation import GenerationExplanation
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
-from raison.numerics.quadrature import gauss_legendre
+from raison.numerics.gradients.quadrature import gauss_legendre
 from tests.tiny import _config, _randomize, _tokenizer
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen3")

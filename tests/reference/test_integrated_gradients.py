@@ -5,7 +5,7 @@ import torch
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.integrated_gradients import IntegratedGradients
-from raison.numerics.quadrature import gauss_legendre
+from raison.numerics.gradients.quadrature import gauss_legendre
 from tests.toys import TEXTS, TOYS, Ignored, Linear, Max, Product, generators, make_problem
 
 

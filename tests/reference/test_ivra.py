@@ -16,7 +16,7 @@ from raison.methods.ivra import Ivra
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import FORMS, Design, HeadShape, new_explainer, places_of
 from raison.models.derived.trained_attention import find
-from raison.numerics.interpretable_attention import NORMS, Coefficients
+from raison.numerics.attention.interpretable import NORMS, Coefficients
 from tests.attention_explainers import (
     PAIRS,
     map_of,

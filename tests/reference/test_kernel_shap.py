@@ -8,8 +8,8 @@ import torch
 
 from raison.core.errors import InputError
 from raison.methods.kernel_shap import KernelShap
-from raison.numerics.shapley import level_mass, plan_coalitions, solve_shapley
-from raison.numerics.shapley_process import fit_prior, lone_values, process_shapley, smooth_values
+from raison.numerics.shapley.gaussian_process import fit_prior, lone_values, process_shapley, smooth_values
+from raison.numerics.shapley.regression import level_mass, plan_coalitions, solve_shapley
 from tests.toys import TEXTS, TOYS, Ignored, Linear, game_problem, generators, make_problem
 
 

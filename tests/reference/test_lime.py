@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from raison.core.errors import InputError
 from raison.core.problem import Problem
 from raison.methods.lime import Lime
-from raison.numerics.surrogate import weighted_ridge
+from raison.numerics.perturbation.surrogate import weighted_ridge
 from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem
 
 

@@ -7,7 +7,7 @@ import torch
 
 from raison.core.errors import InputError
 from raison.methods.mp_pi import DRAWS, MpPi
-from raison.numerics.progressive import LONGEST_OPTIMAL, mask_law, sample_masks
+from raison.numerics.shapley.progressive import LONGEST_OPTIMAL, mask_law, sample_masks
 from tests.toys import TEXTS, TOYS, Linear, game_problem, generators, make_problem
 
 CONSISTENT = {"sampling": "shapley", "weights": "coalition"}

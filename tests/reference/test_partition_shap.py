@@ -8,7 +8,7 @@ import raison
 from raison.core.errors import InputError
 from raison.methods.partition_shap import PartitionShap
 from raison.methods.shapley_exact import ShapleyExact
-from raison.numerics.shapley_tree import tree_evaluations
+from raison.numerics.shapley.tree import tree_evaluations
 from tests.tiny import build
 from tests.toys import TEXTS, TOYS, Ignored, Linear, game_problem, generators, make_problem
 

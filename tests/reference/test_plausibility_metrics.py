@@ -11,7 +11,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.explanation import Explanation
 from raison.core.metric import Metric, Need
 from raison.metrics import CATALOGUE
-from raison.numerics.bootstrap import pooled_interval
+from raison.numerics.statistics.bootstrap import pooled_interval
 from tests.reference.test_known_feature_metrics import Marked, explain
 
 NAMES = ("token_f1", "iou_f1", "auprc", "auroc")

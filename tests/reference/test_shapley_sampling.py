@@ -6,7 +6,7 @@ import raison
 from raison.core.errors import InputError
 from raison.methods.shapley_exact import ShapleyExact
 from raison.methods.shapley_sampling import ShapleySampling
-from raison.numerics.shapley_orders import draw_orders
+from raison.numerics.shapley.orders import draw_orders
 from tests.tiny import build
 from tests.toys import TOYS, Ignored, Linear, game_problem, generators, make_problem
 

@@ -10,7 +10,7 @@ import raison
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design, HeadShape, new_explainer
 from raison.models.derived.trained_attention import find
-from raison.numerics.interpretable_attention import NORMS
+from raison.numerics.attention.interpretable import NORMS
 from tests.attention_explainers import map_of, random_explainer, untrained_attention
 from tests.reference.test_ivra import CLOSE, FAMILIES, TEXTS, normalised
 from tests.tiny import TINY

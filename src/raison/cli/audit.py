@@ -68,7 +68,7 @@ def audit(
 def _show(audited: "Audit", page: Path, json: bool) -> None:
     from rich.console import Console
 
-    from raison.report.writing import shown
+    from raison.report.pages.writing import shown
     from raison.studies.kinds.audit.sections import sections
 
     if json:

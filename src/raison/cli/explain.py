@@ -124,6 +124,6 @@ def _show(explanation: Explanation | GenerationExplanation) -> None:
 
         show(explanation)
     else:
-        from raison.report.generation_terminal import generation_text
+        from raison.report.explanations.generation_terminal import generation_text
 
         Console(highlight=False).print(generation_text(explanation))

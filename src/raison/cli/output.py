@@ -9,7 +9,8 @@ from rich.console import Console
 from raison.core.explanation import Explanation
 from raison.core.results import Comparison
 from raison.jobs.store import write_whole
-from raison.report.terminal import explanation_text, table
+from raison.report.explanations.terminal import explanation_text
+from raison.report.tables.terminal import table
 
 
 def show(result: Explanation | Comparison) -> None:

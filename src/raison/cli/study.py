@@ -92,7 +92,7 @@ def report(kind: "Kind", folder: Path, json: bool) -> None:
     """What a folder holds now, in short: tables and claims."""
     from rich.console import Console
 
-    from raison.report.writing import shown, verdict_line
+    from raison.report.pages.writing import shown, verdict_line
     from raison.studies.claims import verdicts
 
     results = kind.results.read(folder)

@@ -58,8 +58,8 @@ def classifier(
 ) -> None:
     """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""
     # Only now: the help page must not wait for torch.
-    from raison.training.card import described
-    from raison.training.classifier import ClassifierSettings, Splits, train_classifier
+    from raison.training.recipes.card import described
+    from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
 
     wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
     splits = [read_split(source, wanted, skip_bad) for source in (train, test, dev) if source]

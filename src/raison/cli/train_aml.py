@@ -24,8 +24,8 @@ from raison.data import Dataset, Wanted
 from raison.data.lengths import at_most, first_words
 
 if TYPE_CHECKING:
-    from raison.numerics.attributive_masking import LossWeights
-    from raison.training.aml_settings import AmlSettings
+    from raison.numerics.losses.attributive_masking import LossWeights
+    from raison.training.recipes.aml_settings import AmlSettings
 
 Masking = Annotated[
     str | None, typer.Option(help="What stands in: mask, ellipsis, unk, pad, random, predicted, learned.")
@@ -82,7 +82,7 @@ def aml(
     """
     # Only now: the help page must not wait for torch.
     from raison.models.derived.explainers import own_folder
-    from raison.training.aml import train_aml
+    from raison.training.recipes.aml import train_aml
 
     settings = _settings(context.params)
     wanted = Wanted(text, delimiter=delimiter)
@@ -96,7 +96,7 @@ def aml(
 
 def _settings(options: Mapping[str, Any]) -> "AmlSettings":
     """The options that say how to train: those that are called as the settings are, and a few that read otherwise."""
-    from raison.training.aml_settings import AmlSettings
+    from raison.training.recipes.aml_settings import AmlSettings
 
     read = {
         "metrics": tuple(split_calls(options["metrics"])),
@@ -115,7 +115,7 @@ def _shortened(data: Dataset, longest: int | None, words: int | None) -> Dataset
 
 
 def _weights(option: str) -> "LossWeights | None":
-    from raison.numerics.attributive_masking import LossWeights
+    from raison.numerics.losses.attributive_masking import LossWeights
 
     if not option:
         return None

@@ -26,7 +26,7 @@ from raison.data.lengths import at_most, first_words
 from raison.data.windows import around_answers
 
 if TYPE_CHECKING:
-    from raison.training.ivra_settings import IvraSettings
+    from raison.training.recipes.ivra_settings import IvraSettings
 
 PLAIN = "plain"
 """The folder, inside of the trained model's, of a base model that was fine-tuned first."""
@@ -94,7 +94,7 @@ def ivra(
     is trained and saved is a copy: explain it with --method ivra.
     """
     # Only now: the help page must not wait for torch.
-    from raison.training.ivra import train_ivra
+    from raison.training.recipes.ivra import train_ivra
 
     settings = _settings(context.params)
     wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
@@ -129,7 +129,7 @@ def _listed(values: Mapping[str, float | None]) -> str:
 
 def _settings(options: Mapping[str, Any]) -> "IvraSettings":
     """The options that say how to train: those that are called as the settings are, and a few that read otherwise."""
-    from raison.training.ivra_settings import IvraSettings
+    from raison.training.recipes.ivra_settings import IvraSettings
 
     read = {
         "criteria": tuple(split_calls(options["criteria"])),
@@ -151,8 +151,8 @@ def _started(
 
     if model not in weights.names():
         return model
-    from raison.training.ivra import fine_tune
-    from raison.training.ivra_settings import FineTuneSettings
+    from raison.training.recipes.ivra import fine_tune
+    from raison.training.recipes.ivra_settings import FineTuneSettings
 
     folder = out / PLAIN
     plain = FineTuneSettings(

@@ -44,8 +44,8 @@ def scratch(
 ) -> None:
     """Train a whole classifier; started again after a kill, it goes on from its last epoch."""
     # Only now: the help page must not wait for torch.
-    from raison.training.card import described
-    from raison.training.scratch import ScratchSettings, train_scratch
+    from raison.training.recipes.card import described
+    from raison.training.recipes.scratch import ScratchSettings, train_scratch
 
     wanted = Wanted(text, columns_of(pair), label, delimiter=delimiter)
     splits = [read_split(source, wanted, skip_bad=False) for source in (train, dev)]

@@ -5,23 +5,23 @@ from importlib import import_module
 
 
 class View(StrEnum):
-    """A file of raison.report and its function that takes a result and returns text."""
+    """A module of raison.report and its function that takes a result and returns text."""
 
-    EXPLANATION_PAGE = "html.page"
-    EXPLANATION_FRAGMENT = "html.fragment"
-    GENERATION_TEXT = "generation_terminal.generation_plain"
-    GENERATION_PAGE = "generation_page.page"
-    GENERATION_FRAGMENT = "generation_page.fragment"
-    RESULTS_TEXT = "terminal.results_plain"
-    RESULTS_PAGE = "html_tables.results_page"
-    RESULTS_FRAGMENT = "html_tables.results_fragment"
-    MARKDOWN = "tables.markdown"
-    LATEX = "tables.latex"
-    CSV = "tables.csv_text"
+    EXPLANATION_PAGE = "explanations.html.page"
+    EXPLANATION_FRAGMENT = "explanations.html.fragment"
+    GENERATION_TEXT = "explanations.generation_terminal.generation_plain"
+    GENERATION_PAGE = "explanations.generation_page.page"
+    GENERATION_FRAGMENT = "explanations.generation_page.fragment"
+    RESULTS_TEXT = "tables.terminal.results_plain"
+    RESULTS_PAGE = "tables.html.results_page"
+    RESULTS_FRAGMENT = "tables.html.results_fragment"
+    MARKDOWN = "tables.results.markdown"
+    LATEX = "tables.results.latex"
+    CSV = "tables.results.csv_text"
 
 
 def rendered(result: object, view: View) -> str:
     """The result as the view shows it."""
-    file, function = view.split(".")
-    found: str = vars(import_module(f"raison.report.{file}"))[function](result)
+    module, function = view.rsplit(".", 1)
+    found: str = vars(import_module(f"raison.report.{module}"))[function](result)
     return found

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
-from raison.numerics.monotone_paths import Strategy, anchor_costs
-from raison.numerics.nearest import nearest_rows, squared_lengths
+from raison.numerics.gradients.monotone_paths import Strategy, anchor_costs
+from raison.numerics.gradients.nearest import nearest_rows, squared_lengths
 
 NUMBERS = 1 << 20
 """Features of anchors that are compared at a time: 4 MB in single precision, which processors keep at hand."""

@@ -15,7 +15,7 @@ from raison.core.layers import Layers, LayerSpec
 from raison.core.method import Rngs
 from raison.core.problem import Problem
 from raison.core.target import Of
-from raison.numerics.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
+from raison.numerics.gradients.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
 
 Variant = Literal["signed", "paper", "code"]
 """Equation 4 as printed, the published code, or the code's formula in the last layer, whose maps keep their sign."""

@@ -11,7 +11,7 @@ from raison.core.encoding import Encoding
 from raison.masking.soft import SoftMasks
 from raison.models.derived.attributor import Attributor
 from raison.models.tokens.alignment import Alignment, Merge, align
-from raison.numerics.attributive_masking import LossWeights, MaskSize
+from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
 
 
 @dataclass(frozen=True, slots=True)

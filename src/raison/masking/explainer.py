@@ -18,7 +18,7 @@ from raison.masking.substitutes import Substitutes
 from raison.models.derived import explainers
 from raison.models.derived.attributor import Attributor
 from raison.models.derived.explainers import Card, Goal
-from raison.numerics.attributive_masking import LossWeights
+from raison.numerics.losses.attributive_masking import LossWeights
 
 KIND = "aml"
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.numerics.attributive_masking import (
+from raison.numerics.losses.attributive_masking import (
     LossWeights,
     MaskSize,
     blend,

@@ -11,7 +11,7 @@ from raison.core.anatomy import LayerWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
-from raison.numerics.decomposition import attended, contributions, followed
+from raison.numerics.attention.decomposition import attended, contributions, followed
 
 
 @dataclass(frozen=True)

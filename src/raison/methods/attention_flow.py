@@ -12,8 +12,8 @@ from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.numerics.context_mixing import Mixing, head_mean, with_residual
-from raison.numerics.maximum_flow import token_flows
+from raison.numerics.attention.context_mixing import Mixing, head_mean, with_residual
+from raison.numerics.attention.maximum_flow import token_flows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.numerics.decomposition import Choices, Gate, head_vectors, through_layer
+from raison.numerics.attention.decomposition import Choices, Gate, head_vectors, through_layer
 
 _TOGETHER = 1 << 26
 """Numbers in the vectors of texts that go through a layer together."""

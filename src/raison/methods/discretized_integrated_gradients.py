@@ -17,7 +17,7 @@ from raison.integration.anchors import ZERO, Walk, anchors_of, embedded, table_o
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.moves import gathered
 from raison.integration.repeated import own_embeddings
-from raison.numerics.monotone_paths import Strategy, halved, monotone_points
+from raison.numerics.gradients.monotone_paths import Strategy, halved, monotone_points
 
 Rule = Literal["left", "middle"]
 NAME = "discretized_integrated_gradients"

@@ -11,7 +11,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 from raison.models.adapters.attention_gradients import attention_gradients, check_one_pass
-from raison.numerics.context_mixing import gathered, head_mean
+from raison.numerics.attention.context_mixing import gathered, head_mean
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.numerics.shapley import Plan, damped_shapley, plan_coalitions, solve_shapley
-from raison.numerics.shapley_process import process_shapley
+from raison.numerics.shapley.gaussian_process import process_shapley
+from raison.numerics.shapley.regression import Plan, damped_shapley, plan_coalitions, solve_shapley
 
 ESTIMATORS = ("damped_least_squares", "least_squares", "gaussian_process")
 SCARCE = 3
@@ -40,8 +40,8 @@ class KernelShap(Method):
       coalitions on which all units have equal effects.
     - "gaussian_process" uses the same coalitions. It conditions a random set function on them, in which interactions
       are likelier the more their units matter and the fewer they are, and returns its mean Shapley values
-      (numerics/shapley_process.py; the prior is fitted to the text's own values by marginal likelihood, MacKay 1992).
-      It passes through all evaluated values, but is no longer the paper's regression.
+      (numerics/shapley/gaussian_process.py; the prior is fitted to the text's own values by marginal likelihood, MacKay
+      1992). It passes through all evaluated values, but is no longer the paper's regression.
 
     benchmarks/results/shapley_error.md has the errors of the three on 12 words at equal samples, beside other
     libraries'.

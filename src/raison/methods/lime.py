@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.numerics.surrogate import weighted_ridge
+from raison.numerics.perturbation.surrogate import weighted_ridge
 
 
 @dataclass(frozen=True)

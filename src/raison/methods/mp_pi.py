@@ -13,7 +13,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
-from raison.numerics.progressive import (
+from raison.numerics.shapley.progressive import (
     LONGEST_OPTIMAL,
     MaskLaw,
     Rows,
@@ -25,7 +25,7 @@ from raison.numerics.progressive import (
     pass_weights,
     sample_masks,
 )
-from raison.numerics.shapley import solve_shapley
+from raison.numerics.shapley.regression import solve_shapley
 
 Weighting = Literal["pass", "class", "coalition"]
 WEIGHTS = {"pass": pass_weights, "class": class_weights, "coalition": coalition_weights}
@@ -38,8 +38,8 @@ DRAWS = 8
 class MpPi(Method):
     """Shapley values by regression on the intermediate predictions of a causal model for masked texts.
 
-    Masks are drawn (equations 15 to 17 of Kariyappa et al. 2024, as corrected in raison.numerics.progressive). Each
-    pass gives the values of all coalitions S that are beginnings of its mask, and
+    Masks are drawn (equations 15 to 17 of Kariyappa et al. 2024, as corrected in raison.numerics.shapley.progressive).
+    Each pass gives the values of all coalitions S that are beginnings of its mask, and
 
         phi = argmin sum_S w(S) (v(S) - v(empty) - sum_{i in S} phi_i)^2
 

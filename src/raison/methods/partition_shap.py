@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.numerics.shapley_tree import OwenTree, tree_evaluations
+from raison.numerics.shapley.tree import OwenTree, tree_evaluations
 
 ROUND, ROUNDS = 5, 8
 """Clusters split between two looks at what is pending: five, as in shap, or an eighth of all splits where that is more,

@@ -14,7 +14,7 @@ from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 from raison.core.target import Target
 from raison.models.derived.fillers import filled_logits, filler_of
-from raison.numerics.recursive_replacement import Runs, Shares
+from raison.numerics.perturbation.recursive_replacement import Runs, Shares
 
 Keeps = list[Bool[Tensor, "_masks _units"]]
 Logits = list[Float[Tensor, "_masks classes"]]

@@ -17,7 +17,7 @@ from raison.core.registry import name_of
 from raison.integration.baselines import baseline_embeddings, baseline_name
 from raison.integration.repeated import charge, own_embeddings, portions, repeated
 from raison.methods import CATALOGUE
-from raison.numerics.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
+from raison.numerics.gradients.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
 
 NEEDED = frozenset({Property.PATH, Property.TOKENWISE})
 

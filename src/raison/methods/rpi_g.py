@@ -11,7 +11,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.randomized import RandomPaths, Variant, path_layers
-from raison.numerics.diffusion import Schedule
+from raison.numerics.gradients.diffusion import Schedule
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from raison.integration.baselines import Baseline, baseline_embeddings, baseline
 from raison.integration.repeated import charge, own_embeddings, portions, repeated
 from raison.integration.slopes import integrate_at, values_at
 from raison.integration.straight_path import integrate
-from raison.numerics.quadrature import gauss_legendre
+from raison.numerics.gradients.quadrature import gauss_legendre
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.numerics.shapley_orders import all_coalitions, exact_shapley
+from raison.numerics.shapley.orders import all_coalitions, exact_shapley
 
 MOST = 24
 

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Rngs
 from raison.core.problem import Problem
-from raison.numerics.beam import Beam, sets_at_most, shifted_ranks
+from raison.numerics.perturbation.beam import Beam, sets_at_most, shifted_ranks
 
 Objective = Literal["comprehensiveness", "sufficiency", "difference"]
 

@@ -11,7 +11,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
 from raison.models.adapters.zeroed_values import check_layers, value_zeroing_distances
-from raison.numerics.context_mixing import followed, shares
+from raison.numerics.attention.context_mixing import followed, shares
 
 
 @dataclass(frozen=True)

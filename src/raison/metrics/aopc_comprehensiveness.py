@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, KeepRows, Metric
-from raison.numerics.ranking import SHARES, check_share, convention, top_keeps
+from raison.numerics.measures.ranking import SHARES, check_share, convention, top_keeps
 
 
 @dataclass(frozen=True)

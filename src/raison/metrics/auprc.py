@@ -7,7 +7,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.numerics.plausibility import check_annotators, combine, mean_defined, precision_recall_area
+from raison.numerics.measures.plausibility import check_annotators, combine, mean_defined, precision_recall_area
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Auprc(Metric):
 
     Trapezoids over recall, one point per distinct score, from (recall 0, precision 1): per text as in ERASER's code,
     then the mean over texts. `annotators` says how several annotators count (see
-    raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is better. The level of chance grows with the share of
-    marked units. Trapezoids overestimate ties: equal scores reach (1 + share) / 2, more than random ones. Read it
-    together with auroc, which has no such gap. A text in which all or no units are marked says nothing about the scores
-    and is left out; ERASER counts it as 1 or 0.5.
+    raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. The level of chance grows with the
+    share of marked units. Trapezoids overestimate ties: equal scores reach (1 + share) / 2, more than random ones. Read
+    it together with auroc, which has no such gap. A text in which all or no units are marked says nothing about the
+    scores and is left out; ERASER counts it as 1 or 0.5.
 
     Cost: no evaluation.
     """

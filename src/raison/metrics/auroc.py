@@ -7,7 +7,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.numerics.plausibility import check_annotators, combine, mean_defined, roc_area
+from raison.numerics.measures.plausibility import check_annotators, combine, mean_defined, roc_area
 
 
 @dataclass(frozen=True)
@@ -15,9 +15,9 @@ class Auroc(Metric):
     """Probability that a marked unit scores higher than an unmarked one; ties count half.
 
     The area under the ROC curve of each text, then the mean over texts, as in ERASER's code and IvRA's appendix F.
-    `annotators` says how several annotators count (see raison.numerics.plausibility.ANNOTATORS). In 0..1, higher is
-    better; 0.5 for random scores and for equal ones. A text in which all or no units are marked has no such pair and is
-    left out.
+    `annotators` says how several annotators count (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1,
+    higher is better; 0.5 for random scores and for equal ones. A text in which all or no units are marked has no such
+    pair and is left out.
 
     Cost: no evaluation.
     """

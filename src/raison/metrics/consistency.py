@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.explanation import Explanation
 from raison.core.metric import GroupEvidence, GroupMetric
-from raison.numerics.distances import check_distance, padded_distances, positionwise_distances
+from raison.numerics.measures.distances import check_distance, padded_distances, positionwise_distances
 
 LEVELS = ("token", "text")
 NORMALISATIONS = ("sum", "none")

@@ -10,7 +10,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.numerics.plausibility import check_annotators, combine, exact_top_chance, mean_defined
+from raison.numerics.measures.plausibility import check_annotators, combine, exact_top_chance, mean_defined
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class GroundTruthOverlap(Metric):
     GTOverlap of the thesis, section 2.2.3.1, for data made so that known features decide the label (Zhou et al. 2022).
     In 0..1, higher is better; a random order reaches 1 / (n choose k). If scores tie at the cut, the value is the
     probability of a hit when ties are broken at random, so that equal scores reach the level of chance wherever the
-    known units are. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
-    text without known units is left out.
+    known units are. `annotators` says how several rationales count (see
+    raison.numerics.measures.plausibility.ANNOTATORS). A text without known units is left out.
 
     Cost: no evaluation.
     """

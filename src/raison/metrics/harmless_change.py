@@ -10,7 +10,7 @@ from jaxtyping import Float
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need, Reworded, Rewording
-from raison.numerics.agreement import spearman
+from raison.numerics.measures.agreement import spearman
 from raison.text.edits import Edited, check_edits, edit
 
 DECIMALS = 5

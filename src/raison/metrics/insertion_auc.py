@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, KeepRows, Metric
-from raison.numerics.curves import area, curve_keeps
+from raison.numerics.measures.curves import area, curve_keeps
 
 
 @dataclass(frozen=True)

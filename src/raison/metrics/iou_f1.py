@@ -7,7 +7,7 @@ from typing import ClassVar
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Mask, Metric, Need
-from raison.numerics.plausibility import (
+from raison.numerics.measures.plausibility import (
     check_annotators,
     check_average,
     check_top,
@@ -28,9 +28,10 @@ class IouF1(Metric):
     of the mean P and the mean R over texts, "micro" 2 hits / (predicted + marked spans) with counts summed over the
     texts. `top` is the number of predicted units, None as many as were marked; ties at the cut go to the units that
     come first in the text. `annotators` says how several annotators count (see
-    raison.numerics.plausibility.ANNOTATORS); "each" averages P and R, or the counts. In 0..1, higher is better. As in
-    ERASER's code, hits are predicted spans in R too, so a threshold below 0.5 can give values above 1. Marked spans
-    that touch are one. A text without marks has no R and is excluded from macro; in ERASER it lowers the mean P.
+    raison.numerics.measures.plausibility.ANNOTATORS); "each" averages P and R, or the counts. In 0..1, higher is
+    better. As in ERASER's code, hits are predicted spans in R too, so a threshold below 0.5 can give values above 1.
+    Marked spans that touch are one. A text without marks has no R and is excluded from macro; in ERASER it lowers the
+    mean P.
 
     Cost: no evaluation.
     """

@@ -7,7 +7,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric, Need
-from raison.numerics.ranking import check_share, convention, top_keeps
+from raison.numerics.measures.ranking import check_share, convention, top_keeps
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.numerics.plausibility import check_annotators, combine, expected_depth, mean_defined
+from raison.numerics.measures.plausibility import check_annotators, combine, expected_depth, mean_defined
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class MeanRank(Metric):
     MeanRank of the thesis, section 2.2.3.1, after Bastings et al. 2022; the mean is over texts. In k..n with k known
     units of n, lower is better; a random order reaches k (n + 1) / (k + 1). If scores tie, the value is the mean over
     random breaking of ties, so that equal scores reach the level of chance wherever the known units are. `annotators`
-    says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A text without known units is left
-    out.
+    says how several rationales count (see raison.numerics.measures.plausibility.ANNOTATORS). A text without known units
+    is left out.
 
     Cost: no evaluation.
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.numerics.plausibility import check_annotators, combine, expected_depth, mean_defined
+from raison.numerics.measures.plausibility import check_annotators, combine, expected_depth, mean_defined
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class MeanRankPercentage(Metric):
     MeanRankPercentage of the thesis, section 2.2.3.1: a fraction, in spite of the name. In k/n..1 with k known units,
     lower is better; a random order reaches k (n + 1) / ((k + 1) n), somewhat above 1/2 for one known unit. If scores
     tie, the value is the mean over random breaking of ties, so that equal scores reach the level of chance wherever the
-    known units are. `annotators` says how several rationales count (see raison.numerics.plausibility.ANNOTATORS). A
-    text without known units is left out.
+    known units are. `annotators` says how several rationales count (see
+    raison.numerics.measures.plausibility.ANNOTATORS). A text without known units is left out.
 
     Cost: no evaluation.
     """

@@ -7,7 +7,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
-from raison.numerics.curves import curve_keeps
+from raison.numerics.measures.curves import curve_keeps
 
 TOLERANCE = 1e-5
 """A smaller fall of the log-odds is rounding of the passes; a bound on p itself would hide all steps near 0 or 1."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, KeepRows, Metric
-from raison.numerics.ranking import check_share, convention, top_keeps
+from raison.numerics.measures.ranking import check_share, convention, top_keeps
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Sufficiency(Metric):
 
     Suff(k) = F_y(x) - F_y(only the top k % of units of x), ERASER eq. 2; AML A.5, RPI A.3. In -1..1, lower is better.
     The other units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a fraction;
-    `profile` says how k % of n units is rounded and what no unit at all scores (see raison.numerics.ranking.PROFILES).
+    `profile` says how k % of n units is rounded and what no unit at all scores (see
+    raison.numerics.measures.ranking.PROFILES).
 
     Cost: 1 evaluation beside the full text.
     """

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.numerics.plausibility import (
+from raison.numerics.measures.plausibility import (
     check_annotators,
     check_average,
     check_top,
@@ -29,8 +29,8 @@ class TokenF1(Metric):
     much longer: all of a text of 25 words is predicted, whatever the scores.
 
     `average` "macro" is the mean over texts of their F1, "micro" the F1 of counts that are summed over the texts.
-    `annotators` says how several annotators count (see raison.numerics.plausibility.ANNOTATORS); with "each", macro
-    averages F1 and micro the counts. As in ERASER's code, a text without marks scores 0 with `top`; without `top`
+    `annotators` says how several annotators count (see raison.numerics.measures.plausibility.ANNOTATORS); with "each",
+    macro averages F1 and micro the counts. As in ERASER's code, a text without marks scores 0 with `top`; without `top`
     nothing is predicted there either, and it does not count. In 0..1, higher is better; plausible is not faithful. The
     two texts of a pair are judged together, where ERASER counts them as two.
 

@@ -13,8 +13,8 @@ from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.results import Summary
 from raison.jobs.store import read_record, unreadable, write_record
-from raison.numerics.agreement import AGREEMENTS
-from raison.numerics.bootstrap import mean_interval
+from raison.numerics.measures.agreement import AGREEMENTS
+from raison.numerics.statistics.bootstrap import mean_interval
 
 FILE = "agreement.json"
 MEASURES = ("spearman", "top_k_overlap", "cosine")

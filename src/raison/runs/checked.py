@@ -6,7 +6,7 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.core.reading import Fields
-from raison.numerics.bootstrap import POOLS
+from raison.numerics.statistics.bootstrap import POOLS
 
 TEXTS = 10_000_000
 """Texts that a run may have: there is room for each before any is read."""

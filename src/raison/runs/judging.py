@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from raison.core.errors import InputError
-from raison.numerics.multiple import holm
-from raison.numerics.paired import FEW, Difference
+from raison.numerics.statistics.multiple import holm
+from raison.numerics.statistics.paired import FEW, Difference
 
 Side = Literal["above", "below"]
 Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missing"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from raison.core.results import Comparison, MetricScores, Scores
-from raison.numerics import ranks
-from raison.numerics.multiple import holm
-from raison.numerics.paired import Difference, difference
-from raison.numerics.pareto import front
+from raison.numerics.statistics import ranks
+from raison.numerics.statistics.multiple import holm
+from raison.numerics.statistics.paired import Difference, difference
+from raison.numerics.statistics.pareto import front
 
 BACKWARD = 2
 """What a backward pass costs in forward passes."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raison.core.results import MetricScores, Scores, Summary
-from raison.numerics.bootstrap import pool_of, pooled, pooled_interval
+from raison.numerics.statistics.bootstrap import pool_of, pooled, pooled_interval
 
 Value = float | tuple[float, ...]
 """What a metric measured on one text: a number, or the parts of a pooled value."""

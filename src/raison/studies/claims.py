@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from raison.numerics.paired import Difference, against, difference
+from raison.numerics.statistics.paired import Difference, against, difference
 from raison.runs.judging import UNKNOWN, Learned, Side, Verdict, corrected, judged
 from raison.studies.folder import Written
 from raison.studies.kind import Kind, kind_of

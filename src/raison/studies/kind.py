@@ -3,7 +3,7 @@
     spec.py       KEYS of its files, `parse`: a typed record of a file, or every mistake in it
     work.py       `examine` with models and data, `jobs`, `estimate`
     results.py    FOLDERS that it writes, `read` them without torch, `sample`: the values that a claim compares
-    sections.py   `sections`: what results say, as the neutral records of raison.report.records
+    sections.py   `sections`: what results say, as the neutral records of raison.report.tables.records
 
 Everything else, from the command line to the page, is the same for all kinds and asks for these by name. Files are
 imported when they are asked for: reading and reporting never load torch.
@@ -24,7 +24,7 @@ from raison.studies.schema import Keys
 
 if TYPE_CHECKING:
     from raison.data import Dataset
-    from raison.report.records import Document, Table
+    from raison.report.tables.records import Document, Table
     from raison.studies.claims import Sample
     from raison.studies.file import Study
     from raison.studies.folder import Written

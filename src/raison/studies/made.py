@@ -9,8 +9,8 @@
     heads = 4
     train = { source = "sst2", split = "train", limit = 6000, known_features = { words = ["negative", "positive"] } }
 
-The keys are in raison.studies.schema, what the settings mean in raison.training.scratch. Without `held_out`, a table of
-the same kind as `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
+The keys are in raison.studies.schema, what the settings mean in raison.training.recipes.scratch. Without `held_out`, a
+table of the same kind as `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.parts import StudyModel, data_of, made_settings
 from raison.studies.rows import load_rows
-from raison.training.samples import split
-from raison.training.scratch import train_scratch
+from raison.training.recipes.samples import split
+from raison.training.recipes.scratch import train_scratch
 
 _RECIPE = 1
 """Raised where the same table would now make another model."""

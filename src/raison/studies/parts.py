@@ -22,7 +22,7 @@ from raison.runs.models_figure import AXES
 from raison.studies import schema
 from raison.studies.schema import Keys, fitting
 from raison.text.prompts import find as find_prompt
-from raison.training.scratch import ScratchSettings, mistakes_in
+from raison.training.recipes.scratch import ScratchSettings, mistakes_in
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 """What may be part of a run's folder: "--" stands between a model and its data."""

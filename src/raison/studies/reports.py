@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from raison.report import writing
+from raison.report.pages import writing
 from raison.studies.kind import kind_of
 
 

@@ -117,7 +117,7 @@ MADE: Keys = {
     "seed": Key(WHOLE),
     "half": Key(FLAG),
 }
-"""How a study makes a model: its data, and the settings of raison.training.scratch."""
+"""How a study makes a model: its data, and the settings of raison.training.recipes.scratch."""
 DATA: Keys = {
     "source": Key(TEXT, True),
     "split": Key(TEXT),

@@ -18,7 +18,7 @@ from raison.core.problem import Problem
 from raison.core.registry import name_of
 from raison.core.target import probabilities
 from raison.integration.repeated import repeated
-from raison.numerics.attacks import attack_loss, same_prediction
+from raison.numerics.measures.attacks import attack_loss, same_prediction
 from raison.trust.attack_settings import EmbeddingAttack
 
 Rows = Float[Tensor, " rows"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.numerics.ranking import check_share
+from raison.numerics.measures.ranking import check_share
 from raison.trust.records import Objective
 
 Optimiser = Literal["descent", "adam", "sign"]

@@ -17,7 +17,14 @@ from raison.core.unit import Text
 from raison.explaining.attribution import Batch, Settings, prepare
 from raison.integration.repeated import repeated
 from raison.models.adapters.classifier import Classifier
-from raison.numerics.attacks import on_boundary, probability_change, rank_change, top_count, top_sum_change, top_units
+from raison.numerics.measures.attacks import (
+    on_boundary,
+    probability_change,
+    rank_change,
+    top_count,
+    top_sum_change,
+    top_units,
+)
 from raison.progress import Advance
 from raison.trust.attack_descent import Best, Start, classify, descend, disturb, explain, explained_probability
 from raison.trust.attack_settings import EmbeddingAttack

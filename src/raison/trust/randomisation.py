@@ -21,8 +21,8 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import How, check_how, find_blocks
-from raison.numerics.agreement import kendall, spearman, top_k_overlap
-from raison.numerics.ranking import check_share
+from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
+from raison.numerics.measures.ranking import check_share
 from raison.trust.records import Order, Similarity
 
 CHUNK = 16

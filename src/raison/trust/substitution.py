@@ -17,7 +17,7 @@ from raison.core.registry import label_of
 from raison.core.target import TargetSpec, probabilities
 from raison.core.unit import Text
 from raison.explaining.attribution import Batch, Settings, prepare, run
-from raison.numerics.attacks import (
+from raison.numerics.measures.attacks import (
     on_boundary,
     probability_change,
     rank_change,
@@ -25,7 +25,7 @@ from raison.numerics.attacks import (
     top_sum_change,
     top_units,
 )
-from raison.numerics.ranking import check_share
+from raison.numerics.measures.ranking import check_share
 from raison.progress import Advance
 from raison.trust.attack_settings import check_count
 from raison.trust.attacks import Key, checked_count

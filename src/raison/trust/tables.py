@@ -7,10 +7,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from raison.core.results import Summary
-from raison.numerics.bootstrap import mean_interval
-from raison.numerics.paired import Difference, difference
-from raison.numerics.paired import against as against_number
-from raison.numerics.randomisation import area
+from raison.numerics.measures.randomisation import area
+from raison.numerics.statistics.bootstrap import mean_interval
+from raison.numerics.statistics.paired import Difference, difference
+from raison.numerics.statistics.paired import against as against_number
 from raison.trust.records import Attacked, Order
 from raison.trust.results import TrustRun, Variant
 
@@ -44,7 +44,7 @@ def curve(run: TrustRun, method: str, order: Order, measure: Measure) -> tuple[S
 
 
 def areas(run: TrustRun, method: str, order: Order, measure: Measure) -> Values:
-    """Each text's area under its curve (raison.numerics.randomisation); texts that lack a point are left out."""
+    """Each text's area under its curve (numerics/measures/randomisation.py); texts that lack a point are left out."""
     columns = [at_blocks(run, method, order, blocks, measure) for blocks in range(1, run.blocks + 1)]
     whole = set.intersection(*(set(column) for column in columns)) if columns else set()
     return {text: area(np.array([column[text] for column in columns]), order) for text in sorted(whole)}

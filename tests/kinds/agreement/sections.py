@@ -5,9 +5,9 @@ from pathlib import Path
 from raison.studies.kinds.agreement.results import Agreements  # type: ignore[import-not-found]
 
 from raison.core.results import Summary
-from raison.numerics.bootstrap import mean_interval
-from raison.report import phrases
-from raison.report.records import Cell, Claims, Document, Section, Table, interval
+from raison.numerics.statistics.bootstrap import mean_interval
+from raison.report.style import phrases
+from raison.report.tables.records import Cell, Claims, Document, Section, Table, interval
 from raison.studies.claims import verdicts
 
 

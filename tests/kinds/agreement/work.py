@@ -16,9 +16,9 @@ from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import identity_of
-from raison.numerics.agreement import spearman
+from raison.numerics.measures.agreement import spearman
 from raison.progress import Told
-from raison.report.records import Cell, Table
+from raison.report.tables.records import Cell, Table
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import Estimate

@@ -4,7 +4,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from tests.unit.report.test_report_html import explain
+from tests.unit.report.explanations.test_html import explain
 
 
 def test_older_explanations_are_signed() -> None:

@@ -10,8 +10,9 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.unit import Unit
-from raison.report.terminal import explanation_text, plain
-from tests.unit.report.test_report_html import explain
+from raison.report.explanations.terminal import explanation_text
+from raison.report.style.terminal_text import plain
+from tests.unit.report.explanations.test_html import explain
 
 WRONG: tuple[Any, ...] = (
     None, True, -1, 10**400, 1.5, float("nan"), float("inf"), "", "x", "<script>", "\ud800", [], [1], ["a"], [None],

@@ -61,8 +61,8 @@ def test_is_shown_by_the_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("view", View)
 def test_every_view_has_its_function(view: View) -> None:
-    file, function = view.split(".")
-    assert callable(vars(importlib.import_module(f"raison.report.{file}"))[function])
+    module, function = view.rsplit(".", 1)
+    assert callable(vars(importlib.import_module(f"raison.report.{module}"))[function])
 
 
 def test_repr_is_one_line() -> None:

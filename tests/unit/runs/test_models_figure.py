@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from raison.core.results import Summary
-from raison.report.figures import OverModels, Series
-from raison.report.plots import drawn
+from raison.report.figures.data import OverModels, Series
+from raison.report.figures.plots import drawn
 from raison.runs.models_figure import Axis, Place, axis_of, told
 from raison.studies.reports import write
 from tests.study_folder import Made, make

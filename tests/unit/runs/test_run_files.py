@@ -11,7 +11,7 @@ import pytest
 from raison.core.errors import DataError, LoadError, RaisonError
 from raison.models.derived import explainers, trained_attention
 from raison.models.loading import shipped, zoo
-from raison.report.shown import shown_texts
+from raison.report.pages.shown import shown_texts
 from raison.runs import checked
 from raison.runs.table import comparison
 from raison.studies.kinds.comparison.results import read as read_study

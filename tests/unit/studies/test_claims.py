@@ -11,7 +11,7 @@ import pytest
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.jobs.store import RecordStore
-from raison.numerics.paired import Difference, against, difference
+from raison.numerics.statistics.paired import Difference, against, difference
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError
-from raison.report import canvas
-from raison.report.tables import columns, markdown
+from raison.report.figures import canvas
+from raison.report.tables.results import columns, markdown
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from raison.studies.folder import digest_of

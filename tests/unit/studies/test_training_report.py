@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.report.records import Table
-from raison.report.writing import text_of
+from raison.report.pages.writing import text_of
+from raison.report.tables.records import Table
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trainings.gains import mixed, transferred
 from raison.studies.kinds.trainings.records import Explaining, TrainingRecord, TrainingRuns

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.report.writing import text_of
+from raison.report.pages.writing import text_of
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.studies.kinds.trust.results import read as read_trust

@@ -26,7 +26,7 @@ from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
 from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import Tap, tap
-from raison.numerics.decomposition import head_output, layer_output
+from raison.numerics.attention.decomposition import head_output, layer_output
 
 Predict = Callable[[Encoding], Logits]
 Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]

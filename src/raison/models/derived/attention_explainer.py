@@ -12,7 +12,7 @@ from raison.core.dims import Attention, HeadStates
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
 from raison.core.model import LanguageModel, TapRecord
-from raison.numerics.interpretable_attention import (
+from raison.numerics.attention.interpretable import (
     Coefficients,
     Places,
     check_norm,
@@ -77,7 +77,7 @@ class HeadShape:
 
 
 class InterpretableAttention(nn.Module):
-    """IvRA's interpretable attention module (Xie et al. 2024, 2.1); see raison.numerics.interpretable_attention.
+    """IvRA's interpretable attention module (Xie et al. 2024, 2.1); see raison.numerics.attention.interpretable.
 
     omega_Q and omega_K start at 1; the paper gives no starting values. With sparsemax, lambda and eta also start at 1:
     about a third of a sentence's tokens are then above zero, and a token at zero gets no gradient. A softmax from there

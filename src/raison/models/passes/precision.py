@@ -25,7 +25,7 @@ from raison.models.stack.hooks import following
 from raison.models.stack.locks import OwnLock
 from raison.models.stack.modes import evaluating
 from raison.models.stack.transformer import embedding_tables
-from raison.numerics.agreement import spearman
+from raison.numerics.measures.agreement import spearman
 
 CHECKED_SHARE = 0.02
 """Of the perturbed texts that were evaluated in 16 bits, those that are evaluated again in the model's precision."""

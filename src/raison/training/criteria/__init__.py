@@ -1,1 +1,1 @@
-"""Criteria of interpretability, one file each; see raison.training.criterion."""
+"""Criteria of interpretability, one file each; see raison.training.self_explaining.criterion."""

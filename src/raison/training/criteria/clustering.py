@@ -6,9 +6,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.errors import InputError
-from raison.numerics.interpretability_losses import clustering_loss
-from raison.training.consistent import FEWEST, consistency_score
-from raison.training.criterion import Criterion, Step
+from raison.numerics.losses.interpretability import clustering_loss
+from raison.training.self_explaining.consistent import FEWEST, consistency_score
+from raison.training.self_explaining.criterion import Criterion, Step
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.numerics.interpretability_losses import (
+from raison.numerics.losses.interpretability import (
     SHARES,
     comprehensiveness_loss,
     cross_entropy,
@@ -14,7 +14,7 @@ from raison.numerics.interpretability_losses import (
     straight_through,
     top_tokens,
 )
-from raison.training.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, Step
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.numerics.interpretability_losses import consistency_loss
-from raison.training.consistent import FEWEST, consistency_score
-from raison.training.criterion import Criterion, Step
+from raison.numerics.losses.interpretability import consistency_loss
+from raison.training.self_explaining.consistent import FEWEST, consistency_score
+from raison.training.self_explaining.criterion import Criterion, Step
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.numerics.interpretability_losses import SHARES, divergence_sufficiency_loss
-from raison.training.criterion import Criterion, Step
-from raison.training.sufficient import sufficiency_score, top_alone
+from raison.numerics.losses.interpretability import SHARES, divergence_sufficiency_loss
+from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
 @dataclass(frozen=True)

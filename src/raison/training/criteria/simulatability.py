@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.training.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, Step
 
 
 @dataclass(frozen=True)

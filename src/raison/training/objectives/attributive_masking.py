@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from raison.numerics.attributive_masking import LossWeights, MaskSize, check_mask_size
-from raison.training.objective import Batch, Objective
+from raison.numerics.losses.attributive_masking import LossWeights, MaskSize, check_mask_size
+from raison.training.loop.objective import Batch, Objective
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from raison.training.objective import Batch, Objective
+from raison.training.loop.objective import Batch, Objective
 
 
 @dataclass(frozen=True)

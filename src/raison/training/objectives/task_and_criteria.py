@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from raison.numerics.interpretability_losses import cross_entropy
-from raison.training.criterion import Criterion
-from raison.training.objective import Batch, Objective
+from raison.numerics.losses.interpretability import cross_entropy
+from raison.training.loop.objective import Batch, Objective
+from raison.training.self_explaining.criterion import Criterion
 
 
 @dataclass(frozen=True)

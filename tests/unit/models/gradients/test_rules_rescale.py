@@ -10,7 +10,7 @@ from transformers import activations
 from raison.core.errors import UnsupportedError
 from raison.models.gradients.rules.mode import applied
 from raison.models.gradients.rules.rescale import rescale_rules
-from raison.numerics import rescale
+from raison.numerics.gradients import rescale
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

@@ -16,7 +16,7 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels, StateStore
 from raison.models.stack.blocks import drawn_values, find_blocks, put, twin
-from raison.numerics.randomisation import area
+from raison.numerics.measures.randomisation import area
 from tests.integration.test_lora import adapted
 from tests.prompted import DAY
 from tests.tiny import QUESTIONS, TEXTS, TINY, build_answering, build_language_model

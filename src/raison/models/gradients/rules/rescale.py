@@ -14,8 +14,8 @@ from torch import Tensor
 from raison.core.errors import UnsupportedError
 from raison.models.gradients.rules.mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
 from raison.models.gradients.rules.relevance import FUSED, GATES, PRODUCTS
-from raison.numerics import rescale
-from raison.numerics.rescale import Pull, precise
+from raison.numerics.gradients import rescale
+from raison.numerics.gradients.rescale import Pull, precise
 
 Secant = Callable[[Tensor, Tensor], Tensor]
 

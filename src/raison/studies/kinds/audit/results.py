@@ -23,7 +23,7 @@ from raison.core.errors import DataError
 from raison.core.results import Comparison, Scores, Summary
 from raison.jobs.folder import AUDIT, FILE
 from raison.jobs.store import RecordStore
-from raison.numerics.paired import against, difference
+from raison.numerics.statistics.paired import against, difference
 from raison.runs.checked import check_audit, check_schema
 from raison.runs.judging import FEWEST, Side, finding_of
 from raison.runs.run import SCHEMA, read_run

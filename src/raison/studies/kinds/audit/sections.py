@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from raison.core.results import Summary
-from raison.report import phrases
-from raison.report.figures import Front
-from raison.report.records import (
+from raison.report.figures.data import Front
+from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
+from raison.report.pages.shown import Shown, shown_texts
+from raison.report.style import phrases
+from raison.report.tables.records import (
     Advice,
     Answer,
     Answers,
@@ -23,9 +25,7 @@ from raison.report.records import (
     Table,
     Text,
 )
-from raison.report.shown import Shown, shown_texts
-from raison.report.tables import warnings
-from raison.report.trust_figures import Tried, attack_figures, randomisation_figures, substitution_figures
+from raison.report.tables.results import warnings
 from raison.runs.run import read_run
 from raison.runs.statistics import pareto
 from raison.studies.kinds.audit.results import (

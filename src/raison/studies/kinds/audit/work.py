@@ -21,7 +21,7 @@ from raison.judging.compare import jobs_of, noted_header
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
-from raison.report.records import Cell, Table
+from raison.report.tables.records import Cell, Table
 from raison.runs.run import open_run
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header

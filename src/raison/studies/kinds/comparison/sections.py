@@ -7,13 +7,15 @@ from pathlib import Path
 
 from raison.core.errors import DataError
 from raison.core.results import Comparison, Summary
-from raison.numerics.paired import Difference
-from raison.report import phrases
-from raison.report.colours import peak
-from raison.report.examples import Asked, Example, asked_in, examples_of
-from raison.report.examples_page import Examples, write_examples
-from raison.report.figures import Curve, Front, Lines, OverModels, Series, Spread, spot
-from raison.report.records import (
+from raison.numerics.statistics.paired import Difference
+from raison.report.figures.data import Curve, Front, Lines, OverModels, Series, Spread, spot
+from raison.report.pages.examples import Asked, Example, asked_in, examples_of
+from raison.report.pages.examples_page import Examples, write_examples
+from raison.report.pages.shown import shown_texts
+from raison.report.pages.texts import write_texts
+from raison.report.style import phrases
+from raison.report.style.colours import peak
+from raison.report.tables.records import (
     ARROWS,
     Cell,
     Claims,
@@ -28,8 +30,6 @@ from raison.report.records import (
     gap_cell,
     interval,
 )
-from raison.report.shown import shown_texts
-from raison.report.texts import write_texts
 from raison.runs.agreement import PairAgreement, read_agreement
 from raison.runs.models_figure import Place, axis_of
 from raison.runs.run import Run

@@ -14,7 +14,7 @@ from raison.judging.compare import jobs_of, noted_header
 from raison.judging.estimate import estimate_plan
 from raison.judging.plan import Plan
 from raison.progress import Told
-from raison.report.records import Cell, Table
+from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
 from raison.runs.reuse import rows_in, take_over
 from raison.runs.run import Run, open_run

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raison.numerics.gains import Gain, average_relative_gain
+from raison.numerics.statistics.gains import Gain, average_relative_gain
 from raison.studies.kinds.trainings.records import TrainingRuns
 from raison.studies.kinds.trainings.tables import Place, info_of, of_seeds, places, rows
 

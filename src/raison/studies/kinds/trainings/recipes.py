@@ -28,15 +28,15 @@ class Recipes:
 def recipes() -> Recipes:
     """Those of raison.training."""
     # Only now: transformers takes longer to import than a study file to read.
-    from raison.training.ivra import fine_tune, train_ivra
-    from raison.training.ivra_settings import FineTuneSettings, IvraSettings
+    from raison.training.recipes.ivra import fine_tune, train_ivra
+    from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 
     return Recipes(fine_tune, train_ivra, FineTuneSettings, IvraSettings)
 
 
 def short_names(criteria: Sequence[str]) -> list[str]:
     """The paper's short names where there are any; a criterion with settings of its own is none of these."""
-    from raison.training.criterion import ALIASES
+    from raison.training.self_explaining.criterion import ALIASES
 
     known = {name: short for short, name in ALIASES.items()}
     return [known.get(criterion, criterion) for criterion in criteria]

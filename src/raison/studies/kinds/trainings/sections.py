@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.results import MetricScores
-from raison.numerics.gains import Gain
-from raison.report import phrases
-from raison.report.colours import SERIES, level, peak
-from raison.report.figures import Curve, Lines, Spot
-from raison.report.records import ARROWS, NOTHING_THERE, Cell, Claims, Document, Plots, Section, Table, interval, ranked
+from raison.numerics.statistics.gains import Gain
+from raison.report.figures.data import Curve, Lines, Spot
+from raison.report.style import phrases
+from raison.report.style.colours import SERIES, level, peak
+from raison.report.tables.records import (
+    ARROWS,
+    NOTHING_THERE,
+    Cell,
+    Claims,
+    Document,
+    Plots,
+    Section,
+    Table,
+    interval,
+    ranked,
+)
 from raison.runs.summary import MetricInfo
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways

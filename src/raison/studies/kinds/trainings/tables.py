@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from raison.core.results import MetricScores, Summary
-from raison.numerics.crossed import crossed_interval
-from raison.numerics.paired import Difference
+from raison.numerics.statistics.crossed import crossed_interval
+from raison.numerics.statistics.paired import Difference
 from raison.runs.statistics import subtract
 from raison.runs.summary import MetricInfo, Value, metric_scores
 from raison.studies.kinds.trainings.records import PLAIN, TrainingRecord, TrainingRuns

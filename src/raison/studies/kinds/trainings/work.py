@@ -21,7 +21,7 @@ from raison.methods import CATALOGUE
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
 from raison.models.loading.load import as_classifier, load
-from raison.report.records import Cell, Table
+from raison.report.tables.records import Cell, Table
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import Estimate

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.results import Summary
-from raison.report import phrases
-from raison.report.records import Cell, Claims, Document, Part, Plots, Reasons, Section, Table, interval
-from raison.report.trust_figures import (
+from raison.report.figures.trust import (
     EFFECT_NAMES,
     Tried,
     attack_figures,
     randomisation_figures,
     substitution_figures,
 )
+from raison.report.style import phrases
+from raison.report.tables.records import Cell, Claims, Document, Part, Plots, Reasons, Section, Table, interval
 from raison.runs.models_figure import axis_of, told
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trust.results import TrustRuns

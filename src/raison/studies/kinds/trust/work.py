@@ -15,7 +15,7 @@ from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
-from raison.report.records import Cell, Table
+from raison.report.tables.records import Cell, Table
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import Estimate

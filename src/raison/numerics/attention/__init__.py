@@ -1,0 +1,1 @@
+"""Attention and token vectors through the layers of a transformer."""

@@ -1,0 +1,1 @@
+"""Losses of explainers and of models that explain themselves."""

@@ -1,0 +1,149 @@
+"""Scores against units that are known to matter: annotators, hard predictions, spans, curves and ranks."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.numerics.measures.ranking import top_keeps
+
+Marks = Bool[np.ndarray, " units"]
+UnitScores = Float[np.ndarray, " units"]
+UnitSpan = tuple[int, int]
+"""Units from the first number up to, but not including, the second."""
+
+AVERAGES = ("macro", "micro")
+
+ANNOTATORS = ("majority", "union", "intersection", "each")
+"""How the marks of several annotators are combined.
+
+majority      what more than half of them marked: with two annotators that is what both marked
+union         what at least one marked
+intersection  what all marked
+each          every annotator on their own; what is measured against each is averaged where it is defined
+"""
+
+
+def check_annotators(annotators: str) -> None:
+    """Raise UnknownNameError unless it is one of ANNOTATORS."""
+    if annotators not in ANNOTATORS:
+        raise UnknownNameError("way to combine annotators", annotators, ANNOTATORS)
+
+
+def check_average(average: str) -> None:
+    """Raise UnknownNameError unless it is one of AVERAGES."""
+    if average not in AVERAGES:
+        raise UnknownNameError("average", average, AVERAGES)
+
+
+def check_top(top: int | None) -> None:
+    """Raise InputError unless it is None or a whole number of at least 1."""
+    if top is not None and (not isinstance(top, int) or top < 1):
+        raise InputError(f"top is a number of units, at least 1, or None for as many as were marked; got {top}.")
+
+
+def combine(rationales: Sequence[Marks], annotators: str) -> tuple[Marks, ...]:
+    """The rationales to measure against: a single one, or with "each" one per annotator."""
+    marks = np.stack(list(rationales))
+    if annotators == "each":
+        return tuple(marks)
+    needed = {"majority": len(marks) // 2 + 1, "union": 1, "intersection": len(marks)}[annotators]
+    return (marks.sum(axis=0) >= needed,)
+
+
+def mean_defined(values: Sequence[float]) -> float:
+    """The mean of all values that are not NaN; NaN if none is left."""
+    defined = [value for value in values if not math.isnan(value)]
+    return sum(defined) / len(defined) if defined else math.nan
+
+
+def mean_parts(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """`mean_defined` of each part."""
+    return tuple(mean_defined(part) for part in zip(*rows, strict=True))
+
+
+def hard_prediction(order: Sequence[int], top: int | None, relevant: Marks) -> Marks:
+    """The first `top` units of `order`, all if there are fewer; with None as many as are relevant."""
+    count = int(relevant.sum()) if top is None else top
+    prediction: Marks = top_keeps(order, [count], keep_top=True)[0]
+    return prediction
+
+
+def overlap(predicted: Marks, relevant: Marks) -> tuple[float, float]:
+    """(2 tp, predicted + relevant): their ratio is F1, of one text or of the sums over many."""
+    return 2.0 * int((predicted & relevant).sum()), float(int(predicted.sum()) + int(relevant.sum()))
+
+
+def spans(marks: Marks, segments: Sequence[int]) -> list[UnitSpan]:
+    """The longest runs of neighbouring marked units; none goes over the border of two segments."""
+    found: list[UnitSpan] = []
+    for unit in np.flatnonzero(marks).tolist():
+        if found and found[-1][1] == unit and segments[unit - 1] == segments[unit]:
+            found[-1] = (found[-1][0], unit + 1)
+        else:
+            found.append((unit, unit + 1))
+    return found
+
+
+def matches(predicted: Sequence[UnitSpan], true: Sequence[UnitSpan], threshold: float) -> int:
+    """How many predicted spans share at least `threshold` of the units of the union with some true span."""
+    return sum(any(_intersection_over_union(one, other) >= threshold for other in true) for one in predicted)
+
+
+def _intersection_over_union(one: UnitSpan, other: UnitSpan) -> float:
+    common = max(0, min(one[1], other[1]) - max(one[0], other[0]))
+    return common / (one[1] - one[0] + other[1] - other[0] - common)
+
+
+def precision_recall_area(scores: UnitScores, relevant: Marks) -> float:
+    """Area under precision over recall by trapezoids, from (recall 0, precision 1); NaN where all or no units matter.
+
+    One point per distinct score, so that the order of tied units makes no difference.
+    """
+    if relevant.all() or not relevant.any():
+        return math.nan
+    order = np.argsort(-scores, kind="stable")
+    last_of_ties = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    hits = np.cumsum(relevant[order])[last_of_ties]
+    precision, recall = hits / (last_of_ties + 1), hits / hits[-1]
+    return float(np.trapezoid(np.append(1.0, precision), np.append(0.0, recall)))
+
+
+def roc_area(scores: UnitScores, relevant: Marks) -> float:
+    """Share of the pairs (relevant, not relevant) that the scores order rightly, ties as half; NaN without a pair."""
+    if relevant.all() or not relevant.any():
+        return math.nan
+    others = np.sort(scores[~relevant])
+    below = np.searchsorted(others, scores[relevant], side="left")
+    not_above = np.searchsorted(others, scores[relevant], side="right")
+    return float((below + not_above).mean() / (2 * len(others)))
+
+
+def exact_top_chance(scores: UnitScores, known: Marks) -> float:
+    """Probability that the top units, as many as are known, are the known ones when ties are broken at random.
+
+    1 or 0 where no tie matters; NaN where nothing is known.
+    """
+    if not known.any():
+        return math.nan
+    above, tied, marked = _around_last(scores, known)
+    return 1 / math.comb(tied, marked) if above + marked == int(known.sum()) else 0.0
+
+
+def expected_depth(scores: UnitScores, known: Marks) -> float:
+    """Mean number of top units needed to include all known ones, over random breaking of ties; NaN without known ones.
+
+    Of m tied units, the last of r known ones stands at r (m + 1) / (r + 1) on average.
+    """
+    if not known.any():
+        return math.nan
+    above, tied, marked = _around_last(scores, known)
+    return above + marked * (tied + 1) / (marked + 1)
+
+
+def _around_last(scores: UnitScores, known: Marks) -> tuple[int, int, int]:
+    """Units above the lowest score of a known unit, units that have this score, known units among the latter."""
+    lowest = scores[known].min()
+    return int((scores > lowest).sum()), int((scores == lowest).sum()), int((known & (scores == lowest)).sum())

@@ -1,0 +1,1 @@
+"""Searches and fits that see a model as a function of subsets."""

@@ -1,0 +1,1 @@
+"""Shapley and Owen values of a set function, by several estimators."""

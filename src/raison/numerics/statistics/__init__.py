@@ -1,0 +1,1 @@
+"""Resampled intervals, paired and repeated tests, mean ranks, and quality against cost."""

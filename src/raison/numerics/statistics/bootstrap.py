@@ -1,0 +1,94 @@
+"""Intervals of means, and of values that are made from means."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from raison.core.errors import UnknownNameError
+from raison.numerics.statistics.resampling import draws, grouped
+
+Parts = Float[np.ndarray, "texts parts"]
+Pool = Callable[[Float[np.ndarray, "samples parts"]], Float[np.ndarray, " samples"]]
+
+
+def _first(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
+    return means[:, 0]
+
+
+def _ratio(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(means[:, 1] == 0, np.nan, means[:, 0] / means[:, 1])
+
+
+def _f1(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
+    total = means.sum(axis=1)
+    return np.divide(2 * means[:, 0] * means[:, 1], total, out=np.zeros(len(means)), where=total > 0)
+
+
+POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1}
+"""How one value is made from the means of a metric's parts over texts.
+
+mean   the only part
+ratio  the first over the second: micro averages, whose texts count by their size; NaN where the second is zero
+f1     the harmonic mean of the first two: F1 of a mean precision and a mean recall; 0 where both are zero
+"""
+
+
+def pool_of(name: str) -> Pool:
+    """The pool of a name."""
+    if name not in POOLS:
+        raise UnknownNameError("pool", name, POOLS)
+    return POOLS[name]
+
+
+def part_means(parts: Float[np.ndarray, "samples texts parts"]) -> Float[np.ndarray, "samples parts"]:
+    """The mean of each part over the texts where it is defined; NaN where it is nowhere."""
+    missing = np.isnan(parts)
+    if not missing.any():
+        return parts.mean(axis=1)
+    counts = (~missing).sum(axis=1)
+    sums = np.where(missing, 0.0, parts).sum(axis=1)
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+
+
+def pooled(parts: Parts, pool: str = "mean") -> float:
+    """The pooled value of some texts; NaN if there is none. A part that is NaN on a text is left out of its mean."""
+    return float(pool_of(pool)(part_means(parts[None]))[0]) if len(parts) else float("nan")
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
+    """Mean with its percentile bootstrap interval; see `pooled_interval`."""
+    return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1), "mean", level, seed)
+
+
+def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
+    """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
+
+    Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py).
+    A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is
+    NaN. No text gives NaN throughout.
+    """
+    make = pool_of(pool)
+    if not len(parts):
+        return (float("nan"),) * 3
+    value = pooled(parts, pool)
+    if len(parts) == 1:
+        return value, float("nan"), float("nan")
+    resampled = make(_resampled_means(parts, seed))
+    # Resamples in which the pooled value is undefined say nothing about it.
+    resampled = resampled[~np.isnan(resampled)]
+    if not len(resampled):
+        return value, float("nan"), float("nan")
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return value, float(low), float(high)
+
+
+def _resampled_means(parts: Parts, seed: int) -> Float[np.ndarray, "samples parts"]:
+    """`part_means` of each resample."""
+    missing = np.isnan(parts)
+    # Sums and counts side by side: one product, and of few columns each, two would take twice as long.
+    table = grouped(np.hstack([np.where(missing, 0.0, parts), ~missing]), seed)
+    found = np.concatenate([weights @ table for weights in draws(len(table), seed).resamples()])
+    sums, counts = np.hsplit(found, 2)
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)

@@ -1,0 +1,171 @@
+"""Paired comparison: the difference of two methods on the same texts, its interval and its p-value."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from raison.core.errors import InputError
+from raison.numerics.statistics.bootstrap import POOLS, Pool, pool_of, pooled_interval
+from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
+from raison.numerics.statistics.studentised import studentised_p
+
+LEVEL = 0.95
+EXACT_TEXTS = 12
+"""Up to so many texts all 2^n swaps are tried."""
+TOLERANCE = 1e-10
+"""Differences that agree to this share of the pooled values tie; the rest is rounding."""
+FEW = 30
+"""Below so many texts percentile intervals are too narrow (benchmarks/claim_rules.py): the second test is made."""
+
+SampleMeans = Float[np.ndarray, "2 samples parts"]
+Gaps = Float[np.ndarray, " samples"]
+Pairs = Float[np.ndarray, "2 texts parts"]
+Sums = Float[np.ndarray, "groups columns"]
+"""The first method's parts, the second's, and the number of texts, of each text, or group of texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Pooled value of the first method minus that of the second, or minus a number, on the same `count` texts.
+
+    `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
+    "the values lie evenly around the number". `studentised` is the p-value of the studentised bootstrap; NaN with `FEW`
+    texts or more, where it is not asked for.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    count: int
+    studentised: float = math.nan
+
+
+def difference(
+    first: Float[np.ndarray, "texts parts"],
+    second: Float[np.ndarray, "texts parts"],
+    pool: str = "mean",
+    seed: int = 0,
+) -> Difference:
+    """Compare two methods text by text; row i of both is text i, in a metric's own unit.
+
+    The interval is a percentile bootstrap (Efron 1979): texts are resampled with both of their rows. The p-value is a
+    paired permutation test (Fisher 1935): under the null each text's two rows may be swapped. Up to 12 texts all
+    swaps are tried; above, p = (hits + 1) / (draws + 1) over 10,000 random ones (Phipson and Smyth 2010), so that it
+    is never 0. Above 2,048 texts, groups of texts are resampled and swapped in their place
+    (numerics/statistics/resampling.py). A swap whose pooled value is undefined counts as a hit, which can only raise p;
+    a resample whose pooled value is undefined is left out of the interval.
+
+    A text with a NaN in either row is left out. One text has no spread: its interval is NaN and its p is 1. No text,
+    or a pooled value that is undefined on the texts themselves, gives NaN throughout. Raises UnknownNameError on an
+    unknown pool and InputError on infinite scores.
+    """
+    make = pool_of(pool)
+    pairs = np.stack([first, second])
+    if np.isinf(pairs).any():
+        raise InputError("scores to compare must be finite, or NaN for a text without a score; got an infinite one.")
+    pairs = pairs[:, ~np.isnan(pairs).any(axis=(0, 2))].astype(np.float64)
+    count = pairs.shape[1]
+    observed = float(_gaps(pairs.mean(axis=1, keepdims=True), make)[0]) if count else math.nan
+    if math.isnan(observed):
+        return Difference(math.nan, math.nan, math.nan, math.nan, count)
+    if count == 1:
+        return Difference(observed, math.nan, math.nan, 1.0, count)
+    sums = grouped(np.hstack([*pairs, np.ones((count, 1))]), seed)
+    drawn = draws(len(sums), seed)
+    low, high = _interval(sums, make, drawn)
+    parts = pairs.shape[2]
+    second_test = _second_test(np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed)
+    p = _p_value(pairs, sums, make, (observed, drawn))
+    return Difference(observed, low, high, p, count, second_test)
+
+
+def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str = "mean", seed: int = 0) -> Difference:
+    """Compare the pooled value of many texts with a number.
+
+    The interval is the percentile bootstrap of `pooled_interval`. The p-value is that of `difference` under the null
+    that each text may equally well lie on the other side of the number, at the same distance. For a pool other than the
+    mean, each text counts with its share in the value, by the pool's slopes at the means. A text with a NaN is left
+    out; no text, or an undefined value, gives NaN throughout. One text has no spread: its interval is NaN and its p is
+    1.
+    """
+    make = pool_of(pool)
+    known = values[~np.isnan(values).any(axis=1)].astype(np.float64)
+    value, low, high = pooled_interval(known, pool, LEVEL, seed)
+    if math.isnan(value):
+        return Difference(math.nan, math.nan, math.nan, math.nan, len(known))
+    gap = value - number
+    if len(known) == 1:
+        return Difference(gap, math.nan, math.nan, 1.0, 1)
+    shares = (gap + _shares(known, make))[:, None]
+    p = difference(shares, np.zeros_like(shares), seed=seed).p
+    second_test = _second_test(known, lambda means: make(means) - number, seed)
+    return Difference(gap, low - number, high - number, p, len(known), second_test)
+
+
+def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
+    """The studentised bootstrap where the texts are few; NaN else."""
+    if len(columns) >= FEW:
+        return math.nan
+    return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
+
+
+def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:
+    """What each text adds to the pooled value beyond its mean share: deviations times the pool's slopes."""
+    centre = values.mean(axis=0)
+    slopes = []
+    for part in range(values.shape[1]):
+        step = np.zeros((1, values.shape[1]))
+        step[0, part] = 1e-6 * max(1e-6, float(np.abs(values[:, part]).max()))
+        slopes.append(float((make(centre + step) - make(centre - step))[0]) / (2 * step[0, part]))
+    found: Float[np.ndarray, " texts"] = (values - centre) @ np.array(slopes)
+    return found
+
+
+def _gaps(means: SampleMeans, make: Pool) -> Gaps:
+    """Pooled value of the first method minus that of the second, per sample; NaN where it is undefined."""
+    return make(means[0]) - make(means[1])
+
+
+def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
+    """Percentiles of the gap over resampled texts."""
+    # Both sides in one product: two, of few columns each, would take many times as long.
+    found = np.concatenate([weights @ sums for weights in drawn.resamples()])
+    means = (found[:, :-1] / found[:, -1:]).reshape(len(found), 2, -1).swapaxes(0, 1)
+    low, high = np.nanquantile(_gaps(means, make), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _p_value(pairs: Pairs, sums: Sums, make: Pool, found: tuple[float, Draws]) -> float:
+    """Share of the swaps whose gap is at least as far from 0 as the observed one."""
+    (observed, drawn), count = found, pairs.shape[1]
+    # Rounding errors are a share of what is subtracted, not of the difference: magnitudes, so that nothing cancels.
+    scale = float(np.nansum(make(np.abs(pairs).mean(axis=1))))
+    least = abs(observed) - TOLERANCE * scale
+    shares = np.stack(np.hsplit(sums[:, :-1] / count, 2))
+    if count <= EXACT_TEXTS:
+        swaps = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1
+        return _hits(shares, swaps, make, least) / len(swaps)
+    hits = sum(_hits(shares, swaps, make, least) for swaps in drawn.swaps)
+    return (hits + 1) / (RESAMPLES + 1)
+
+
+def _hits(shares: Float[np.ndarray, "2 groups parts"], swaps: Swaps, make: Pool, least: float) -> int:
+    """Number of swaps with a gap of at least `least` in magnitude, or an undefined one.
+
+    `shares` are what each text, or group of texts, adds to the two means.
+    """
+    first, second = shares
+    swapped = swaps.astype(np.float64)
+    if make is POOLS["mean"]:
+        # A mean's gap changes sides text by text: one product instead of four.
+        gaps = (first - second)[:, 0].sum() - 2 * (swapped @ (first - second)[:, 0])
+        return int((np.abs(gaps) >= least).sum())
+    kept = 1 - swapped
+    # Sums of what each side now holds. Moving differences from one mean to the other would be a product less, but
+    # would leave rounding errors where a part is exactly 0, and a pool may divide by it.
+    means = np.stack([kept @ first + swapped @ second, swapped @ first + kept @ second])
+    gaps = np.abs(_gaps(means, make))
+    return int((np.isnan(gaps) | (gaps >= least)).sum())

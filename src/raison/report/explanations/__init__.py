@@ -1,0 +1,1 @@
+"""Explanations of a text or of an output, for the terminal and as HTML."""

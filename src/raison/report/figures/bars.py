@@ -1,0 +1,97 @@
+"""Bars of each model beside each other, as the thesis draws them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from raison.core.results import Summary
+from raison.report.figures.canvas import FONT, GREY, INK, LABEL, LETTER, WIDTH, as_svg, look_of, margin, new_figure
+from raison.report.figures.data import OverModels, Series
+from raison.report.style.colours import SERIES
+from raison.report.style.markup import Markup
+from raison.report.style.phrases import shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_BAR, _AXIS = 8.0, 60.0
+"""Points that a bar takes at least, and what stands beside them."""
+_HATCHES = ("", "////", "....")
+
+
+def bars(asked: OverModels) -> Markup:
+    """A group of bars for each model, a bar for each method, with 95 % intervals on them."""
+    drawn = [one for one in asked.series if not one.style]
+    beside = [one for one in asked.series if one.style]
+    width = 0.82 / max(1, len(drawn))
+    needed = margin([one.name for one in drawn]) + _AXIS + _BAR * len(drawn) * len(asked.models)
+    with new_figure(margin([one.name for one in drawn]), width=max(WIDTH, needed)) as (figure, axes):
+        axes.set_title(asked.title, loc="left", fontsize=FONT, fontweight="bold")
+        if asked.limits is not None:
+            axes.set_ylim(*asked.limits)
+        axes.grid(axis="y")
+        axes.set_axisbelow(True)
+        axes.margins(0.02, 0.08)
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        for column, one in enumerate(drawn):
+            shift = (column - (len(drawn) - 1) / 2) * width
+            places = [(place + shift, found) for place, found in enumerate(one.values) if found]
+            _group(axes, one, places, width)
+            for other in (other for other in beside if other.number == one.number):
+                marks = [(place + shift, found.mean) for place, found in enumerate(other.values) if found]
+                x, y = [place for place, _ in marks], [mean for _, mean in marks]
+                axes.hlines(y, [p - width / 2 for p in x], [p + width / 2 for p in x], color=INK, linestyle=":")
+        room = axes.bbox.width / max(1, len(asked.models))
+        short = max(6, int(room / LETTER) - 1)
+        axes.set_xticks(range(len(asked.models)), [shorten(model.name, short) for model in asked.models])
+        axes.tick_params(axis="x", length=0)
+        _legend(axes, drawn)
+        return as_svg(figure, asked.name, f"{asked.title} of each model")
+
+
+def _group(axes: "Axes", one: Series, places: Sequence[tuple[float, Summary]], width: float) -> None:
+    colour = _fill(one)
+    x, means = [place for place, _ in places], [found.mean for _, found in places]
+    hatch = _HATCHES[one.number // len(SERIES) % len(_HATCHES)]
+    axes.bar(x, means, width * 0.92, color=colour, edgecolor=INK if hatch else colour, hatch=hatch, linewidth=0)
+    # The page's ink: black on a light page, as the thesis's, and light on a dark one.
+    known = [(place, found) for place, found in places if found.low == found.low]
+    axes.vlines(
+        [place for place, _ in known],
+        [found.low for _, found in known],
+        [found.high for _, found in known],
+        color=INK,
+        linewidth=1.1,
+    )
+
+
+def _legend(axes: "Axes", drawn: Sequence[Series]) -> None:
+    from matplotlib.patches import Rectangle
+
+    right, top = axes.bbox.x1 + 10, axes.bbox.y1 - 8
+    for row, one in enumerate(drawn):
+        height = top - 17 * row
+        hatch = _HATCHES[one.number // len(SERIES) % len(_HATCHES)]
+        patch = Rectangle(
+            (right, height - 4),
+            9,
+            9,
+            facecolor=_fill(one),
+            edgecolor=INK,
+            linewidth=0,
+            hatch=hatch,
+            transform=None,
+            clip_on=False,
+        )
+        axes.add_artist(patch)
+        axes.annotate(
+            shorten(one.name, LABEL),
+            (right + 14, height),
+            xycoords="figure points",
+            va="center",
+            fontsize=FONT - 1.5,
+            annotation_clip=False,
+        )
+
+
+def _fill(one: Series) -> str:
+    return look_of(one.number, one.name)[0]

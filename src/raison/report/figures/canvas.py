@@ -1,0 +1,148 @@
+"""The ground of every plot: its settings, axes with margins, and the SVG that stands inside a page.
+
+It follows the page's light or dark ground and its font. matplotlib (the extra `report`) is imported when a plot is
+drawn; the caller's settings and figures stay as they are.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from raison.core.errors import DataError
+from raison.report.figures.labels import spread
+from raison.report.style.colours import SERIES
+from raison.report.style.markup import NOTHING, Markup, drawing, html
+from raison.report.style.phrases import shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
+
+INK = "#010203"
+"""Stands for the page's own text colour until the SVG is written."""
+GREY = "#808080"
+WIDTH, HEIGHT = 480, 330
+FONT = 11
+LABEL = 30
+"""Letters of a label that are shown."""
+LEFT, RIGHT, BOTTOM, TOP = 58, 12, 46, 30
+LETTER = 5.9
+"""Points that a letter of a label takes, on average."""
+_SETTINGS: "dict[RcKeyType, object]" = {
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": FONT,
+    "text.parse_math": False,
+    "text.color": INK,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.unicode_minus": True,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": GREY,
+    "grid.alpha": 0.25,
+    "lines.linewidth": 1.6,
+}
+
+
+def require() -> None:
+    """Raises DataError where matplotlib is missing."""
+    if find_spec("matplotlib") is None:
+        raise DataError("plots need matplotlib: pip install 'raison[report]', or leave them out with --no-plots.")
+
+
+def look_of(number: int, method: str) -> tuple[str, str, str]:
+    """Colour, line and marker. Random is grey and dotted everywhere: it is the ground that others stand on."""
+    if method.startswith("random"):
+        return GREY, ":", "x"
+    return SERIES[number % len(SERIES)], ("-", "--", "-.")[number // len(SERIES) % 3], "os^Dv"[number % 5]
+
+
+def spot_of(axes: "Axes", x: float, y: float) -> tuple[float, float]:
+    """A point's place in the figure, in points: the figure has 72 of them an inch, as many as pixels."""
+    # Asking for the limits settles them, which would else wait until the figure is drawn.
+    axes.get_xlim(), axes.get_ylim()
+    across, along = axes.transData.transform((x, y))
+    return float(across), float(along)
+
+
+def margin(names: Sequence[str]) -> float:
+    """The room at the right that the names of lines or bars take."""
+    return 26 + LETTER * max((len(shorten(name, LABEL)) for name in names), default=0)
+
+
+def name_ends(axes: "Axes", ends: Sequence[tuple[str, str, tuple[float, float]]]) -> None:
+    """Names in their colours at the right, joined to the ends of lines, given in points of the figure."""
+    right = axes.bbox.x1 + 8
+    for (name, colour, end), height in zip(ends, spread([spot[1] for _, _, spot in ends]), strict=True):
+        axes.annotate(
+            shorten(name, LABEL),
+            end,
+            (right, height),
+            xycoords="figure points",
+            textcoords="figure points",
+            va="center",
+            fontsize=FONT - 1.5,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.8,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 2,
+            },
+            annotation_clip=False,
+        )
+
+
+@contextmanager
+def new_figure(right: float, left: float = LEFT, width: float = WIDTH) -> "Iterator[tuple[Figure, Axes]]":
+    """Axes with margins in points; a figure that is wider than others has a row of the page to itself."""
+    require()
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        figure = Figure(figsize=(width / 72, HEIGHT / 72), dpi=72)
+        box = (left / width, BOTTOM / HEIGHT, (width - left - right) / width, (HEIGHT - BOTTOM - TOP) / HEIGHT)
+        yield figure, figure.add_axes(box)
+
+
+def as_svg(figure: "Figure", name: str, label: str) -> Markup:
+    """The figure as an element of a page: no header, no foreign font, its ids its own."""
+    import matplotlib
+
+    matplotlib.rcParams["svg.hashsalt"] = name
+    out = io.StringIO()
+    nothing = dict.fromkeys(["Date", "Creator", "Format", "Type"])
+    figure.savefig(out, format="svg", transparent=True, metadata=nothing)
+    body = out.getvalue()
+    body = body[body.index(">", body.index("<svg")) + 1 :]
+    replaced: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
+        (r"<style.*?</style>|<!--.*?-->|<metadata.*?</metadata>", ""),
+        (r"\bid=\"", f'id="{name}-'),
+        (r"xlink:href=\"#", f'href="#{name}-'),
+        (r"url\(#", f"url(#{name}-"),
+        (r"font-family: [^;\"]*;? ?", ""),
+        (INK, "currentColor"),
+        (r"\s*\n\s*", "\n"),
+        # Of coordinates only: what is written in the plot may be smaller than a hundredth.
+        (r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag.group())),
+    ]
+    for pattern, new in replaced:
+        body = re.sub(pattern, new, body, flags=re.S)
+    width = round(72 * figure.get_figwidth())
+    wide = html(' class="wide"') if width > WIDTH else NOTHING
+    opening = html('<svg{} viewBox="0 0 {} {}" role="img" aria-label="{}">', wide, width, HEIGHT, label)
+    return opening + drawing(body.rstrip())

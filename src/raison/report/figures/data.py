@@ -1,0 +1,108 @@
+"""What figures show, before anything is drawn: raison.report.figures.plots draws each of these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from raison.core.results import Summary
+from raison.runs.models_figure import Axis, Place
+from raison.runs.statistics import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A metric against passes per text, a point for each row; `name` is unique on the page, here as in all figures."""
+
+    name: str
+    metric: str
+    higher: bool
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Distributions of single texts' values: one for each named row."""
+
+    name: str
+    title: str
+    rows: tuple[tuple[str, Sequence[float]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A point of a curve with the ends of its band."""
+
+    x: float
+    low: float
+    mean: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line through spots, by rising x. `number` among all decides its colour; `style` is "", "dashed" or "dotted".
+
+    Only curves of style "" are named at their ends; dotted ones have no band.
+    """
+
+    name: str
+    number: int
+    spots: tuple[Spot, ...]
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Curves over one axis. `label` tells it to those who do not see it; `ticks` are places with names."""
+
+    name: str
+    title: str
+    label: str
+    curves: tuple[Curve, ...]
+    across: str = ""
+    along: str = ""
+    ticks: Mapping[float, str] | None = None
+    log_x: bool = False
+    log_y: bool = False
+    limits: tuple[float, float] | None = None
+    zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A method's values over the models of a figure; None where it has none.
+
+    `number` among all methods decides its colour. `style` is "", "dashed" or "dotted"; bars are drawn of "" only, and
+    the others as a short line across them, for what a bar is to be held against.
+    """
+
+    name: str
+    number: int
+    values: tuple[Summary | None, ...]
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OverModels:
+    """Lines over the models' sizes, or bars beside each other; `limits` are the ends of the axis, where given."""
+
+    name: str
+    title: str
+    axis: Axis
+    models: tuple[Place, ...]
+    series: tuple[Series, ...]
+    limits: tuple[float, float] | None = None
+
+    @property
+    def over_sizes(self) -> bool:
+        """Whether there are lines: sizes are asked for, and all are known."""
+        return self.axis == "parameters" and all(model.parameters for model in self.models)
+
+
+Figure = Front | Spread | Lines | OverModels
+
+
+def spot(x: float, found: Summary) -> Spot:
+    """A summary as a point; one text has no interval."""
+    low = found.low if found.low == found.low else found.mean
+    high = found.high if found.high == found.high else found.mean
+    return Spot(x, low, found.mean, high)

@@ -1,0 +1,238 @@
+"""Draws what raison.report.figures.data describes."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raison.report.figures.bars import bars
+from raison.report.figures.canvas import (
+    BOTTOM,
+    FONT,
+    GREY,
+    HEIGHT,
+    INK,
+    LABEL,
+    LEFT,
+    LETTER,
+    RIGHT,
+    TOP,
+    WIDTH,
+    as_svg,
+    look_of,
+    margin,
+    name_ends,
+    new_figure,
+    spot_of,
+)
+from raison.report.figures.data import Curve, Figure, Front, Lines, OverModels, Spread, spot
+from raison.report.figures.labels import Box, place
+from raison.report.style.colours import SERIES
+from raison.report.style.markup import Markup
+from raison.report.style.phrases import shorten
+from raison.runs.models_figure import told
+from raison.runs.statistics import Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_STYLES = {"dashed": "--", "dotted": ":"}
+
+
+def drawn(figure: Figure) -> Markup:
+    """The figure as an element of a page. Raises DataError where matplotlib is missing."""
+    if isinstance(figure, Front):
+        return _front(figure)
+    if isinstance(figure, Spread):
+        return _spread(figure)
+    if isinstance(figure, Lines):
+        return _lines(figure)
+    return _lines(_over_sizes(figure)) if figure.over_sizes else bars(figure)
+
+
+def _front(asked: Front) -> Markup:
+    """The front of rows that no other one beats in both is drawn through."""
+    shown = [p for p in asked.points if math.isfinite(p.cost) and math.isfinite(p.scores.summary.mean)]
+    title = f"{asked.metric} {'↑' if asked.higher else '↓'}"
+    with new_figure(RIGHT) as (figure, axes):
+        axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
+        axes.set_xlabel("passes per text (evaluations + 2 × gradients)")
+        _cost_axis(axes, [point.cost for point in shown])
+        front = sorted((point for point in shown if point.best), key=lambda point: point.cost)
+        means = [point.scores.summary.mean for point in front]
+        axes.step([point.cost for point in front], means, where="post", color=SERIES[0], alpha=0.6)
+        for point in shown:
+            _point(axes, point)
+        axes.grid(axis="y")
+        axes.margins(0.06, 0.1)
+        _label_points(axes, shown)
+        return as_svg(figure, asked.name, f"{title} against passes per text")
+
+
+def _spread(asked: Spread) -> Markup:
+    """Each row's median as a dot, from the first to the third quartile, 5th to 95th percentile."""
+    longest = max(len(shorten(label, LABEL)) for label, _ in asked.rows)
+    with new_figure(RIGHT, left=16 + LETTER * longest) as (figure, axes):
+        axes.set_title(asked.title, loc="left", fontsize=FONT, fontweight="bold")
+        places = range(len(asked.rows), 0, -1)
+        for height, (_, values) in zip(places, asked.rows, strict=True):
+            low, first, middle, third, high = np.percentile(values, [5, 25, 50, 75, 95])
+            axes.hlines(height, low, high, color=SERIES[0], linewidth=1)
+            axes.hlines(height, first, third, color=SERIES[0], linewidth=7, alpha=0.5)
+            axes.plot([middle], [height], "o", markersize=6, color=INK)
+        axes.set_yticks(list(places), [shorten(label, LABEL) for label, _ in asked.rows])
+        axes.margins(0.04, 0.12)
+        axes.grid(axis="x")
+        return as_svg(figure, asked.name, asked.title)
+
+
+def _over_sizes(asked: OverModels) -> Lines:
+    """Means over sizes on a logarithmic axis, with 95 % intervals as bands."""
+    order = sorted(range(len(asked.models)), key=lambda at: asked.models[at].parameters or 0)
+    sizes = [asked.models[at].parameters or 0 for at in order]
+    curves = [
+        Curve(
+            one.name,
+            one.number,
+            tuple(spot(size, found) for at, size in zip(order, sizes, strict=True) if (found := one.values[at])),
+            one.style,
+        )
+        for one in asked.series
+    ]
+    ticks: list[int] = []
+    for size in sizes:
+        # Models of one size, or almost, would write their numbers on each other.
+        if not ticks or size > 1.12 * ticks[-1]:
+            ticks.append(size)
+    return Lines(
+        asked.name,
+        asked.title,
+        f"{asked.title} over parameters",
+        tuple(curve for curve in curves if curve.spots),
+        "parameters",
+        ticks={size: told(size) for size in ticks},
+        log_x=True,
+        limits=asked.limits,
+    )
+
+
+def _lines(asked: Lines) -> Markup:
+    named = [curve for curve in asked.curves if not curve.style]
+    with new_figure(margin([curve.name for curve in named])) as (figure, axes):
+        axes.set_title(asked.title, loc="left", fontsize=FONT, fontweight="bold")
+        axes.set_xlabel(asked.across)
+        axes.set_ylabel(asked.along)
+        axes.grid(axis="y")
+        axes.margins(0.06, 0.08)
+        if asked.zero:
+            axes.axhline(0, color=GREY, linewidth=0.8)
+        if asked.limits is not None:
+            axes.set_ylim(*asked.limits)
+        for curve in asked.curves:
+            _curve(axes, curve)
+        _scales(axes, asked)
+        ends = [(curve, spot_of(axes, curve.spots[-1].x, curve.spots[-1].mean)) for curve in named]
+        name_ends(axes, [(curve.name, look_of(curve.number, curve.name)[0], end) for curve, end in ends])
+        return as_svg(figure, asked.name, asked.label)
+
+
+def _curve(axes: "Axes", one: Curve) -> None:
+    colour, style, marker = look_of(one.number, one.name)
+    x = [found.x for found in one.spots]
+    dotted = one.style == "dotted"
+    if not dotted:
+        low, high = [found.low for found in one.spots], [found.high for found in one.spots]
+        axes.fill_between(x, low, high, color=colour, alpha=0.08 if one.style else 0.13, linewidth=0)
+    axes.plot(
+        x,
+        [found.mean for found in one.spots],
+        linestyle=_STYLES.get(one.style, style),
+        marker="" if dotted else marker,
+        markersize=4,
+        color=colour,
+        alpha=0.7 if dotted else 1.0,
+        linewidth=1.1 if dotted else 1.6,
+    )
+
+
+def _scales(axes: "Axes", asked: Lines) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    if asked.log_x:
+        axes.set_xscale("log")
+    if asked.log_y:
+        plain = FuncFormatter(lambda value, _: f"{value:,.10g}")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(plain)
+        axes.yaxis.set_minor_formatter(plain)
+    if asked.ticks is None:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    else:
+        axes.set_xticks(list(asked.ticks), list(asked.ticks.values()), minor=False)
+        axes.set_xticks([], minor=True)
+
+
+def _point(axes: "Axes", point: Point) -> None:
+    summary = point.scores.summary
+    colour = SERIES[0] if point.best else GREY
+    if math.isfinite(summary.low) and math.isfinite(summary.high):
+        axes.vlines(point.cost, summary.low, summary.high, color=colour, alpha=0.6, linewidth=1)
+    # Hollow: the metric judges maps that it chose itself.
+    fill = "none" if point.row.selected_by else colour
+    axes.plot([point.cost], [summary.mean], "o", markersize=6, markeredgecolor=colour, markerfacecolor=fill)
+
+
+def _cost_axis(axes: "Axes", costs: Sequence[float]) -> None:
+    """Logarithmic where costs spread; a cost of zero, as that of random scores, still has its place."""
+    from matplotlib.ticker import FuncFormatter
+
+    positive = [cost for cost in costs if cost > 0]
+    if positive and max(positive) > 20 * max(1.0, min(positive)):
+        ticks = [0] * (min(costs) <= 0) + [10**k for k in range(math.ceil(math.log10(max(positive))) + 1)]
+        axes.set_xscale("symlog", linthresh=1, linscale=0.4)
+        axes.set_xticks(ticks, minor=False)
+        axes.set_xticks([], minor=True)
+        lowest = -0.4 if min(costs) <= 0 else 0.7 * min(positive)
+        axes.set_xlim(lowest, 1.5 * max(positive))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
+    spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points]
+    bars = [_bar(axes, point) for point in points] + _steps(axes, points)
+    texts = [shorten(point.row.method, LABEL) for point in points]
+    bounds = (LEFT + 2.0, BOTTOM + 2.0, WIDTH - 2.0, HEIGHT - TOP + 8.0)
+    for (x, y), text, label in zip(spots, texts, place(spots, texts, bounds, bars), strict=True):
+        end = ({"left": 0.0, "right": 1.0, "center": 0.5}[label.anchor], 0.5)
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": end}
+        axes.annotate(
+            text,
+            (x, y),
+            (label.x, label.y),
+            xycoords="figure points",
+            textcoords="figure points",
+            ha=label.anchor,
+            va="center",
+            fontsize=FONT - 1.5,
+            arrowprops=line if label.far else None,
+            annotation_clip=False,
+        )
+
+
+def _bar(axes: "Axes", point: Point) -> Box:
+    summary = point.scores.summary
+    low, high = (value if math.isfinite(value) else summary.mean for value in (summary.low, summary.high))
+    x, bottom = spot_of(axes, point.cost, low)
+    return x - 1, bottom, x + 1, spot_of(axes, point.cost, high)[1]
+
+
+def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
+    """The front's line, so that no label is struck through."""
+    spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points if point.best]
+    spots.sort()
+    boxes: list[Box] = []
+    for (x, y), (after, height) in pairwise(spots):
+        boxes += [(x, y - 1, after, y + 1), (after - 1, min(y, height), after + 1, max(y, height))]
+    return boxes

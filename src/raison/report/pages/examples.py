@@ -1,0 +1,183 @@
+"""Texts with the units of the highest scores marked: what a study asks for, what is marked, and that as Markdown."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.explanation import Explanation
+from raison.report.explanations.layout import Part, Piece, parts, pieces
+from raison.report.pages.shown import Shown
+from raison.report.style import phrases
+from raison.report.tables.results import escape_markdown
+from raison.runs.run import Run
+
+_CONTROL = "random"
+"""The method that is left out where a study names no rows."""
+
+OPEN, CLOSE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
+"""What stands around the explained answer in Markdown."""
+
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "[]~$"})
+"""What means something in a line of Markdown beside that which tables escape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A study file's table [examples]: mark the `top` units of the first `texts` texts of each run.
+
+    `rows` are labels of the table's rows, None for all but random scores.
+    """
+
+    top: int = 3
+    texts: int = 10
+    rows: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One text as one row explains it. `text` is its number, counted from 0."""
+
+    text: int
+    method: str
+    selected_by: str | None
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Some characters of a text; `rank` is 1 for the highest score, 0 where nothing is marked.
+
+    `part` tells whether they are in the explained answer.
+    """
+
+    text: str
+    rank: int = 0
+    part: Part | None = None
+
+
+def asked_in(file: Mapping[str, Any]) -> Asked | None:
+    """What a parsed study file asks for; None where it wants no examples."""
+    if "examples" not in file:
+        return None
+    table = dict(file["examples"])
+    return Asked(**table | ({"rows": tuple(table["rows"])} if "rows" in table else {}))
+
+
+def examples_of(run: Run, texts: Mapping[int, Sequence[Shown]], asked: Asked) -> tuple[tuple[Example, ...], ...]:
+    """The examples of each text, the rows in the order in which they were asked for."""
+    rows = {row["label"]: row for row in run.header["rows"]}
+    labels = _default_rows(rows) if asked.rows is None else asked.rows
+    found = []
+    for number in [number for number in texts if number < asked.texts]:
+        by_row = {one.record.row: one.explanation for one in texts[number]}
+        told = [label for label in labels if label in by_row]
+        found.append(tuple(Example(number, rows[row]["method"], rows[row]["selected_by"], by_row[row]) for row in told))
+    return tuple(examples for examples in found if examples)
+
+
+def highest(e: Explanation, top: int) -> tuple[int, ...]:
+    """The units with the highest scores first, whatever their signs; ties keep the order of the text; no NaN."""
+    finite = [unit for unit, score in enumerate(e.scores) if math.isfinite(score)]
+    return tuple(sorted(finite, key=lambda unit: (-e.scores[unit], unit))[:top])
+
+
+def marks(e: Explanation, top: int) -> tuple[tuple[Mark, ...], ...]:
+    """Each of the one or two texts cut at its marks; joined, the marks of a text are the text.
+
+    White space around a unit, which some tokens have, is not marked.
+    """
+    ranks = {unit: rank for rank, unit in enumerate(highest(e, top), start=1)}
+    texts = [[mark for piece in text for mark in _cut(piece, ranks)] for text in pieces(e)]
+    if e.answer is None:
+        return tuple(map(tuple, texts))
+    return tuple(tuple(_boxed(e, number, text)) for number, text in enumerate(texts))
+
+
+def reading(e: Explanation, top: int) -> str:
+    """How the marks are to be read."""
+    several = f"the {top} {e.unit}s with the highest scores; the highest one is underlined as well" if top > 1 else ""
+    boxed = "" if e.answer is None else f" In a box ({OPEN} {CLOSE} in Markdown): the explained answer."
+    one = several or f"the {e.unit} with the highest score"
+    return f"In bold: {one}. Of equal scores the earlier {e.unit} counts.{boxed}"
+
+
+def beside(e: Explanation) -> str:
+    """What a reader must know where another class than the predicted one was explained; "" else."""
+    own = e.target == e.prediction if e.answer is None else e.answer.is_predicted and e.target != e.classes[1]
+    return "" if e.against is None and own else f"explained: {phrases.goal(e)}"
+
+
+def markdown(examples: Sequence[Sequence[Example]], data: str, top: int) -> str:
+    """A table with a line per text and row: marks in bold, the first one underlined as well."""
+    lines = [_line("data set", "prediction", "model", "method", "selected by", "text"), f"|{' --- |' * 6}"]
+    for one in (example for of_text in examples for example in of_text):
+        e = one.explanation
+        facts = [data, _prediction(e), e.model, one.method, one.selected_by or "–"]
+        text = " / ".join("".join(_in_markdown(marked)).strip() for marked in marks(e, top))
+        lines.append(_line(*map(escape_markdown, facts), text))
+    return "\n".join(lines) + "\n"
+
+
+def _default_rows(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    told = tuple(label for label, row in rows.items() if row["method"].partition("(")[0] != _CONTROL)
+    return told or tuple(rows)
+
+
+def _cut(piece: Piece, ranks: Mapping[int, int]) -> Iterator[Mark]:
+    rank = min((ranks[unit] for unit in piece.units if unit in ranks), default=0)
+    core = piece.text.strip()
+    if not rank or not core:
+        yield Mark(piece.text, rank)
+        return
+    start = piece.text.index(core)
+    around = (Mark(piece.text[:start]), Mark(core, rank), Mark(piece.text[start + len(core) :]))
+    yield from (mark for mark in around if mark.text)
+
+
+def _boxed(e: Explanation, number: int, text: Sequence[Mark]) -> Iterator[Mark]:
+    """The marks cut where the answer begins and ends."""
+    for mark, own in zip(text, parts(e, number, [mark.text for mark in text]), strict=True):
+        yield from (Mark(part.text, mark.rank, part) for part in own)
+
+
+def _prediction(e: Explanation) -> str:
+    aside = beside(e)
+    return phrases.verdict(e).line + (f" ({aside})" if aside else "")
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _in_markdown(marked: Sequence[Mark]) -> Iterator[str]:
+    blank = Mark("")
+    for before, mark, after in zip((blank, *marked[:-1]), marked, (*marked[1:], blank), strict=True):
+        text = _flat(mark.text)
+        if mark.part is not None and mark.part.opens:
+            yield OPEN
+        if mark.rank == 0:
+            yield text
+        elif mark.rank == 1:
+            yield f"<u>**{text}**</u>"
+        elif _takes_stars(before, mark, after):
+            yield f"**{text}**"
+        else:
+            yield f"<strong>{text}</strong>"
+        if mark.part is not None and mark.part.closes:
+            yield CLOSE
+
+
+def _takes_stars(before: Mark, mark: Mark, after: Mark) -> bool:
+    """Whether stars around a mark make it bold: not beside other stars, and not between a letter and a full stop."""
+    if before.rank or after.rank or not mark.text.strip():
+        return False
+    starts = mark.text[0].isalnum() or not before.text[-1:].strip()
+    return starts and (mark.text[-1].isalnum() or not after.text[:1].strip())
+
+
+def _flat(text: str) -> str:
+    """Text as it reads in a line of Markdown, with one space for all white space, at its ends too."""
+    start = " " if text[:1].isspace() else ""
+    end = " " if text[-1:].isspace() and text.strip() else ""
+    return start + escape_markdown(text).translate(_SPECIAL) + end

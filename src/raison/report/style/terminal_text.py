@@ -1,0 +1,23 @@
+"""Text for a terminal, and what a terminal would show as text."""
+
+import io
+
+from rich.console import Console, RenderableType
+
+# Escape codes in a text must never reach the terminal; each is shown as its control picture instead.
+_CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
+_CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
+# With these, what is shown is not in the order of what is there.
+_CONTROLS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
+
+
+def plain(renderable: RenderableType) -> str:
+    """What a terminal would show, without any escape code."""
+    console = Console(file=io.StringIO(), color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+def safe(text: str) -> str:
+    return text.translate(_CONTROLS)

@@ -1,0 +1,239 @@
+"""What a study's results are made of, told neutrally: texts, tables with intervals, figures, claims.
+
+A kind of study gives a Document. raison.report.pages.document, .papers and .writing make everything of it, and know no
+kind.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from raison.core.explanation import Explanation
+from raison.core.results import Comparison
+from raison.numerics.statistics.paired import Difference
+from raison.report.figures.data import Figure
+from raison.report.style import phrases
+from raison.runs.judging import Verdict
+
+ARROWS = {True: "↑", False: "↓", None: ""}
+Light = Literal["green", "amber", "red", "grey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, else 0.
+
+    `seeds` is the range of the single seeds' values; `own` where the column's metric chose this row's maps itself.
+    `lead` stands before the mean, `tip` behind it; `soft` is printed grey; `light` is a verdict's colour.
+    """
+
+    mean: str
+    interval: str = ""
+    rank: int = 0
+    seeds: str = ""
+    own: bool = False
+    lead: str = ""
+    tip: str = ""
+    soft: bool = False
+    light: Light | None = None
+
+    @property
+    def marked(self) -> str:
+        """The mean, with a dagger where the judge is the chooser."""
+        return f"{self.mean}†" if self.own else self.mean
+
+
+NOTHING_THERE = Cell("–")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The heading of the first column and of the others, named rows of cells, and what they are.
+
+    `shades` are levels from -1 to 1 where a table is a heat map, NaN for a cell without one. `links` lead from the
+    rows' names. What is `aside` stands on the page alone.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    caption: str = ""
+    shades: tuple[tuple[float, ...], ...] = ()
+    links: tuple[str, ...] = ()
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph; `link` is where it leads, on the page."""
+
+    words: str
+    link: str = ""
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Above what follows in a section, on the page."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do, first of all: in a box of the light's colour."""
+
+    words: str
+    reason: str
+    light: Light
+    counts: str
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question, its light in words, and the evidence."""
+
+    question: str
+    light: Light | None
+    words: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Questions with their answers. `rules` are on the page alone."""
+
+    entries: tuple[Answer, ...]
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """What is not in any table, and why."""
+
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with their values, on the page alone; what is empty is left out."""
+
+    entries: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Methods beside each other, or nothing yet. `note` ends the caption; on the page it may be `folded`."""
+
+    table: Comparison | None
+    note: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plots:
+    """Figures beside each other with their captions; nothing where none is drawn."""
+
+    figures: tuple[Figure, ...]
+    caption: str = ""
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What is stated, and what the records say."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An explanation with its heading; `anchor` is unique on the page."""
+
+    explanation: Explanation
+    heading: str
+    anchor: str
+
+
+Part = (
+    Table | Text | Heading | Advice | Answers | Reasons | Facts | Scores | Plots | Claims | Explained
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading; one without parts is left out. The terminal shows the tables of what is `told` there."""
+
+    title: str
+    parts: tuple[Part, ...]
+    anchor: str = ""
+    told: bool = True
+
+    @property
+    def place(self) -> str:
+        """What links lead to."""
+        return self.anchor or "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """All that is told of a study. `file` is its parsed file, `text` the file itself ("" without one).
+
+    `pages` are documents beside it, by their files' names; `up` is the page that one of these belongs to. `links` lead
+    to what else lies beside the page.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    warnings: tuple[str, ...] = ()
+    file: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
+    text: str = ""
+    digest: str = ""
+    links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pages: Mapping[str, "Document"] = field(default_factory=dict)
+    up: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[Section, ...]:
+        """The sections that hold anything."""
+        return tuple(section for section in self.sections if any(map(filled, section.parts)))
+
+
+def filled(part: Part) -> bool:
+    """Whether a part holds anything."""
+    if isinstance(part, Plots):
+        return bool(part.figures)
+    if isinstance(part, Claims):
+        return bool(part.verdicts)
+    if isinstance(part, Answers | Reasons | Facts):
+        return bool(part.entries)
+    return not isinstance(part, Table) or bool(part.rows)
+
+
+def interval(low: float, high: float, places: int) -> str:
+    """An interval in brackets; nothing where it is not known."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"[{phrases.number(low, places)}, {phrases.number(high, places)}]"
+
+
+def gap_cell(gap: Difference, places: int) -> Cell:
+    """A difference with its interval."""
+    return Cell(phrases.signed(gap.mean, places), interval(gap.low, gap.high, places))
+
+
+def ranks(means: Sequence[float], higher: bool | None) -> list[int]:
+    """1 for the best and 2 for the second best value, ties together; no ranks below two values, no second of two."""
+    distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=bool(higher))
+    if len(distinct) < 2 or higher is None:
+        return [0] * len(means)
+    places = {distinct[0]: 1} | ({distinct[1]: 2} if len(distinct) > 2 else {})
+    return [places.get(mean, 0) for mean in means]
+
+
+def ranked(cells: Sequence[Cell], means: Sequence[float], higher: bool | None) -> list[Cell]:
+    """A column's cells with the best and the second best marked."""
+    return [replace(cell, rank=rank) for cell, rank in zip(cells, ranks(means, higher), strict=True)]

@@ -1,0 +1,320 @@
+"""Training of an attribution model by attributive masking: the losses' weights by a search, then the model itself."""
+
+import math
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.metric import Metric
+from raison.core.model import Capability, LanguageModel, check_classes
+from raison.core.registry import label_of
+from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
+from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.attribution import Settings, prepare
+from raison.explaining.measuring import AnyMetric, create_metrics
+from raison.explaining.selection import check_selection
+from raison.jobs import disk
+from raison.jobs.folder import AML, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, of_several, training_in
+from raison.jobs.store import RecordStore
+from raison.judging.evaluate import check_metrics
+from raison.masking.substitutes import Substitutes, masking_name
+from raison.methods.aml import Aml
+from raison.models.derived import explainers
+from raison.models.derived.attributor import Attributor
+from raison.models.derived.explainers import Card, Goal, new_attributor
+from raison.models.derived.identity import base_identity, identity_of
+from raison.numerics.losses.attributive_masking import LossWeights
+from raison.numerics.measures.class_scores import class_scores
+from raison.training.loop.checkpoint import Best
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.loop.tuning import Report, SearchSettings, Trial, best, search
+from raison.training.objectives.attributive_masking import AttributiveMasking
+from raison.training.recipes.aml_settings import LOSSES, AmlSettings, check_settings
+from raison.training.recipes.apart import check_apart, learned_by
+from raison.training.recipes.card import run_notes
+from raison.training.recipes.chance import check_learned
+from raison.training.recipes.masks import MaskedTexts, RowBatches, part_of
+from raison.training.recipes.samples import split, stratified_rows
+
+JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
+LIGHT = "minilm"
+"""The backbone for models that read from left to right, which cannot be attribution models."""
+ABSENT = dict.fromkeys(LOSSES, 0.0)
+PATIENCE = 2
+"""Evaluations without any gain after which a trial of the search ends; as in the published code."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    model: LanguageModel
+    settings: AmlSettings
+    metrics: tuple[Metric, ...]
+    backbone: str
+    substitutes: Substitutes
+    train: Prepared
+    tried: Prepared
+    """The texts that trials of the search learn from."""
+    validation: Prepared
+    out: Path
+    identity: Identity
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(label_of(metric) for metric in self.metrics)
+
+    def attributor(self) -> Attributor:
+        """A new one, always the same."""
+        s = self.settings
+        learned = self.substitutes.masking == "learned"
+        return new_attributor(self.model, self.backbone, s.rank, learned=learned, seed=s.seed)
+
+
+def train_aml(
+    model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None = None, command: str = ""
+) -> Card:
+    """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return its description.
+
+    `settings.validation` texts, of `dev` or otherwise of `data`, choose the losses' weights and the checkpoint for each
+    metric. Metrics for which the same weights are best share one training. Labels, if any, only ensure that every class
+    is present in proportion. A killed run resumes when started again with the same settings and data. The model, its
+    device and the random state are unchanged afterwards.
+
+    Raises InputError, UnsupportedError or LoadError before anything is trained, and InputError if every trial of the
+    search diverges.
+    """
+    started = time.monotonic()
+    refuse_others(out, AML)
+    check_apart([data.name, *learned_by(model.name)], [data, dev])
+    job = _prepared(model, data, out, settings, dev)
+    with training_in(out, AML, job.identity):
+        card = _searched_and_trained(job, (data, dev), (command, started))
+        for leftover in (JOURNAL, *(CHECKPOINT.format(number) for number in range(len(job.names)))):
+            disk.remove(out / leftover)
+    return card
+
+
+def _searched_and_trained(job: _Job, splits: tuple[Dataset, Dataset | None], told: tuple[str, float]) -> Card:
+    """`told` are the command and when it started."""
+    settings, (command, started) = job.settings, told
+    trials = () if settings.weights is not None else _search(job)
+    chosen = {name: _weights(job, trials, name) for name in job.names}
+    found: dict[str, Best] = {}
+    for number, weights in enumerate(dict.fromkeys(chosen.values())):
+        found |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
+    seconds = time.monotonic() - started
+    provenance = {
+        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in splits if d is not None],
+        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+        "trials": [_plain(trial) for trial in trials],
+        **run_notes(command, seconds),
+    }
+    return _saved(job, chosen, found, provenance)
+
+
+def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None) -> _Job:
+    """Everything that can be wrong is found here; every text is predicted once."""
+    metrics = create_metrics(settings.metrics)
+    _check_metrics(model, metrics)
+    check_settings(settings)
+    check_classes(model, "an explainer of AML, which is trained to keep the prediction,")
+    if Capability.EMBEDDINGS not in model.capabilities:
+        why = model.withheld.get(Capability.EMBEDDINGS, "it takes no embeddings: texts cannot be masked in part")
+        raise UnsupportedError(f"cannot train an explainer for {model.name}", [why])
+    substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
+    backbone = settings.backbone or (LIGHT if Capability.STEP_LOGITS in model.capabilities else explainers.OWN)
+    # A backbone that cannot be used is told before the texts are read.
+    new_attributor(model, backbone, settings.rank, learned=False)
+    train, held_out = split(data, dev, (settings.texts, settings.validation), settings.seed)
+    encoded = Settings(unit=settings.unit, truncate=True)
+    validation = prepare(model, held_out.texts, encoded)
+    if settings.above_chance:
+        _check_learned(validation, held_out)
+    _check_classes(validation)
+    learned = prepare(model, train.texts, encoded)
+    tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
+    identity = {
+        **identity_of(model),
+        **of_several({} if backbone == explainers.OWN else {"the backbone": base_identity(backbone)}),
+        DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
+        # A search may be made longer.
+        SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),
+    }
+    return _Job(
+        model=model,
+        settings=settings,
+        metrics=tuple(metric for metric in metrics if isinstance(metric, Metric)),
+        backbone=backbone,
+        substitutes=substitutes,
+        train=learned,
+        tried=part_of(learned, tried),
+        validation=validation,
+        out=out,
+        identity=identity,
+    )
+
+
+def _check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric]) -> None:
+    if not metrics or len({label_of(metric) for metric in metrics}) < len(metrics):
+        raise InputError("an explainer is trained for at least one metric, and for each once: --metrics NAME,NAME.")
+    check_selection(metrics, [Aml(steps=1)])
+    check_metrics(model, metrics, has_rationales=False, texts=1)
+
+
+def _check_classes(validation: Prepared) -> None:
+    predicted = set(validation.target.index.tolist())
+    if len(predicted) == 1:
+        name = validation.model.classes[predicted.pop()]
+        raise InputError(
+            f"the model predicts '{name}' on all {len(validation.encoding)} validation texts: what matters for other "
+            "classes could not be judged. Give texts of every class (--dev), or more of them (--validation)."
+        )
+
+
+def _check_learned(validation: Prepared, held_out: Dataset) -> None:
+    """InputError for a model at chance. Texts without labels, or with those of another task, say nothing of it."""
+    try:
+        labels = held_out.class_indices(validation.model.classes)
+    except InputError:
+        return
+    predicted = validation.target.index.tolist()
+    check_learned(validation.model.name, class_scores(predicted, labels, len(validation.model.classes)))
+
+
+def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
+    """The losses' weights for a metric: given, or those of its best trial."""
+    given, without = job.settings.weights, job.settings.without
+    if given is None:
+        return LossWeights(**{**ABSENT, **best(trials, metric).weights})
+    return replace(given, **{without: 0.0}) if without else given
+
+
+def _search(job: _Job) -> tuple[Trial, ...]:
+    """Trials of the losses' weights, one search for all metrics."""
+    s = job.settings
+
+    def run(weights: Mapping[str, float], report: Report) -> None:
+        evaluation = Evaluation(
+            _scorer(job.metrics),
+            patience=PATIENCE,
+            stop=lambda scores: report(scores[-1]),
+        )
+        plan = TrainSettings(epochs=min(s.search_epochs, s.epochs), progress=s.progress)
+        _fit(job, job.tried, LossWeights(**{**ABSENT, **weights}), plan, evaluation)
+
+    space = {name: (0.0, 1.0) for name in LOSSES if name != s.without}
+    plan = SearchSettings(
+        trials=s.trials, seed=s.seed, journal=job.out / JOURNAL, identity=digest_of(job.identity), progress=s.progress
+    )
+    try:
+        return search(plan, space, job.names, run)
+    except InputError:
+        _forget_failures(job)
+        raise
+
+
+def _forget_failures(job: _Job) -> None:
+    """Without a trial that went well the journal is of no use, and would stand in the way of better settings."""
+    journal = job.out / JOURNAL
+    records = RecordStore(journal).read().records
+    own = bool(records) and records[0].get("search") == digest_of(job.identity)
+    if own and all(record.get("state") == "failed" for record in records[1:]):
+        disk.remove(journal)
+
+
+def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
+    """The best moment for each of the metrics, with the attribution model's weights."""
+    metrics = [metric for metric in job.metrics if label_of(metric) in names]
+    plan = TrainSettings(
+        epochs=job.settings.epochs,
+        checkpoint=job.out / CHECKPOINT.format(number),
+        keep_best=True,
+        identity=f"{digest_of(job.identity)}, {names}",
+        progress=job.settings.progress,
+    )
+    return _fit(job, job.train, weights, plan, Evaluation(_scorer(metrics))).best
+
+
+def _scorer(metrics: Sequence[Metric]) -> Callable[[nn.Module], dict[str, float]]:
+    """What is measured of the texts that a run masks."""
+
+    def scores(module: nn.Module) -> dict[str, float]:
+        assert isinstance(module, MaskedTexts)
+        return module.scores(metrics)
+
+    return scores
+
+
+def _fit(job: _Job, texts: Prepared, weights: LossWeights, plan: TrainSettings, evaluation: Evaluation) -> History:
+    """Train a new attribution model on the texts; `evaluation.score` sees it on the validation texts."""
+    s, attributor = job.settings, job.attributor()
+    module = MaskedTexts(attributor, texts, job.substitutes, s.merge, s.half)
+    judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
+    batches = RowBatches(texts.encoding.lengths, s.batch_size, s.seed)
+    plan = replace(
+        plan,
+        learning_rate=s.rate,
+        warmup=0.0,
+        clip=math.inf,
+        seed=s.seed,
+        schedule_epochs=s.epochs,
+    )
+    score = evaluation.score
+    evaluation = replace(evaluation, score=lambda _module: score(judged), every=max(1, len(batches) // s.checks))
+    return fit(plan, module, batches, AttributiveMasking(weights, s.size), evaluation)
+
+
+def _file_of(metric: str, taken: Collection[str]) -> str:
+    stem = re.sub(r"[^a-z0-9_]+", "-", metric).strip("-")
+    names = (f"{stem}{number}.safetensors" for number in ("", *(f"-{n}" for n in range(2, len(taken) + 3))))
+    return next(name for name in names if name not in taken)
+
+
+def _plain(trial: Trial) -> dict[str, Any]:
+    """As JSON has it, which has no NaN: null."""
+    reports = [{name: value if math.isfinite(value) else None for name, value in r.items()} for r in trial.reports]
+    scores = {name: value if math.isfinite(value) else None for name, value in trial.scores.items()}
+    return asdict(trial) | {"scores": scores, "reports": reports}
+
+
+def _saved(job: _Job, chosen: Mapping[str, LossWeights], found: Mapping[str, Best], provenance: dict[str, Any]) -> Card:
+    """Write the explainer; what it says of its validation is measured on what is saved."""
+    s, attributor = job.settings, job.attributor()
+    judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
+    goals: dict[str, Goal] = {}
+    states: dict[str, dict[str, Tensor]] = {}
+    for metric in job.metrics:
+        name = label_of(metric)
+        best_moment = found[name]
+        same = [other for other, goal in goals.items() if found[other].weights is best_moment.weights]
+        file = goals[same[0]].file if same else _file_of(name, states)
+        states[file] = {key.removeprefix("attributor."): value for key, value in best_moment.weights.items()}
+        attributor.load_state_dict({key: value.half().float() for key, value in states[file].items()}, strict=False)
+        validation = judged.scores([metric])[name]
+        if not metric.higher_is_better:
+            validation = -validation
+        goals[name] = Goal(file, asdict(chosen[name]), s.rate, round(validation, 5), best_moment.step)
+    card = Card(
+        model=job.model.name,
+        classes=job.model.classes,
+        vocabulary=explainers.vocabulary_of(job.model),
+        said=explainers.said_by(job.model),
+        backbone=job.backbone,
+        rank=s.rank,
+        masking=job.substitutes.masking,
+        filler=s.filler,
+        size=s.size,
+        merge=s.merge,
+        unit=s.unit,
+        goals=goals,
+        provenance=provenance,
+    )
+    explainers.write(job.out, card, states)
+    return card

@@ -1,0 +1,122 @@
+"""The card that a training run writes beside its adapter: data, settings, versions, accuracy, the command."""
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from raison.data.dataset import Dataset
+from raison.jobs.disk import write_whole
+from raison.models.loading.zoo import CARD
+from raison.numerics.measures.class_scores import ClassScores
+
+_LIBRARIES = ("torch", "transformers", "peft")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did: rows learned from, mean loss (nats) of its last steps, seconds since its last start."""
+
+    rows: int
+    final_loss: float
+    seconds: float
+    scores: Mapping[str, ClassScores]
+    """Of each split that was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a run started from. `base` holds the base model's name and the sha256 of its weights."""
+
+    base: Mapping[str, str]
+    labels: tuple[str, ...]
+    data: Mapping[str, Dataset]
+    settings: Mapping[str, Any]
+    command: str
+
+
+def make_card(setup: Setup, outcome: Outcome) -> dict[str, Any]:
+    """The card as plain JSON values."""
+    return {
+        "base": setup.base["name"],
+        "base_sha256": setup.base["sha256"],
+        "labels": list(setup.labels),
+        "data": {
+            name: {"name": split.name, "sha256": split.sha256, "rows": len(split)} for name, split in setup.data.items()
+        },
+        "settings": dict(setup.settings),
+        "training": {
+            "threads": torch.get_num_threads(),
+            "rows": outcome.rows,
+            "final_loss": round(outcome.final_loss, 4),
+            "seconds": round(outcome.seconds),
+        },
+        "versions": _versions(),
+        "command": setup.command,
+        "accuracy": {name: round(scores.accuracy, 4) for name, scores in outcome.scores.items()},
+        "f1": {name: scores.to_dict(setup.labels) for name, scores in outcome.scores.items()},
+    }
+
+
+def described(card: Mapping[str, Any], split: str) -> str:
+    """ "accuracy 0.8500, macro F1 0.8400 (negative 0.8300, positive 0.8500)" of one of a card's splits."""
+    f1 = card["f1"][split]
+    classes = ", ".join(
+        f"{name} {'none' if value is None else f'{value:.4f}'}" for name, value in f1["classes"].items()
+    )
+    return f"accuracy {card['accuracy'][split]:.4f}, macro F1 {f1['macro']:.4f} ({classes})"
+
+
+def run_notes(command: str, seconds: float) -> dict[str, Any]:
+    """What any training run notes of itself, as plain JSON values; memory at its highest, of the whole process."""
+    return {
+        "command": command,
+        "seconds": round(seconds),
+        "threads": torch.get_num_threads(),
+        "peak_bytes": peak_bytes(),
+        "versions": _versions(),
+    }
+
+
+def peak_bytes() -> int | None:
+    """The most memory that this process has held so far; None where the platform does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}}
+
+
+def write_card(out: Path, card: Mapping[str, Any]) -> None:
+    """Write card.json, and README.md for people."""
+    write_whole(out / "README.md", _page(card))
+    # Last: an adapter with a card is a finished one.
+    write_whole(out / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+
+
+def _page(card: Mapping[str, Any]) -> str:
+    measured = "; ".join(f"{name} {described(card, name)}" for name in card["accuracy"])
+    train, test = card["data"]["train"], card["data"]["test"]
+    return f"""# Adapter: {", ".join(card["labels"])}
+
+LoRA adapter for `{card["base"]}`, trained on `{train["name"]}`: {card["training"]["rows"]} of {train["rows"]} rows.
+
+Measured, F1 also per class: {measured} (test: the {test["rows"]} rows of `{test["name"]}`, used once, after training).
+
+```
+{card["command"]}
+```
+
+Settings, checksums of the data and library versions are in `{CARD}`.
+"""

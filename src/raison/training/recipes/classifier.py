@@ -1,0 +1,273 @@
+"""Fine-tuning of a sequence classifier by low-rank adapters (LoRA)."""
+
+import json
+import os
+import random
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError
+from raison.data.dataset import Dataset, Row
+from raison.data.digest import dataset_digest
+from raison.jobs import disk
+from raison.jobs.folder import CLASSIFIER, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
+from raison.models.derived.identity import base_identity
+from raison.models.loading import weights, zoo
+from raison.models.stack.modes import drawing, quiet
+from raison.numerics.measures.class_scores import ClassScores, class_scores
+from raison.training.loop.batches import TokenBatches, tokenize
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.recipes.apart import check_apart
+from raison.training.recipes.card import Outcome, Setup, make_card, write_card
+
+CHECKPOINT_FILE = "training.checkpoint"
+_LAST = 100
+"""Steps whose mean loss is noted as the final one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSettings:
+    """How to train a classifier.
+
+    `labels` names numeric labels in order; left empty, the classes are the training data's labels, sorted.
+    `rank` is that of the adapters, on every linear layer; `dropout` theirs. `last_layers` puts adapters only into so
+    many blocks, counted from the last: nothing is propagated back below them. `max_tokens` cuts longer texts. `limit`
+    takes so many training rows at random, `test_limit` so many test rows. `checkpoint_every` is in steps. `half`
+    computes the training passes in bfloat16, which processors that know it do about 1.5 times as fast; accuracies are
+    measured in float32.
+    """
+
+    labels: tuple[str, ...] = ()
+    epochs: int = 3
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    rank: int = 16
+    dropout: float = 0.05
+    last_layers: int | None = None
+    smoothing: float = 0.0
+    max_tokens: int = 128
+    limit: int | None = None
+    test_limit: int | None = None
+    seed: int = 0
+    keep_best: bool = False
+    half: bool = False
+    checkpoint_every: int = 200
+    progress: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The data: what is learned, what the final accuracy is measured on, and what epochs may be chosen by."""
+
+    train: Dataset
+    test: Dataset
+    dev: Dataset | None = None
+
+    def named(self) -> dict[str, Dataset]:
+        """The splits that there are."""
+        splits = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {name: split for name, split in splits.items() if split is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    base: str
+    data: Splits
+    labels: tuple[str, ...]
+    out: Path
+    settings: ClassifierSettings
+    identity: str = ""
+
+
+class ClassLogits(nn.Module):
+    """The trainer's view of a classifier: inputs by name in, logits out."""
+
+    def __init__(self, model: nn.Module, half: bool) -> None:
+        super().__init__()
+        self.model = model
+        self.half_precision = half
+
+    def forward(self, inputs: dict[str, Tensor]) -> Tensor:
+        device = inputs["input_ids"].device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.half_precision):
+            logits: Tensor = self.model(**inputs).logits
+        return logits.float()
+
+
+def train_classifier(
+    base: str, data: Splits, out: Path, settings: ClassifierSettings, command: str = ""
+) -> dict[str, Any]:
+    """Train an adapter for `base` (a base model's name or a folder) and save it to the folder `out`.
+
+    Writes the adapter in PEFT's format (safetensors, float16), card.json and README.md, and returns the card. Its
+    accuracies are those of the saved adapter, loaded again. A killed run resumes from its last checkpoint in `out` when
+    started again with the same settings and data. The test set is used once, at the end.
+
+    Raises InputError on invalid labels or settings, LoadError if the base cannot be loaded.
+    """
+    started = time.monotonic()
+    refuse_others(out, CLASSIFIER)
+    check_apart([data.train.name], [data.test, data.dev])
+    test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
+    data = replace(data, test=test)
+    job = _Job(base, data, settings.labels or labels_of(data.train), out, settings)
+    for split in data.named().values():
+        split.class_indices(job.labels)
+    folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
+    identity = {
+        **base_identity(base),
+        DATA: digest_of([[name, dataset_digest(split)] for name, split in data.named().items()]),
+        SETTINGS: digest_of([job.labels, asdict(replace(settings, progress=False))]),
+    }
+    with training_in(out, CLASSIFIER, identity):
+        return _trained(replace(job, identity=digest_of(identity)), folder, (command, started))
+
+
+def _trained(job: _Job, folder: Path, told: tuple[str, float]) -> dict[str, Any]:
+    """Train, save, measure what was saved; `told` are the command and when it started."""
+    settings, (command, started) = job.settings, told
+    rows = _chosen(job.data.train.rows, settings.limit, settings.seed)
+    model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
+    module = adapted(model, settings)
+    losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
+    _save_adapter(job, module.model)
+    scores = _saved_scores(job, folder)
+    outcome = Outcome(len(rows), sum(losses) / len(losses), time.monotonic() - started, scores)
+    card = make_card(Setup(_base(job.base), job.labels, job.data.named(), _noted(settings), command), outcome)
+    write_card(job.out, card)
+    disk.remove(job.out / CHECKPOINT_FILE)
+    return card
+
+
+def accuracy(model: nn.Module, batches: TokenBatches) -> float:
+    """Share of rows whose strongest class is the label. Leaves the model in evaluation mode."""
+    return measured(model, batches).accuracy
+
+
+def measured(model: nn.Module, batches: TokenBatches) -> ClassScores:
+    """Scores of the strongest classes against the labels. Leaves the model in evaluation mode."""
+    model.eval()
+    predicted: list[int] = []
+    labels: list[int] = []
+    classes = 0
+    with torch.no_grad():
+        for _, batch in batches.in_order():
+            logits = model(**batch.inputs).logits
+            predicted += logits.argmax(-1).tolist()
+            labels += batch.labels.tolist()
+            classes = logits.shape[-1]
+    return class_scores(predicted, labels, classes)
+
+
+def labels_of(train: Dataset) -> tuple[str, ...]:
+    """The names of the classes that training data has. Raises InputError where they cannot be told."""
+    if train.labels:
+        return train.labels
+    found = {row.label for row in train.rows}
+    if None in found or len(found) < 2:
+        raise InputError(f"{train.name} needs a label in every row and at least two different ones.")
+    if all(isinstance(label, int) for label in found):
+        raise InputError(f"the labels of {train.name} are numbers: name them in order with --labels first,second,...")
+    return tuple(sorted(str(label) for label in found))
+
+
+def _chosen(rows: tuple[Row, ...], limit: int | None, seed: int) -> tuple[Row, ...]:
+    if limit is None or limit >= len(rows):
+        return rows
+    numbers = random.Random(seed).sample(range(len(rows)), limit)
+    return tuple(rows[number] for number in sorted(numbers))
+
+
+def adapted(model: PreTrainedModel, settings: ClassifierSettings) -> ClassLogits:
+    """The model with low-rank adapters, which are all that training changes."""
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    config = LoraConfig(
+        task_type=TaskType.SEQ_CLS,
+        r=settings.rank,
+        lora_alpha=2 * settings.rank,
+        lora_dropout=settings.dropout,
+        target_modules="all-linear" if settings.last_layers is None else _last_linear(model, settings.last_layers),
+    )
+    with quiet(), drawing(settings.seed):
+        return ClassLogits(get_peft_model(model, config), settings.half)
+
+
+def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
+    """Names of the linear layers in the last `blocks` blocks. Raises InputError where the model has fewer."""
+    stacks = [module for module in model.base_model.modules() if isinstance(module, nn.ModuleList)]
+    if not stacks or not 1 <= blocks <= len(stacks[0]):
+        raise InputError(f"last_layers cannot be {blocks}: the model has {len(stacks[0]) if stacks else 0} blocks.")
+    own = {id(module) for block in stacks[0][-blocks:] for module in block.modules() if isinstance(module, nn.Linear)}
+    return sorted(name for name, module in model.named_modules() if id(module) in own)
+
+
+def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTrainedTokenizerBase) -> History:
+    settings = job.settings
+    dev = None if job.data.dev is None else _batches(job, job.data.dev, tokenizer)
+    plan = TrainSettings(
+        epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        seed=settings.seed,
+        keep_best=settings.keep_best,
+        checkpoint=job.out / CHECKPOINT_FILE,
+        checkpoint_every=settings.checkpoint_every,
+        identity=job.identity,
+        progress=settings.progress,
+    )
+    evaluation = None if dev is None else Evaluation(lambda _: {"accuracy": accuracy(module.model, dev)})
+    batches = _batches(job, replace(job.data.train, rows=rows), tokenizer)
+    return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluation)
+
+
+def _batches(job: _Job, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> TokenBatches:
+    tokens = tokenize(tokenizer, data.texts, job.settings.max_tokens)
+    labels = data.class_indices(job.labels)
+    return TokenBatches(tokens, labels, tokenizer, job.settings.batch_size, job.settings.seed)
+
+
+def _save_adapter(job: _Job, model: nn.Module) -> None:
+    # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
+    disk.remove(job.out / zoo.CARD)
+    from peft import PeftModel
+
+    assert isinstance(model, PeftModel)
+    with disk.whole_files(job.out) as out:
+        model.save_pretrained(str(out), safe_serialization=True)
+        # Half precision halves what ships; the card's accuracies are measured on what is saved here.
+        tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
+        save_file(tensors, out / zoo.ADAPTER, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        (out / zoo.ADAPTER).chmod(0o644)
+        path = out / "adapter_config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        # The folder of this machine would mean nothing elsewhere, and an unordered list would differ from run to run.
+        config["base_model_name_or_path"] = _base(job.base)["name"]
+        config["target_modules"] = sorted(config["target_modules"])
+        path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _base(base: str) -> dict[str, str]:
+    if os.path.isdir(base):
+        return {"name": base, "sha256": ""}
+    known = weights.base_named(base)
+    return {"name": known.hub, "sha256": known.sha256}
+
+
+def _saved_scores(job: _Job, folder: Path) -> dict[str, ClassScores]:
+    model, tokenizer = zoo.assemble(folder, job.out, job.labels)
+    splits = {name: split for name, split in job.data.named().items() if name != "train"}
+    return {name: measured(model, _batches(job, split, tokenizer)) for name, split in splits.items()}
+
+
+def _noted(settings: ClassifierSettings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name not in ("labels", "progress")}

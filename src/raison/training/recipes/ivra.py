@@ -1,0 +1,335 @@
+"""Fine-tuning of a model on its task, and training of a model to explain itself (IvRA)."""
+
+import copy
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.model import WITHOUT_CLASSES, Capability, LanguageModel
+from raison.core.registry import label_of
+from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
+from raison.jobs import disk
+from raison.jobs.folder import FINE_TUNING, IVRA, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.spans import answer_tokens
+from raison.models.derived import explainers
+from raison.models.derived.attention_explainer import HeadShape, new_explainer
+from raison.models.derived.identity import base_identity, identity_of
+from raison.models.derived.low_rank import LowRank, add_low_rank, merge_low_rank
+from raison.models.derived.student import new_answering_student, new_student
+from raison.models.derived.trained_attention import AttentionCard, write
+from raison.models.loading import weights, zoo
+from raison.models.loading.load import load
+from raison.models.loading.pretrained import moved
+from raison.models.stack.modes import drawing, quiet
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.objectives.task_and_criteria import TaskAndCriteria
+from raison.training.recipes.apart import check_apart, learned_by
+from raison.training.recipes.card import run_notes
+from raison.training.recipes.chance import check_learned
+from raison.training.recipes.classifier import labels_of
+from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
+from raison.training.recipes.masks import RowBatches
+from raison.training.recipes.samples import split
+from raison.training.self_explaining.reading import SelfExplaining
+from raison.training.self_explaining.simulation import Lessons, Plan, Simulation, chosen_rows
+from raison.training.self_explaining.texts import (
+    ACCURACY,
+    TOGETHER,
+    Labelled,
+    TaskTexts,
+    TaughtTexts,
+    accuracy,
+    curves,
+    scores_of,
+)
+
+CHECKPOINT = "training.checkpoint"
+CARD = "fine_tuned.json"
+HEADS = ("classifier", "score", "qa_outputs", "lm_head", "pooler")
+"""Layers that stay whole where the others get low-rank matrices."""
+EXPLAINER = "network.explainer."
+STUDENT_TOKENS, LONGEST = 256, 512
+"""Tokens that a student reads of a text; of a question with its context where the model knows no limit."""
+DEVELOPMENT = 0.1
+"""Share of the data that is held out where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    settings: FineTuneSettings | IvraSettings
+    model: Classifier
+    train: Labelled
+    judged: Labelled
+    out: Path
+    identity: Identity
+
+
+def fine_tune(
+    base: str, data: Dataset, out: Path, settings: FineTuneSettings, dev: Dataset | None = None
+) -> dict[str, Any]:
+    """Fine-tune a base model (a name, or a folder without a head) on a task; save it as a Hugging Face checkpoint.
+
+    `data.labels` are the classes; data with answers in their texts make a question answering model. Returns the
+    measurements on the held-out texts. A killed run resumes from its checkpoint in `out`; a finished one is not
+    repeated. Raises InputError, LoadError, and DataError for a folder that holds anything else.
+    """
+    started = time.monotonic()
+    refuse_others(out, FINE_TUNING)
+    check_apart([data.name], [dev])
+    folder = weights.located(base, settings.progress)
+    model = _fresh(folder, data, settings.seed)
+    job = _job(model, data, dev, out, settings)
+    job = replace(job, identity={**job.identity, **base_identity(base)})
+    with training_in(out, FINE_TUNING, job.identity):
+        if (out / CARD).exists():
+            return dict(json.loads((out / CARD).read_text(encoding="utf-8")))
+        evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(model, job.judged)})
+        history = fit(_plan(job), TaskTexts(model, job.train), _batches(job), TaskAndCriteria(), evaluation)
+        card = {
+            "base": base,
+            "accuracy": round(accuracy(model, job.judged), 4),
+            "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+            "history": curves(history.scores, history.steps, started),
+        }
+        _save_model(model, out)
+        # Last: a model with a card is a finished one.
+        disk.write_whole(out / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+        disk.remove(out / CHECKPOINT)
+    return card
+
+
+def train_ivra(
+    model: LanguageModel,
+    data: Dataset,
+    out: Path,
+    settings: IvraSettings,
+    dev: Dataset | None = None,
+    command: str = "",
+) -> AttentionCard:
+    """Train a copy of a fine-tuned model to explain itself, and save it to `out` as a Hugging Face checkpoint.
+
+    The explainer is saved beside it (out/ivra or out/smat). The held-out texts are of `dev` or otherwise of `data`. The
+    model itself and the random state are unchanged afterwards. A killed run resumes from its checkpoint in `out`.
+    Raises InputError, UnsupportedError or LoadError before anything is trained.
+    """
+    started = time.monotonic()
+    settings.created()
+    refuse_others(out, IVRA)
+    check_apart([data.name, *learned_by(model.name)], [data, dev])
+    own = trainable_copy(model)
+    job = _job(own, data, dev, out, settings)
+    job = replace(job, identity={**job.identity, **identity_of(model)})
+    network = _network(job, settings)
+    known = scores_of(own, job.judged)
+    if settings.above_chance and known is not None:
+        check_learned(model.name, known)
+    with training_in(out, IVRA, job.identity):
+        card = _trained(job, network, settings, (model.name, command, started), [d for d in (data, dev) if d])
+        write(out / settings.form, card, network.explainer)
+        disk.remove(out / CHECKPOINT)
+    return card
+
+
+def _trained(
+    job: _Job, network: SelfExplaining, settings: IvraSettings, told: tuple[str, str, float], splits: list[Dataset]
+) -> AttentionCard:
+    """Train and save the model; `told` are the name of the one it was made of, the command, and when it started."""
+    own, (name, command, started) = job.model, told
+    criteria = settings.created()
+    before = accuracy(own, job.judged)
+    student = _simulation(job, network, settings) if any(c.trains_student for c in criteria) else None
+    texts = TaughtTexts(network, job.train, job.judged, student)
+    texts.states = any(criterion.reads_states for criterion in criteria)
+    history = _fit(job, texts, settings)
+    after, learned = accuracy(own, job.judged), scores_of(own, job.judged)
+    _save_model(own, job.out)
+    return AttentionCard(
+        design=settings.design,
+        shape=HeadShape.of(own, job.judged.encoding),
+        model=str(job.out),
+        classes=own.classes,
+        vocabulary=explainers.vocabulary_of(own),
+        said=explainers.said_by(own),
+        criteria=tuple(label_of(criterion) for criterion in criteria),
+        history=curves(history.scores, history.steps, started),
+        provenance={
+            "from": name,
+            "accuracy": {"before": round(before, 4), "after": round(after, 4)},
+            "f1": None if learned is None else learned.to_dict(own.classes),
+            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in splits],
+            "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+            **run_notes(command, time.monotonic() - started),
+        },
+    )
+
+
+def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
+    if any(row.answers for row in data.rows):
+        model, tokenizer = zoo.fresh_span_model(folder, seed)
+    else:
+        model, tokenizer = zoo.fresh_classifier(folder, labels_of(data), seed)
+    return _as_trainable(load(model, tokenizer))
+
+
+def trainable_copy(model: LanguageModel) -> Classifier:
+    """A copy to train, in single precision. Raises UnsupportedError for what cannot be trained."""
+    own = _as_trainable(model)
+    with quiet():
+        own = copy.deepcopy(own)
+    own.core.float()
+    return own
+
+
+def _as_trainable(model: object) -> Classifier:
+    name = model.name if isinstance(model, LanguageModel) else type(model).__name__
+    if not isinstance(model, Classifier):
+        raise UnsupportedError(f"cannot train {name}", ["it is no classifier and finds no answers in texts"])
+    reasons = []
+    if Capability.CLASSES not in model.capabilities:
+        reasons.append(WITHOUT_CLASSES)
+    if model.multi_label:
+        reasons.append("it says yes or no to each label, and the criteria ask for one prediction")
+    if Capability.ATTENTION not in model.capabilities:
+        reasons.append("its attention cannot be read, and the explanation is made of it")
+    if model.model is not model.core:
+        reasons.append("it is wrapped by adapters: merge them first (model.merge_and_unload())")
+    if reasons:
+        raise UnsupportedError(f"cannot train {name} to explain itself", reasons)
+    return model
+
+
+def _job(
+    model: Classifier,
+    data: Dataset,
+    dev: Dataset | None,
+    out: Path,
+    settings: FineTuneSettings | IvraSettings,
+) -> _Job:
+    train, held_out = split(data, dev, _counts(data, dev, settings), settings.seed)
+    learned, judged = _labelled(model, train), _labelled(model, held_out)
+    make_trainable(model.core, settings.rank, settings.seed)
+    identity = {
+        DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
+        SETTINGS: digest_of(asdict(replace(settings, progress=False))),
+    }
+    return _Job(settings, model, learned, judged, out, identity)
+
+
+def _network(job: _Job, settings: IvraSettings) -> SelfExplaining:
+    """The model with a new explainer of its attention."""
+    explainer = new_explainer(HeadShape.of(job.model, job.judged.encoding), settings.design)
+    return SelfExplaining(job.model, explainer.to(job.model.device), settings.over)
+
+
+def _counts(data: Dataset, dev: Dataset | None, settings: FineTuneSettings | IvraSettings) -> tuple[int, int]:
+    """Texts to learn from and to judge by."""
+    judged = settings.validation
+    if judged is None:
+        judged = len(dev) if dev is not None else max(1, round(DEVELOPMENT * len(data)))
+    return settings.texts or (len(data) - (0 if dev is not None else judged)), judged
+
+
+def _labelled(model: Classifier, data: Dataset) -> Labelled:
+    encoding = model.encode(data.texts, "token", True)
+    if model.head.in_place:
+        return Labelled(encoding, answer_tokens(encoding, data.answers))
+    return Labelled(encoding, torch.tensor(data.class_indices(model.classes))[:, None])
+
+
+def make_trainable(core: PreTrainedModel, rank: int | None, seed: int) -> None:
+    """What learns: everything but the embeddings, or low-rank matrices, drawn by the seed, and the head."""
+    if rank is None:
+        core.requires_grad_(True)
+    else:
+        device = next(core.parameters()).device
+        # New matrices are random, which the caller's own sequence must not notice.
+        with drawing(seed):
+            add_low_rank(core, rank, HEADS)
+        if not any(isinstance(module, LowRank) for module in core.modules()):
+            raise InputError(
+                f"{type(core).__name__} has no linear layers to put low-rank matrices into: train all its weights "
+                "(--rank 0)."
+            )
+        moved(core, device)
+        for name, parameter in core.named_parameters():
+            parameter.requires_grad_(any(head in name for head in HEADS) or parameter.requires_grad)
+    core.get_input_embeddings().requires_grad_(False)
+
+
+def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> Simulation:
+    model = job.model
+    answers = model.head.in_place
+    if answers:
+        # As long as the model's own: an answer must not be cut off.
+        student = new_answering_student(settings.student, model.max_tokens or LONGEST, settings.seed)
+    else:
+        student = new_student(settings.student, model.classes, STUDENT_TOKENS, settings.seed)
+    moved(student.core, model.device)
+    make_trainable(student.core, None, settings.seed)
+    chosen = chosen_rows(len(job.train.encoding), settings.student_share, settings.seed)
+    taught = job.train.encoding.select(chosen.tolist())
+    read = student.encode(taught.texts, "token", True)
+    if answers and not torch.equal(read.input_ids, taught.input_ids):
+        raise InputError(
+            f"the student {settings.student} reads other tokens than {model.name}, and answers are told by their "
+            "tokens: give a student with the model's tokenizer (--student)."
+        )
+    explainer = new_explainer(HeadShape.of(student, read), settings.design).to(student.device)
+    skeleton = SelfExplaining(student, explainer, settings.over)
+    plan = Plan(settings.student_rate, settings.student_batch, settings.roll_back)
+    return Simulation(skeleton, Lessons.of(taught, read), network, plan)
+
+
+def _batches(job: _Job) -> RowBatches:
+    return RowBatches(job.train.encoding.lengths, job.settings.batch_size, job.settings.seed)
+
+
+def _plan(job: _Job) -> TrainSettings:
+    """What fine-tuning and training share."""
+    settings = job.settings
+    return TrainSettings(
+        epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        seed=settings.seed,
+        keep_best=True,
+        checkpoint=job.out / CHECKPOINT,
+        checkpoint_every=len(_batches(job)),
+        identity=digest_of(job.identity),
+        progress=settings.progress,
+    )
+
+
+def _fit(job: _Job, texts: TaughtTexts, settings: IvraSettings) -> History:
+    batches = _batches(job)
+    plan = replace(
+        _plan(job),
+        warmup=0.0,
+        decay=(settings.decay, DECAY_EPOCHS),
+        factors=((EXPLAINER, settings.coefficient_rate),),
+    )
+    criteria = settings.weighted()
+
+    def score(_module: nn.Module) -> Mapping[str, float]:
+        return texts.scores([criterion for criterion, _ in criteria], settings.batch_size)
+
+    evaluation = Evaluation(score, every=max(1, math.ceil(len(batches) / settings.checks)), kept=(TOGETHER,))
+    return fit(plan, texts, batches, TaskAndCriteria(criteria), evaluation)
+
+
+def _save_model(model: Classifier, out: Path) -> None:
+    merge_low_rank(model.core)
+    with quiet(), disk.whole_files(out) as part:
+        model.core.save_pretrained(part, safe_serialization=True)
+        model.tokenizer.save_pretrained(part)

@@ -1,0 +1,130 @@
+"""What an attribution model is trained and judged on: texts, the explained model's predictions, and soft masks."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from raison.core.metric import Metric
+from raison.core.problem import Evaluations
+from raison.core.registry import label_of
+from raison.core.target import probabilities
+from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.attribution import explanations_of
+from raison.explaining.measuring import measure
+from raison.masking.attribution import Reading
+from raison.masking.soft import SoftMasks
+from raison.masking.substitutes import Substitutes
+from raison.methods.aml import Aml
+from raison.models.derived.attributor import Attributor
+from raison.models.tokens.alignment import Merge
+from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
+from raison.training.loop.objective import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatches:
+    """Numbers of texts in batches of like length, in an order set by the seed and the epoch alone.
+
+    Implements trainer.Batches. `lengths` are in tokens.
+    """
+
+    lengths: Sequence[int]
+    batch_size: int
+    seed: int
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.lengths) / self.batch_size)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of epoch `number` from batch `start` on."""
+        generator = torch.Generator().manual_seed(self.seed * 100_003 + number)
+        order = torch.randperm(len(self.lengths), generator=generator).tolist()
+        # Classes of length, about a fifth apart: little padding, and other neighbours in every epoch.
+        order.sort(key=lambda row: round(4 * math.log2(self.lengths[row])))
+        batches = [order[first : first + self.batch_size] for first in range(0, len(order), self.batch_size)]
+        for index in torch.randperm(len(batches), generator=generator).tolist()[start:]:
+            rows = torch.tensor(batches[index])
+            yield Batch({"rows": rows}, rows)
+
+
+class MaskedTexts(nn.Module):
+    """The trainer's view: an attribution model on texts that are known by their numbers.
+
+    The explained model is no part of the module: its weights are neither saved nor moved, and get no gradients. Its
+    predictions of the whole texts are those that `texts` holds, made once.
+    """
+
+    def __init__(
+        self, attributor: Attributor, texts: Prepared, substitutes: Substitutes, merge: Merge, half: bool = False
+    ) -> None:
+        super().__init__()
+        self.attributor = attributor
+        self._texts = texts
+        self._substitutes = substitutes
+        self._half = half
+        self._reading = Reading.of(attributor, texts.encoding, merge)
+        self._wanted = probabilities(texts.full.double(), texts.model.multi_label).float()
+
+    def forward(self, rows: Int[Tensor, " batch"], weights: LossWeights, size: MaskSize) -> Float[Tensor, " batch"]:
+        """Equation 4 of each text: a pass of the attribution model and up to two of the explained one."""
+        own = rows.tolist()
+        masks = self._masks(own)
+        with torch.autocast(self.attributor.prediction.device.type, torch.bfloat16, enabled=self._half):
+            return masks.losses(self._shares(own).float(), weights, size)
+
+    def shares(self) -> Float[Tensor, "batch units"]:
+        """The map of every text, without gradients: one pass of the attribution model each."""
+        texts, encoding = self._texts, self._texts.encoding
+        found = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
+        with torch.no_grad(), self.attributor.quiet():
+            for rows, part in texts.model.in_batches(encoding, self._shares):
+                found[rows, : part.shape[1]] = part.double().cpu()
+        return found
+
+    def scores(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """The mean of each metric over the texts, turned so that higher is better.
+
+        Perturbed texts that were evaluated before are not evaluated again.
+        """
+        explanations = explanations_of(self._texts, Aml(), self.shares())
+        values = np.array(measure(self._texts, explanations, metrics), dtype=float)
+        found = {}
+        for metric, column in zip(metrics, values.T, strict=True):
+            defined = column[~np.isnan(column)]
+            mean = float(defined.mean()) if len(defined) else math.nan
+            found[label_of(metric)] = mean if metric.higher_is_better else -mean
+        return found
+
+    def _shares(self, rows: list[int]) -> Float[Tensor, "batch units"]:
+        width = max(len(self._texts.encoding.units[row]) for row in rows)
+        return self._reading.select(rows, width).shares(self._wanted[rows])
+
+    def _masks(self, rows: list[int]) -> SoftMasks:
+        part, prediction = self._texts.encoding.select(rows), (self._wanted[rows], self._texts.target.index[rows])
+        learned = self.attributor.substitute
+        return self._substitutes.masks(self._texts.model, part, prediction, _generators(len(rows)), learned)
+
+
+def _generators(count: int) -> list[np.random.Generator]:
+    """New ones at every step, from torch's generator, which a checkpoint holds."""
+    seeds: list[int] = torch.randint(2**62, (count,)).tolist()
+    return [np.random.default_rng(seed) for seed in seeds]
+
+
+def part_of(texts: Prepared, rows: Sequence[int]) -> Prepared:
+    """Some of the texts, without predicting them again."""
+    index = torch.as_tensor(list(rows))
+    return replace(
+        texts,
+        encoding=texts.encoding.select(rows),
+        target=texts.target.rows(index),
+        full=texts.full[index],
+        evaluations=Evaluations(),
+        maps={},
+        attributed={},
+    )

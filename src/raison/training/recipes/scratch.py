@@ -1,0 +1,245 @@
+"""Whole classifiers, trained from nothing or from a base, for studies of sizes and architectures."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
+from raison.jobs import disk
+from raison.jobs.folder import SCRATCH, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
+from raison.models.derived.identity import base_identity
+from raison.models.loading import weights, zoo
+from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.models.passes.removal import replacement_ids
+from raison.models.stack.modes import quiet
+from raison.training.loop.batches import TokenBatches, tokenize
+from raison.training.loop.objective import Batch
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.recipes.apart import check_apart
+from raison.training.recipes.card import Outcome, Setup, make_card
+from raison.training.recipes.classifier import (
+    CHECKPOINT_FILE,
+    ClassifierSettings,
+    ClassLogits,
+    accuracy,
+    adapted,
+    labels_of,
+    measured,
+)
+
+ENCODER = "t5_encoder"
+"""The one architecture that a base can be made into: other bases decide their own."""
+_OF_SCRATCH = ("width", "heads", "vocabulary")
+_LAYERS = 2
+"""Of a model from nothing."""
+_FEWEST_TOKENS = 320
+"""Of a vocabulary: the bytes, and some room."""
+_LAST = 100
+"""Steps whose mean loss is noted as the final one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSettings:
+    """How to make a classifier; schedule and early stop as in the thesis, section 3.6.3.
+
+    Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
+    that models/loading/weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters
+    that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest
+    ones, all by default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best
+    epoch by the held-out texts is kept, and `patience` epochs without improvement end the training.
+
+    `masked` is the share of texts in which, at each step, a random part of the tokens is replaced by the token for
+    removed ones: a model that is trained from nothing has no other way to learn that token. `half` computes the
+    training passes in bfloat16.
+    """
+
+    architecture: str = ""
+    base: str = ""
+    rank: int | None = None
+    layers: int | None = None
+    width: int = 64
+    heads: int = 4
+    vocabulary: int = 4000
+    epochs: int = 5
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    patience: int = 5
+    masked: float = 0.0
+    max_tokens: int = 128
+    seed: int = 0
+    half: bool = False
+    progress: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedBatches:
+    """Batches in which part of the tokens of some rows are masked, anew in each epoch. Implements trainer.Batches."""
+
+    batches: TokenBatches
+    share: float
+    token: int
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        """See TokenBatches.epoch; what is masked depends on the seed, the epoch and the batch's place in it."""
+        special = torch.tensor(sorted(set(self.batches.tokenizer.all_special_ids)))
+        for place, batch in enumerate(self.batches.epoch(number, start), start):
+            generator = torch.Generator().manual_seed((self.batches.seed * 100_003 + number) * 100_003 + place)
+            ids = batch.inputs["input_ids"]
+            some = torch.rand(len(ids), 1, generator=generator) < self.share
+            level = torch.rand(len(ids), 1, generator=generator)
+            hidden = (torch.rand(ids.shape, generator=generator) < level) & some & ~torch.isin(ids, special)
+            yield Batch({**batch.inputs, "input_ids": ids.masked_fill(hidden, self.token)}, batch.labels)
+
+
+def mistakes_in(settings: ScratchSettings) -> list[str]:
+    """Why settings cannot be used, one line each."""
+    s, found = settings, []
+    if not s.architecture and not s.base:
+        found.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
+    if s.architecture and s.architecture not in ARCHITECTURES:
+        found.append(str(UnknownNameError("architecture", s.architecture, ARCHITECTURES)))
+    elif s.architecture and s.base and s.architecture != ENCODER:
+        found.append(f"base decides the architecture, unless it is {ENCODER}; leave '{s.architecture}' out.")
+    if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
+        found.append(str(UnknownNameError("base model", s.base, weights.names())))
+    if s.rank is not None and (not s.base or s.architecture):
+        found.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")
+    if min(s.layers or 1, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
+        found.append("layers, heads, epochs, batch_size and patience start at 1, max_tokens at 8.")
+    elif s.width < s.heads or s.width % s.heads:
+        found.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
+    if s.vocabulary < _FEWEST_TOKENS:
+        found.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
+    if not 0 <= s.masked <= 1 or not s.learning_rate > 0:
+        found.append("masked is a share, from 0 to 1, and learning_rate is above 0.")
+    return found
+
+
+def train_scratch(
+    train: Dataset, held_out: Dataset, out: Path, settings: ScratchSettings, command: str = ""
+) -> dict[str, Any]:
+    """Make a classifier, save it to the folder `out` as a whole model with its tokenizer, and return its card.
+
+    `held_out` chooses the epoch; the card's accuracy is that of the saved model on it. A killed run resumes from its
+    last epoch when started again. card.json is written last: a folder with one is finished. Raises InputError on
+    invalid settings or labels, LoadError if the base cannot be loaded.
+    """
+    started = time.monotonic()
+    if mistakes := mistakes_in(settings):
+        raise InputError(f"this model cannot be made: {' '.join(mistakes)}")
+    refuse_others(out, SCRATCH)
+    check_apart([train.name], [held_out])
+    labels = labels_of(train)
+    identity = {
+        **(base_identity(settings.base) if settings.base else {}),
+        DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
+        SETTINGS: digest_of([labels, _noted(settings)]),
+    }
+    with training_in(out, SCRATCH, identity):
+        model, tokenizer = _start(train, labels, settings)
+        module = _trainable(model, settings)
+        batches, judged = (_batches(data, labels, tokenizer, settings) for data in (train, held_out))
+        history = _fit(module, batches, judged, out, (settings, digest_of(identity)))
+        trained: Any = module.model
+        whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
+        scores = measured(whole, judged)
+        _save(whole, tokenizer, out)
+        losses = history.losses[-_LAST:]
+        outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": scores})
+        card = make_card(
+            Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), command), outcome
+        )
+        card["epochs"] = [round(found["accuracy"], 4) for found in history.scores]
+        disk.write_whole(out / zoo.CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+        disk.remove(out / CHECKPOINT_FILE)
+    return card
+
+
+def _start(
+    train: Dataset, labels: tuple[str, ...], settings: ScratchSettings
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model before training."""
+    s = settings
+    if s.base:
+        folder = weights.located(s.base, s.progress)
+        model, tokenizer = zoo.fresh_classifier(
+            folder, labels, s.seed, t5_encoder=s.architecture == ENCODER, layers=s.layers
+        )
+        if tokenizer.pad_token is None:
+            # Batches need one; the model finds a text's last token by its id.
+            tokenizer.pad_token = tokenizer.eos_token
+        model.config.pad_token_id = tokenizer.pad_token_id
+        return model, tokenizer
+    size = Size(s.layers or _LAYERS, s.width, s.heads, s.vocabulary, s.max_tokens)
+    made = scratch_tokenizer(s.architecture, train.texts, size)
+    return scratch_model(s.architecture, size, made, labels, s.seed), made
+
+
+def _trainable(model: PreTrainedModel, settings: ScratchSettings) -> ClassLogits:
+    if settings.rank is None:
+        return ClassLogits(model, settings.half)
+    return adapted(model, ClassifierSettings(rank=settings.rank, seed=settings.seed, half=settings.half))
+
+
+def _batches(
+    data: Dataset, labels: tuple[str, ...], tokenizer: PreTrainedTokenizerBase, settings: ScratchSettings
+) -> TokenBatches:
+    tokens = tokenize(tokenizer, data.texts, settings.max_tokens)
+    return TokenBatches(tokens, data.class_indices(labels), tokenizer, settings.batch_size, settings.seed)
+
+
+def _fit(
+    module: ClassLogits, batches: TokenBatches, judged: TokenBatches, out: Path, run: tuple[ScratchSettings, str]
+) -> History:
+    settings, identity = run
+    plan = TrainSettings(
+        epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        seed=settings.seed,
+        keep_best=True,
+        checkpoint=out / CHECKPOINT_FILE,
+        # At the end of an epoch only: these models take little longer to train than to write down.
+        checkpoint_every=max(1, len(batches)),
+        identity=identity,
+        progress=settings.progress,
+    )
+    evaluation = Evaluation(lambda _: {"accuracy": accuracy(module.model, judged)}, patience=settings.patience)
+    token = next(iter(replacement_ids(batches.tokenizer).values()))
+    shown = MaskedBatches(batches, settings.masked, token) if settings.masked else batches
+    return fit(plan, module, shown, CrossEntropy(), evaluation)
+
+
+def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, out: Path) -> None:
+    disk.remove(out / zoo.CARD)
+    with quiet(), disk.whole_files(out) as part:
+        model.save_pretrained(part, safe_serialization=True)
+        tokenizer.save_pretrained(part)
+
+
+def _base(settings: ScratchSettings) -> dict[str, str]:
+    if settings.base in weights.names():
+        known = weights.base_named(settings.base)
+        return {"name": known.hub, "sha256": known.sha256}
+    return {"name": settings.base or settings.architecture, "sha256": ""}
+
+
+def _noted(settings: ScratchSettings) -> dict[str, Any]:
+    """The settings that decided, as plain JSON values."""
+    noted = {name: value for name, value in asdict(settings).items() if name != "progress"}
+    noted["layers"] = settings.layers or (None if settings.base else _LAYERS)
+    unused = _OF_SCRATCH if settings.base else ()
+    return {name: value for name, value in noted.items() if name not in unused}

@@ -1,0 +1,1 @@
+"""Models that explain themselves while they learn: their pass, its criteria's view, the student."""

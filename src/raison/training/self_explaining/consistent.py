@@ -1,0 +1,27 @@
+"""The score of the consistency losses, which is the metric of that name."""
+
+import math
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from raison.numerics.measures.distances import padded_distances, positionwise_distances
+from raison.training.self_explaining.criterion import Step
+
+FEWEST = 2
+"""Texts of which two make a pair."""
+
+
+def consistency_score(step: Step) -> list[float]:
+    """Spearman's rho between distances of hidden states and of explanations, over the pairs of the batch.
+
+    A list of one number; empty where there is no rho (fewer than three texts, or equal distances).
+    """
+    lengths = step.encoding.lengths
+    states = [rows[:length].double().cpu().numpy() for rows, length in zip(step.states, lengths, strict=True)]
+    shares = [row.double().cpu().numpy() for row in step.shares]
+    between = positionwise_distances(states, "l2"), padded_distances(shares, "l2")
+    if len(states) <= FEWEST or any(np.ptp(distances) == 0 for distances in between):
+        return []
+    rho = float(spearmanr(*between).statistic)
+    return [] if math.isnan(rho) else [rho]

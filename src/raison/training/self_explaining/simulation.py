@@ -1,0 +1,234 @@
+"""A student that learns from a model's explanations, and the model's gradient through the student's step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from raison.core.encoding import Encoding
+from raison.models.tokens.alignment import shared_characters
+from raison.numerics.losses.interpretability import cross_entropy, divergence, smoothed
+from raison.training.self_explaining.criterion import Simulated
+
+Weights = Mapping[str, Tensor]
+EMPTY = -1
+_TINY = 1e-12
+
+
+class Answered(Protocol):
+    """Decisions and explanations of a batch."""
+
+    @property
+    def decisions(self) -> Float[Tensor, "batch parts choices"]: ...
+
+    @property
+    def shares(self) -> Float[Tensor, "batch tokens"]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessons:
+    """The texts that the student learns from: as the model and as the student read them, and what maps between.
+
+    `bridges[i]` spreads a mass over the model's tokens of text i onto the student's: (tokens, student's tokens).
+    """
+
+    model: Encoding
+    student: Encoding
+    bridges: tuple[Float[Tensor, "_tokens _own"], ...]
+
+    @classmethod
+    def of(cls, model: Encoding, student: Encoding) -> "Lessons":
+        """Both encodings are of the same texts, by token."""
+        return cls(model, student, tuple(_bridge(model, student, row) for row in range(len(model))))
+
+    def select(self, rows: Sequence[int]) -> "Lessons":
+        """Some of the texts."""
+        parts = self.model.select(rows), self.student.select(rows)
+        return Lessons(*parts, tuple(self.bridges[row] for row in rows))
+
+    def shown(self, shares: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch own"]:
+        """The model's explanations on the student's tokens, differentiable. What the student cuts off is lost."""
+        width = self.student.input_ids.shape[1]
+        rows = []
+        for row, bridge in zip(shares, self.bridges, strict=True):
+            found = row[: len(bridge)] @ bridge.to(row)
+            rows.append(nn.functional.pad(found, (0, width - len(found))))
+        return torch.stack(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the student learns: its rate, texts per step, and whether it goes back and learns from the updated model."""
+
+    learning_rate: float = 0.05
+    batch_size: int = 8
+    roll_back: bool = False
+
+
+class Simulation(nn.Module):
+    """A student's weights as buffers: saved with the module that holds them, and changed by its own steps alone.
+
+    `skeleton` is the student's network as an untrained SelfExplaining, called with these weights in place of its own;
+    `read` is the model's pass over texts.
+    """
+
+    pending: Tensor
+
+    def __init__(self, skeleton: nn.Module, lessons: Lessons, read: Callable[[Encoding], Answered], plan: Plan) -> None:
+        super().__init__()
+        # In tuples, for neither is a part of this module: the skeleton's own weights are not the student's, and the
+        # model's would be saved a second time.
+        self._skeleton, self._reads = (skeleton,), (read,)
+        self._lessons, self._plan = lessons, plan
+        self._names = [name for name, parameter in skeleton.named_parameters() if parameter.requires_grad]
+        for number, name in enumerate(self._names):
+            self.register_buffer(f"weight{number}", skeleton.get_parameter(name).detach().clone())
+        # What is still to be learned once the model is updated, where the student goes back.
+        device = next(skeleton.parameters()).device
+        self.register_buffer("pending", torch.full((plan.batch_size,), EMPTY, device=device))
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The student's weights by the skeleton's names."""
+        return {name: self.get_buffer(f"weight{number}") for number, name in enumerate(self._names)}
+
+    def learn(self, weight: float, smoothing: float) -> Simulated:
+        """One step of both levels on texts drawn from the student's share.
+
+        Passes, each of `batch_size` texts: one forward pass of the model (and one backward, by the caller); two forward
+        and two backward passes of the student; and one pass back through its first backward pass. With `roll_back`, the
+        next call takes one more forward pass of the model and one more forward and backward pass of the student.
+        """
+        if self._plan.roll_back:
+            self._learn_again(weight, smoothing)
+        rows = torch.randint(len(self._lessons.model), (self._plan.batch_size,))
+        lessons, settings = self._lessons.select(rows.tolist()), (weight, smoothing)
+        taught = self._reads[0](lessons.model)
+        shares = taught.shares.detach().requires_grad_()
+        before, inner = self._gradients(self.weights, lessons, _Fixed(taught.decisions, shares), settings)
+        rate = self._plan.learning_rate
+        after = {name: (value - rate * inner[name]).detach() for name, value in before.items()}
+        updated = {name: value.requires_grad_() for name, value in after.items()}
+        loss, agreed = self._loss(updated, lessons, taught, settings)
+        slopes = torch.autograd.grad(loss, list(updated.values()), retain_graph=True, allow_unused=True)
+        # d loss / d shares through the student's step: what its gradient, along the updated loss's, says of them.
+        reached = [(inner[name], slope) for name, slope in zip(inner, slopes, strict=True) if slope is not None]
+        along = torch.stack([(slope * later).sum() for slope, later in reached]).sum()
+        (change,) = torch.autograd.grad(along, shares)
+        through = -rate * (taught.shares * change).sum()
+        if self._plan.roll_back:
+            self.pending.copy_(rows)
+        else:
+            self._store(after)
+        # Only the gradient of `through` is wanted: the loss is that of the updated student.
+        return Simulated(loss + through - through.detach(), agreed)
+
+    def judge(self, encoding: Encoding, taught: Answered, settings: tuple[float, float]) -> Simulated:
+        """The current student's results on other texts; nothing is learned."""
+        student = self._student_encoding(encoding)
+        with torch.no_grad():
+            loss, agreed = self._loss(self.weights, Lessons.of(encoding, student), taught, settings)
+        return Simulated(loss, agreed)
+
+    def _student_encoding(self, encoding: Encoding) -> Encoding:
+        skeleton = self._skeleton[0]
+        found: Encoding = skeleton.model.encode(encoding.texts, "token", True)  # type: ignore[union-attr, operator]
+        return found
+
+    def _learn_again(self, weight: float, smoothing: float) -> None:
+        """The step that was rolled back, from the model as it is by now."""
+        rows = self.pending[self.pending != EMPTY].tolist()
+        if not rows:
+            return
+        lessons = self._lessons.select(rows)
+        with torch.no_grad():
+            taught = self._reads[0](lessons.model)
+        before, slopes = self._gradients(self.weights, lessons, taught, (weight, smoothing))
+        self._store({name: value - self._plan.learning_rate * slopes[name] for name, value in before.items()})
+
+    def _gradients(
+        self, weights: Weights, lessons: Lessons, taught: Answered, settings: tuple[float, float]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The student's weights, and the gradient of its loss with respect to each (equation 14).
+
+        Where what was taught asks for gradients, these gradients can be differentiated with respect to it.
+        """
+        leaves = {name: value.detach().requires_grad_() for name, value in weights.items()}
+        with torch.enable_grad():
+            loss, _ = self._loss(leaves, lessons, taught, settings)
+            slopes = torch.autograd.grad(
+                loss, list(leaves.values()), allow_unused=True, create_graph=taught.shares.requires_grad
+            )
+        found = {
+            name: torch.zeros_like(value) if slope is None else slope
+            for (name, value), slope in zip(leaves.items(), slopes, strict=True)
+        }
+        return {name: value.detach() for name, value in leaves.items()}, found
+
+    def _loss(
+        self, weights: Weights, lessons: Lessons, taught: Answered, settings: tuple[float, float]
+    ) -> tuple[Float[Tensor, ""], Tensor]:
+        """Equation 7, averaged over the texts, and which texts the student agrees on."""
+        weight, smoothing = settings
+        said = taught.decisions.detach().argmax(-1)
+        answered = functional_call(self._skeleton[0], dict(weights), (lessons.student,))
+        own = self._smooth(answered.shares, lessons, smoothing)
+        apart = divergence(self._shown(lessons, taught.shares, smoothing), own, self._present(lessons))
+        loss = (cross_entropy(answered.decisions, said) + weight * apart).mean()
+        return loss, (answered.decisions.detach().argmax(-1) == said).all(-1)
+
+    def _present(self, lessons: Lessons) -> Tensor:
+        return lessons.student.scored.to(self.pending.device)
+
+    def _shown(self, lessons: Lessons, shares: Tensor, smoothing: float) -> Tensor:
+        return self._smooth(lessons.shown(shares), lessons, smoothing)
+
+    def _smooth(self, shares: Tensor, lessons: Lessons, smoothing: float) -> Tensor:
+        """On the student's own tokens, of sum 1, above zero. What lies on special tokens cannot be shown."""
+        present = self._present(lessons)
+        inside = torch.where(present, shares, 0)
+        total = inside.sum(1, keepdim=True)
+        # An explanation of special tokens alone shows nothing: every token equally.
+        inside = torch.where(total > 0, inside / total.clamp_min(_TINY), present / present.sum(1, keepdim=True))
+        return smoothed(inside, present, smoothing)
+
+    def _store(self, weights: Weights) -> None:
+        with torch.no_grad():
+            for name, value in self.weights.items():
+                value.copy_(weights[name])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """What was said, without a graph."""
+
+    decisions: Tensor
+    shares: Tensor
+
+    @classmethod
+    def of(cls, answered: Answered) -> "_Fixed":
+        return cls(answered.decisions.detach(), answered.shares.detach())
+
+
+def _bridge(model: Encoding, student: Encoding, row: int) -> Float[Tensor, "tokens own"]:
+    """Each token's mass split evenly among the student's tokens that share a character with it."""
+    overlap = torch.from_numpy(shared_characters(model.units[row], student.units[row])).float()
+    length, own = model.lengths[row], student.lengths[row]
+    ids, own_ids = model.unit_ids[row, :length], student.unit_ids[row, :own]
+    found = torch.zeros(length, own)
+    scored, own_scored = ids >= 0, own_ids >= 0
+    # Several positions can make one unit (the bytes of a character): they share its mass.
+    per_unit = overlap[ids[scored]][:, own_ids[own_scored]]
+    per_unit /= per_unit.sum(1, keepdim=True).clamp_min(1)
+    found[scored.nonzero()[:, 0][:, None], own_scored.nonzero()[:, 0][None, :]] = per_unit
+    return found
+
+
+def chosen_rows(count: int, share: float, seed: int) -> Int[Tensor, " rows"]:
+    """Which texts the student learns from: a share of them, drawn by the seed, in order; at least one."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randperm(count, generator=generator)[: max(1, round(share * count))].sort().values

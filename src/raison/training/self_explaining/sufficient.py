@@ -1,0 +1,21 @@
+"""Shared by the three sufficiency losses: the model's decisions for the highest-scored tokens alone."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.numerics.losses.interpretability import probability, straight_through, top_tokens
+from raison.training.self_explaining.criterion import Step
+
+
+def top_alone(step: Step, share: Float[Tensor, " batch"], detached: bool) -> Float[Tensor, "batch parts choices"]:
+    """Decisions where every token but the explanation's top share is removed; see Comprehensiveness for `detached`."""
+    top = top_tokens(step.shares, step.scored, share)
+    return step.kept(top.to(step.shares) if detached else straight_through(top, step.shares))
+
+
+def sufficiency_score(step: Step, shares: tuple[float, ...]) -> list[float]:
+    """p(t) - p(x) of each text, averaged over all shares: the paper's sufficiency (equation 9) with its sign turned."""
+    whole = probability(step.decisions, step.predicted)
+    gains = [probability(top_alone(step, share, True), step.predicted) - whole for share in step.portions(shares)]
+    return torch.stack(gains).mean(0).tolist()

@@ -1,0 +1,57 @@
+"""Pooled values and their intervals against loops written from the definition."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from raison.core.errors import UnknownNameError
+from raison.numerics.statistics.bootstrap import POOLS, mean_interval, part_means, pooled_interval
+from raison.numerics.statistics.resampling import RESAMPLES
+
+
+def literal(parts: np.ndarray, pool: str) -> tuple[float, float, float]:
+    """One resample at a time, from the same draws."""
+
+    def make(rows: np.ndarray) -> float:
+        first, *rest = (float(column[~np.isnan(column)].mean()) for column in rows.T)
+        if pool == "mean":
+            return first
+        if pool == "ratio":
+            return first / rest[0] if rest[0] else math.nan
+        return 2 * first * rest[0] / (first + rest[0]) if first + rest[0] else 0.0
+
+    draws = np.random.default_rng(0).integers(len(parts), size=(RESAMPLES, len(parts)))
+    values = [make(parts[draw]) for draw in draws]
+    low, high = np.nanquantile(values, [0.025, 0.975])
+    return make(parts), float(low), float(high)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_equals_a_loop_over_resamples(pool: str) -> None:
+    parts = np.random.default_rng(1).uniform(0.1, 1, size=(7, 1 if pool == "mean" else 2))
+    np.testing.assert_allclose(pooled_interval(parts, pool), literal(parts, pool), atol=1e-12)
+
+
+def test_a_missing_part_is_left_out_of_its_own_mean() -> None:
+    parts = np.array([[1.0, 0.5], [0.0, np.nan], [0.5, 1.0]])
+    np.testing.assert_allclose(part_means(parts[None]), [[0.5, 0.75]])
+    assert pooled_interval(parts, "f1")[0] == pytest.approx(2 * 0.5 * 0.75 / 1.25)
+
+
+def test_micro_counts_texts_by_their_size() -> None:
+    assert pooled_interval(np.array([[2.0, 4.0], [0.0, 16.0]]), "ratio")[0] == pytest.approx(0.1)
+
+
+def test_edges() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert all(math.isnan(number) for number in mean_interval([]))
+        assert math.isnan(pooled_interval(np.zeros((3, 2)), "ratio")[0])
+    value, low, high = mean_interval([0.25])
+    assert value == 0.25
+    assert math.isnan(low)
+    assert math.isnan(high)
+    with pytest.raises(UnknownNameError, match="Did you mean 'ratio'"):
+        pooled_interval(np.zeros((3, 2)), "ratoi")

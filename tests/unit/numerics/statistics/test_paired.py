@@ -1,0 +1,268 @@
+"""Differences of two methods on the same texts, against scipy and against literal loops."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.numerics.statistics.paired import EXACT_TEXTS, FEW, TOLERANCE, Difference, against, difference
+
+
+def literal_pool(rows: np.ndarray, pool: str) -> float:
+    """The definitions, on the rows of one method."""
+    if pool == "mean":
+        return sum(row[0] for row in rows) / len(rows)
+    top, bottom = (sum(row[part] for row in rows) / len(rows) for part in (0, 1))
+    if pool == "ratio":
+        return top / bottom
+    return 2 * top * bottom / (top + bottom) if top + bottom else 0.0
+
+
+def literal_p(first: np.ndarray, second: np.ndarray, pool: str) -> float:
+    """Every way to swap, one after the other."""
+    observed = abs(literal_pool(first, pool) - literal_pool(second, pool))
+    hits = 0
+    for swaps in itertools.product([False, True], repeat=len(first)):
+        left = [b if swap else a for a, b, swap in zip(first, second, swaps, strict=True)]
+        right = [a if swap else b for a, b, swap in zip(first, second, swaps, strict=True)]
+        hits += abs(literal_pool(left, pool) - literal_pool(right, pool)) >= observed - 1e-9
+    return hits / 2 ** len(first)
+
+
+def scores(texts: int, parts: int = 1, gain: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    level = rng.random((texts, parts))
+    return level + gain + 0.2 * rng.random((texts, parts)), level + 0.2 * rng.random((texts, parts))
+
+
+@pytest.mark.parametrize("texts", [2, 5, 9, EXACT_TEXTS])
+@pytest.mark.parametrize("gain", [0.0, 0.05])
+def test_few_texts_agree_with_scipy(texts: int, gain: float) -> None:
+    first, second = scores(texts, gain=gain, seed=texts)
+    reference = stats.permutation_test(
+        (first[:, 0], second[:, 0]),
+        lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+    )
+    found = difference(first, second)
+    assert found.mean == pytest.approx(reference.statistic, abs=1e-9)
+    assert found.p == pytest.approx(reference.pvalue, abs=1e-9)
+
+
+@pytest.mark.parametrize("pool", ["mean", "ratio", "f1"])
+@pytest.mark.parametrize("seed", range(4))
+def test_few_texts_agree_with_a_loop(pool: str, seed: int) -> None:
+    first, second = scores(7, parts=2, gain=0.1, seed=seed)
+    found = difference(first, second, pool)
+    assert found.mean == pytest.approx(literal_pool(first, pool) - literal_pool(second, pool), abs=1e-9)
+    assert found.p == pytest.approx(literal_p(first, second, pool), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_of_decimals_are_counted_as_in_whole_numbers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole = rng.integers(0, 4, size=(2, 10, 1))
+    exact = literal_p(whole[0], whole[1], "mean")
+    # Tenths have no exact floats: sums in another order differ in the last digits.
+    assert difference(whole[0] / 10, whole[1] / 10).p == exact
+    assert difference(whole[0] / 10 + 1000, whole[1] / 10 + 1000).p == exact
+
+
+@pytest.mark.parametrize("pool", ["mean", "ratio", "f1"])
+def test_random_swaps_come_near_all_swaps(pool: str) -> None:
+    first, second = scores(EXACT_TEXTS + 1, parts=2, gain=0.03, seed=3)
+    exact = literal_p(first, second, pool)
+    assert 0.02 < exact < 0.98
+    # Four standard errors of 10,000 draws.
+    assert difference(first, second, pool).p == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 10_000))
+
+
+def test_p_is_never_zero_and_is_small_for_a_plain_gain() -> None:
+    first, second = scores(200, gain=1.0)
+    assert difference(first, second).p == 1 / 10_001
+
+
+def test_p_is_uniform_where_there_is_no_difference() -> None:
+    found = [difference(*scores(30, seed=seed)).p for seed in range(120)]
+    assert stats.kstest(found, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("pool", ["mean", "ratio", "f1"])
+def test_the_interval_agrees_with_a_loop(pool: str) -> None:
+    first, second = scores(40, parts=2, gain=0.02, seed=8)
+    rng = np.random.default_rng(1)
+    gaps = []
+    for _ in range(4000):
+        drawn = rng.integers(40, size=40)
+        gaps.append(literal_pool(first[drawn], pool) - literal_pool(second[drawn], pool))
+    found = difference(first, second, pool)
+    # Two samples of resamples: their percentiles differ by some per cent of the spread.
+    np.testing.assert_allclose([found.low, found.high], np.quantile(gaps, [0.025, 0.975]), atol=0.2 * np.std(gaps))
+    assert found.low < found.mean < found.high
+
+
+def test_the_interval_pairs_the_texts() -> None:
+    level = np.linspace(0, 100, 50)[:, None]
+    found = difference(level + 1, level)
+    assert found.mean == pytest.approx(1)
+    assert found.high - found.low < 1e-9, "texts of the two methods were drawn apart"
+
+
+@pytest.mark.parametrize("texts", [8, 40])
+def test_swapping_the_methods_turns_the_sign(texts: int) -> None:
+    first, second = scores(texts, parts=2, gain=0.05)
+    there, back = difference(first, second, "ratio"), difference(second, first, "ratio")
+    assert (back.mean, back.p) == pytest.approx((-there.mean, there.p), abs=1e-12)
+    assert (back.low, back.high) == pytest.approx((-there.high, -there.low), abs=1e-9)
+
+
+@pytest.mark.parametrize("texts", [2, 6, 13, 60])
+@pytest.mark.parametrize("pool", ["mean", "ratio", "f1"])
+def test_equal_methods(texts: int, pool: str) -> None:
+    first, _ = scores(texts, parts=2)
+    found = difference(first, first.copy(), pool)
+    second_test = 1.0 if texts < FEW else math.nan
+    assert found.studentised == pytest.approx(second_test, nan_ok=True)
+    assert replace(found, studentised=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0)
+
+
+@pytest.mark.parametrize("texts", [6, 60])
+def test_methods_that_differ_by_rounding_alone(texts: int) -> None:
+    first = np.full((texts, 1), 0.1 + 0.2)
+    assert first[0, 0] != 0.3
+    assert difference(first, np.full((texts, 1), 0.3)).p == 1.0
+    # What is well above rounding still decides.
+    assert difference(first, np.full((texts, 1), 0.3 - 1e4 * TOLERANCE)).p < 0.05
+
+
+def test_texts_without_a_score_are_left_out() -> None:
+    first, second = scores(20, parts=2, gain=0.1)
+    holes = first.copy(), second.copy()
+    holes[0][3, 1] = np.nan
+    holes[1][[3, 7], 0] = np.nan
+    there = np.delete(first, [3, 7], axis=0), np.delete(second, [3, 7], axis=0)
+    found = difference(*holes, "f1")
+    assert found == difference(*there, "f1")
+    assert found.count == 18
+
+
+def test_one_text_and_none() -> None:
+    one = difference(np.array([[0.5]]), np.array([[0.2]]))
+    assert (one.mean, one.p, one.count) == (pytest.approx(0.3), 1.0, 1)
+    assert math.isnan(one.low)
+    assert math.isnan(one.high)
+    for empty in (np.zeros((0, 1)), np.full((3, 1), np.nan)):
+        none = difference(empty, empty)
+        assert none.count == 0
+        assert all(math.isnan(value) for value in (none.mean, none.low, none.high, none.p))
+
+
+def test_an_undefined_ratio_has_no_difference() -> None:
+    found = difference(np.array([[1.0, 1.0], [1.0, 1.0]]), np.zeros((2, 2)), "ratio")
+    assert found.count == 2
+    assert all(math.isnan(value) for value in (found.mean, found.low, found.high, found.p))
+
+
+def test_undefined_swaps_count_as_hits_and_undefined_resamples_do_not_count() -> None:
+    # Only the first text has a denominator: 1/1 - 1/2 at first, and undefined where one side has no denominator.
+    first, second = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[1.0, 2.0], [0.0, 0.0]])
+    found = difference(first, second, "ratio")
+    assert (found.mean, found.low, found.high, found.p) == pytest.approx((0.5, 0.5, 0.5, 1.0))
+    # With the denominators apart, swapping one text alone empties a side: two of four swaps are undefined, and hit.
+    first, second = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1.0]])
+    assert difference(first, second, "ratio").p == 1.0
+
+
+def test_seeds() -> None:
+    first, second = scores(50, gain=0.01)
+    assert difference(first, second, seed=4) == difference(first, second, seed=4)
+    assert difference(first, second, seed=4).low != difference(first, second, seed=5).low
+
+
+def test_slices_are_all_filled() -> None:
+    # Many texts: several slices, of which the last is shorter.
+    first, second = scores(1700, gain=0.002, seed=2)
+    found = difference(first, second)
+    gaps = (first - second)[:, 0]
+    reach = 1.96 * gaps.std() / math.sqrt(len(gaps))
+    assert (found.low, found.high) == pytest.approx((gaps.mean() - reach, gaps.mean() + reach), abs=0.1 * reach)
+    assert found.p == pytest.approx(2 * stats.norm.sf(abs(gaps.mean()) / gaps.std() * math.sqrt(len(gaps))), abs=0.03)
+
+
+def test_bad_input() -> None:
+    first, second = scores(3)
+    with pytest.raises(UnknownNameError, match="Did you mean 'ratio'"):
+        difference(first, second, "ration")
+    with pytest.raises(InputError, match="finite"):
+        difference(first * np.inf, second)
+
+
+@pytest.mark.parametrize("number", [0.2, 0.5, 0.55])
+def test_a_mean_against_a_number_flips_signs(number: float) -> None:
+    """Exchanging each text's value with its mirror image beyond the number."""
+    values = scores(9, seed=3)[0]
+    found = against(values, number)
+    gaps = values[:, 0] - number
+    flips = np.array([np.mean(gaps * signs) for signs in itertools.product([1.0, -1.0], repeat=9)])
+    assert found.mean == pytest.approx(gaps.mean())
+    assert found.p == pytest.approx((np.abs(flips) >= abs(gaps.mean()) - 1e-9).mean())
+
+
+def test_a_ratio_against_a_number_counts_each_text_with_its_share() -> None:
+    """A ratio's slopes: the text's first part minus the ratio times its second, over the mean of the second."""
+    rng = np.random.default_rng(4)
+    values = np.stack([rng.random(10), 1 + rng.random(10)], axis=1)
+    ratio = values[:, 0].mean() / values[:, 1].mean()
+    shares = (values[:, 0] - ratio * values[:, 1]) / values[:, 1].mean() + ratio - 0.2
+    found = against(values, 0.2, "ratio")
+    assert found.mean == pytest.approx(ratio - 0.2)
+    assert found.p == pytest.approx(against(shares[:, None], 0.0).p)
+
+
+def literal_studentised(columns: np.ndarray) -> float:
+    """The definition for a mean, one resample after the other."""
+    rng, hits = np.random.default_rng(11), []
+    reached = columns.mean() / columns.std()
+    for _ in range(20_000):
+        drawn = rng.choice(columns, len(columns))
+        hits.append((drawn.mean() - columns.mean()) / drawn.std() >= reached if drawn.std() else drawn.mean() > 0)
+    above = np.mean(hits)
+    return 2 * min(above, 1 - above)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("kind", ["even", "skewed"])
+def test_studentised_p_is_the_share_of_resamples_beyond(shift: float, kind: str) -> None:
+    rng = np.random.default_rng(8)
+    values = shift + (rng.normal(size=14) if kind == "even" else rng.exponential(size=14) - 1)
+    assert against(values[:, None], 0.0).studentised == pytest.approx(literal_studentised(values), abs=0.015)
+
+
+def test_studentised_p_of_two_rows_is_that_of_their_differences() -> None:
+    first, second = scores(12, gain=0.05, seed=6)
+    assert difference(first, second).studentised == pytest.approx(against(first - second, 0.0).studentised, abs=1e-12)
+
+
+@pytest.mark.parametrize("pool", ["ratio", "f1"])
+def test_studentised_p_knows_pools(pool: str) -> None:
+    """Scaling both parts leaves a ratio as it is, and scales an F1: neither changes in standard errors."""
+    first, second = scores(12, parts=2, gain=0.1, seed=7)
+    found = difference(first, second, pool).studentised
+    assert 0 < found < 1
+    assert found == pytest.approx(difference(3 * first, 3 * second, pool).studentised, abs=2e-3)
+
+
+def test_values_without_a_spread_are_decided_by_their_side() -> None:
+    assert against(np.ones((8, 1)), 0.5).studentised < 0.05
+    assert against(np.ones((8, 1)), 1.0).studentised == 1.0
+
+
+def test_many_texts_need_no_second_test() -> None:
+    assert math.isnan(difference(*scores(FEW)).studentised)
+    assert not math.isnan(difference(*scores(FEW - 1)).studentised)
