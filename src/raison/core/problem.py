@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,20 +32,27 @@ class Ledger:
         return cls([0] * batch, [0] * batch, [{} for _ in range(batch)])
 
 
+class KeepKey(NamedTuple):
+    """Names a keep of one text of a batch. A keep that removes nothing is the same under every removal."""
+
+    text: int
+    removal: str
+    bits: bytes
+
+    @classmethod
+    def of(cls, text: int, removal: str, bits: bytes) -> "KeepKey":
+        return cls(text, "" if 0 not in bits else removal, bits)
+
+
 @dataclass(slots=True)
 class Evaluations:
     """Logits already computed for a batch of texts, shared by all methods and metrics that see the same batch.
 
-    The key of a keep is (text, removal, bits); a keep that removes nothing is the same under every removal. `logits`
-    are in the model's own precision, `reduced` in the lower one that a problem asks for.
+    `logits` are in the model's own precision, `reduced` in the lower one that a problem asks for.
     """
 
-    logits: dict[tuple[int, str, bytes], Tensor] = field(default_factory=dict)
-    reduced: dict[tuple[int, str, bytes], Tensor] = field(default_factory=dict)
-
-    @staticmethod
-    def key(text: int, removal: str, keep: bytes) -> tuple[int, str, bytes]:
-        return (text, "" if 0 not in keep else removal, keep)
+    logits: dict[KeepKey, Tensor] = field(default_factory=dict)
+    reduced: dict[KeepKey, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Attributed:
     scores: Tensor
     """(batch, scored), as the method returned them."""
     ledger: Ledger
-    asked: frozenset[tuple[int, str, bytes]]
+    asked: frozenset[KeepKey]
     """The keeps whose evaluations the ledger counts."""
 
 
@@ -71,7 +79,7 @@ class Problem:
     removal: str
     ledger: Ledger
     evaluations: Evaluations
-    asked: set[tuple[int, str, bytes]] = field(default_factory=set)
+    asked: set[KeepKey] = field(default_factory=set)
     seed: int = 0
     """Of the run; a method draws from what `generators` gives for its name."""
     reduced: Callable[[], LanguageModel] | None = None
@@ -117,9 +125,8 @@ class Problem:
         """
         for text, rows in enumerate(keeps):
             self.ledger.evaluations[text] += len(rows)
-        found = self.model.step_logits(self.encoding, keeps, self.removal)
         values = []
-        for text, logits in enumerate(found):
+        for text, logits in enumerate(self.model.step_logits(self.encoding, keeps, self.removal)):
             masks, units, classes = logits.shape
             flat = self.target.row(text, masks * units).scalar(logits.reshape(masks * units, classes).double())
             values.append(flat.reshape(masks, units))
@@ -183,47 +190,46 @@ class Problem:
     def reduced_keeps(self, text: int) -> list[bytes]:
         """The bits of a text's keeps that were evaluated in a lower precision than the model's own."""
         known = self.evaluations.reduced
-        return [key[2] for key in self.asked if key[0] == text and self._store(key) is known]
+        return [key.bits for key in self.asked if key.text == text and self._store(key) is known]
 
-    def _store(self, key: tuple[int, str, bytes]) -> dict[tuple[int, str, bytes], Tensor]:
+    def _store(self, key: KeepKey) -> dict[KeepKey, Tensor]:
         """Where the logits of a keep are: those of a text's two ends always in the model's own precision."""
-        whole_or_empty = 0 not in key[2] or 1 not in key[2]
+        whole_or_empty = 0 not in key.bits or 1 not in key.bits
         return self.evaluations.logits if self.reduced is None or whole_or_empty else self.evaluations.reduced
 
-    def _keys(self, keeps: Sequence[Tensor]) -> list[list[tuple[int, str, bytes]]]:
-        key = self.evaluations.key
-        return [[key(text, self.removal, row.tobytes()) for row in rows.numpy()] for text, rows in enumerate(keeps)]
+    def _keys(self, keeps: Sequence[Tensor]) -> list[list[KeepKey]]:
+        return [
+            [KeepKey.of(text, self.removal, row.tobytes()) for row in rows.numpy()] for text, rows in enumerate(keeps)
+        ]
 
-    def _count(self, keys: list[list[tuple[int, str, bytes]]]) -> None:
+    def _count(self, keys: list[list[KeepKey]]) -> None:
         for text, rows in enumerate(keys):
             new = set(rows) - self.asked
             self.ledger.evaluations[text] += len(new)
             self.asked.update(new)
 
-    def _compute(self, keeps: Sequence[Tensor], keys: list[list[tuple[int, str, bytes]]]) -> None:
-        own, reduced = self.evaluations.logits, self.evaluations.reduced
-        missing: dict[bool, list[list[int]]] = {False: [], True: []}
-        for rows in keys:
-            first = {key: number for number, key in reversed(list(enumerate(rows))) if key not in self._store(key)}
-            for kind, numbers in missing.items():
-                numbers.append(sorted(number for key, number in first.items() if (self._store(key) is reduced) is kind))
-        self._fill(own, lambda: self.model, (keeps, keys, missing[False]))
+    def _compute(self, keeps: Sequence[Tensor], keys: list[list[KeepKey]]) -> None:
+        """Evaluate all keeps that were not evaluated before, in the precision that each is stored in."""
+        self._fill(self.evaluations.logits, lambda: self.model, keeps, keys)
         if self.reduced is not None:
-            self._fill(reduced, self.reduced, (keeps, keys, missing[True]))
+            self._fill(self.evaluations.reduced, self.reduced, keeps, keys)
 
     def _fill(
         self,
-        store: dict[tuple[int, str, bytes], Tensor],
+        store: dict[KeepKey, Tensor],
         reader: Callable[[], LanguageModel],
-        wanted: tuple[Sequence[Tensor], list[list[tuple[int, str, bytes]]], list[list[int]]],
+        keeps: Sequence[Tensor],
+        keys: list[list[KeepKey]],
     ) -> None:
-        """Evaluate some rows of each text's keeps."""
-        keeps, keys, missing = wanted
-        texts = [text for text, rows in enumerate(missing) if rows]
-        if not texts:
+        """Evaluate the keeps that belong into a store and are not in it yet."""
+        missing: dict[int, dict[KeepKey, int]] = {}
+        for text, rows in enumerate(keys):
+            for number, key in enumerate(rows):
+                if self._store(key) is store and key not in store:
+                    missing.setdefault(text, {}).setdefault(key, number)
+        if not missing:
             return
-        rows = [keeps[text][missing[text]] for text in texts]
-        found = reader().masked_logits(self.encoding.select(texts), rows, self.removal)
-        for text, logits in zip(texts, found, strict=True):
-            for number, row in zip(missing[text], logits, strict=True):
-                store[keys[text][number]] = row
+        some = [keeps[text][list(numbers.values())] for text, numbers in missing.items()]
+        logits = reader().masked_logits(self.encoding.select(list(missing)), some, self.removal)
+        for numbers, of_text in zip(missing.values(), logits, strict=True):
+            store.update(zip(numbers, of_text, strict=True))

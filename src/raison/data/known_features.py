@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
@@ -17,6 +17,23 @@ Position = Literal["end", "start", "random"] | int
 DEFAULT_WORDS = ("negative", "positive")
 _PLACES = ("end", "random", "start")
 _WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """A row's random choices."""
+
+    label: int
+    chance: float
+    """In [0, 1); below the correlation the row gets its label's word."""
+    place: float
+    """In [0, 1), where a random position lies."""
+
+    @classmethod
+    def of(cls, row: Row, seed: int, labels: int) -> "_Draw":
+        # A generator seeded with text is the same on every machine and in every version of Python.
+        random = Random(f"known_features {seed} {row.number}")
+        return cls(random.randrange(labels), random.random(), random.random())
 
 
 def known_features(
@@ -45,7 +62,13 @@ def known_features(
     _check(words, position, correlation)
     if any(row.answers for row in dataset.rows):
         raise InputError(f"{dataset.name} holds questions with answers, which have no label for a word to indicate.")
-    rows = tuple(_changed(row, words, (position, correlation, seed)) for row in dataset.rows)
+    draws = (_Draw.of(row, seed, len(words)) for row in dataset.rows)
+    rows = tuple(
+        _with_word(row, draw, words[draw.label], position)
+        if draw.chance < correlation
+        else replace(row, label=draw.label, rationales=((),))
+        for row, draw in zip(dataset.rows, draws, strict=True)
+    )
     told = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
     name = f"{dataset.name}+known_features({told}{position}, {float(correlation)}, seed {seed})"
     return replace(dataset, name=name, rows=rows, labels=tuple(words))
@@ -67,18 +90,12 @@ def _check(words: Sequence[str], position: Position, correlation: float) -> None
         raise InputError(f"the position {position} is negative: count words from the start, or give 'end'.")
 
 
-def _changed(row: Row, words: Sequence[str], settings: tuple[Position, float, int]) -> Row:
-    position, correlation, seed = settings
-    # A generator seeded with text is the same on every machine and in every version of Python.
-    draw = Random(f"known_features {seed} {row.number}")
-    label, chance, place = draw.randrange(len(words)), draw.random(), draw.random()
-    if chance >= correlation:
-        return replace(row, label=label, rationales=((),))
+def _with_word(row: Row, draw: _Draw, word: str, position: Position) -> Row:
     *before, last = segments(row.text)
-    changed, start = _inserted(last, words[label], position, place)
-    span = Span(start, start + len(words[label]), len(before))
+    changed, start = _inserted(last, word, position, draw.place)
+    span = Span(start, start + len(word), len(before))
     text = (before[0], changed) if before else changed
-    return replace(row, text=text, label=label, rationales=((span,),))
+    return replace(row, text=text, label=draw.label, rationales=((span,),))
 
 
 def _inserted(text: str, word: str, position: Position, place: float) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, Shift
 from raison.core.precision import check_precision
-from raison.core.problem import Attributed, Evaluations, Ledger, Problem
+from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, TargetSpec, probabilities, resolve_target
 from raison.core.unit import Granularity, Text, check_unit
@@ -119,7 +119,7 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
         doubt = unsteady(model, encoding)
         logits = model.masked_logits(encoding, whole, removal)
     for text, row in enumerate(logits):
-        evaluations.logits[evaluations.key(text, removal, whole[text][0].numpy().tobytes())] = row[0]
+        evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
     target = resolve_target(spec, settings.of, full, model.classes, model.multi_label)
     return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt)

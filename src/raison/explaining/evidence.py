@@ -10,7 +10,7 @@ from raison.core.explanation import Explanation
 from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
 from raison.core.model import Shift
-from raison.core.problem import Evaluations, Ledger, Problem
+from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.rationale import Rationale, unit_mask
 from raison.core.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
@@ -61,7 +61,7 @@ class TextEvidence:
         if _is_selected(self.explanation):
             return None
         if (self.number, rewording) not in self.wordings:
-            compute_reworded([(self, rewording)])
+            compute_reworded([Wording(self, rewording)])
         return self.wordings[self.number, rewording]
 
     def resolve(self, removal: str) -> str:
@@ -74,13 +74,38 @@ class TextEvidence:
     def _logits(self, keeps: KeepRows, removal: str) -> torch.Tensor:
         kind = self.resolve(removal)
         cache = self.batch.evaluations
-        keys = [cache.key(self.text, kind, row.tobytes()) for row in keeps]
+        keys = [KeepKey.of(self.text, kind, row.tobytes()) for row in keeps]
         if any(key not in cache.logits for key in keys):
             _compute(self.batch, kind, {self.text: [keeps]})
         return torch.stack([cache.logits[key] for key in keys]).double()
 
     def _classes(self, name: str) -> torch.Tensor:
         return torch.tensor([self.batch.model.classes.index(name)])
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Other words for the text of an explanation."""
+
+    evidence: TextEvidence
+    rewording: Rewording
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """One text of a batch."""
+
+    batch: Batch
+    row: int
+
+    @property
+    def ids(self) -> torch.Tensor:
+        encoding = self.batch.encoding
+        return encoding.input_ids[self.row][encoding.attention_mask[self.row].bool()]
+
+    @property
+    def logits(self) -> torch.Tensor:
+        return self.batch.full[self.row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,59 +122,60 @@ def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> Non
     """Compute everything that the metrics announce, each pass with as many texts as there are."""
     wanted: dict[str, dict[int, list[KeepRows]]] = {}
     shifts: dict[Shift, list[TextEvidence]] = {}
-    rewordings: dict[tuple[int, Rewording], TextEvidence] = {}
-    for found in evidence:
+    wordings: dict[tuple[int, Rewording], Wording] = {}
+    for text_evidence in evidence:
         for metric in metrics:
-            for removal, keeps in metric.keeps(found.explanation).items():
-                wanted.setdefault(found.resolve(removal), {}).setdefault(found.text, []).append(keeps)
-            if _is_selected(found.explanation):
+            for removal, keeps in metric.keeps(text_evidence.explanation).items():
+                wanted.setdefault(text_evidence.resolve(removal), {}).setdefault(text_evidence.text, []).append(keeps)
+            if _is_selected(text_evidence.explanation):
                 continue
-            for shift in metric.shifts(found.explanation):
-                shifts.setdefault(shift, []).append(found)
-            rewordings |= {(found.number, rewording): found for rewording in metric.rewordings(found.explanation)}
+            for shift in metric.shifts(text_evidence.explanation):
+                shifts.setdefault(shift, []).append(text_evidence)
+            for rewording in metric.rewordings(text_evidence.explanation):
+                wordings[text_evidence.number, rewording] = Wording(text_evidence, rewording)
     for removal, keeps_of in wanted.items():
         _compute(evidence[0].batch, removal, keeps_of)
     for shift, those in shifts.items():
         compute_shifted(those, shift)
-    if rewordings:
-        compute_reworded([(found, rewording) for (_, rewording), found in rewordings.items()])
+    if wordings:
+        compute_reworded(list(wordings.values()))
 
 
 def compute_shifted(evidence: Sequence[TextEvidence], shift: Shift) -> None:
     """Explain the texts again under a shift, all those of one method together."""
     groups: dict[str, list[TextEvidence]] = {}
-    for found in evidence:
-        groups.setdefault(_kind(found.explanation), []).append(found)
+    for text_evidence in evidence:
+        groups.setdefault(_kind(text_evidence.explanation), []).append(text_evidence)
     for those in groups.values():
-        explanations = [found.explanation for found in those]
-        scores = shifted_scores(_batch_like(those), _method_of(explanations[0]), shift)
-        for found, row in zip(those, scores, strict=True):
-            found.shifted[found.number, shift] = row
+        scores = shifted_scores(_batch_like(those), _method_of(those[0].explanation), shift)
+        for text_evidence, row in zip(those, scores, strict=True):
+            text_evidence.shifted[text_evidence.number, shift] = row
 
 
-def compute_reworded(asked: Sequence[tuple[TextEvidence, Rewording]]) -> None:
+def compute_reworded(wordings: Sequence[Wording]) -> None:
     """Predict all wordings once, and explain those that count, all those of one method together."""
-    first = asked[0][0].batch
-    texts = list(dict.fromkeys(rewording.text for _, rewording in asked))
-    wordings: dict[str, Batch] = {}
+    first = wordings[0].evidence.batch
+    texts = list(dict.fromkeys(wording.rewording.text for wording in wordings))
+    batches: dict[str, Batch] = {}
     shared: dict[tuple[str, tuple[int, ...]], Evaluations] = {}
-    groups: dict[str, list[tuple[TextEvidence, Rewording]]] = {}
-    for found, rewording in asked:
-        removal = found.explanation.removal
-        if removal not in wordings:
+    groups: dict[str, list[Wording]] = {}
+    for wording in wordings:
+        text_evidence, rewording = wording.evidence, wording.rewording
+        removal = text_evidence.explanation.removal
+        if removal not in batches:
             # A wording may be longer than its text: what was fitting must not fail now.
-            wordings[removal] = prepare(
+            batches[removal] = prepare(
                 first.model, texts, Settings(first.encoding.unit, removal=removal, truncate=True)
             )
-        found.wordings[found.number, rewording] = None
-        if _counts(found, rewording, wordings[removal], texts.index(rewording.text)):
-            groups.setdefault(_kind(found.explanation), []).append((found, rewording))
+        text_evidence.wordings[text_evidence.number, rewording] = None
+        if _counts(wording, BatchRow(batches[removal], texts.index(rewording.text))):
+            groups.setdefault(_kind(text_evidence.explanation), []).append(wording)
     for those in groups.values():
-        removal = those[0][0].explanation.removal
-        rows = [texts.index(rewording.text) for _, rewording in those]
+        removal = those[0].evidence.explanation.removal
+        rows = [texts.index(wording.rewording.text) for wording in those]
         # Methods that explain the same wordings share their perturbed texts.
         evaluations = shared.setdefault((removal, tuple(rows)), Evaluations())
-        _explain_wordings(those, _wordings_like(those, wordings[removal], rows, evaluations))
+        _explain_wordings(those, _wordings_like(those, batches[removal], rows, evaluations))
 
 
 def target_of(batch: Batch, explanations: Sequence[Explanation]) -> Target:
@@ -163,8 +189,8 @@ def target_of(batch: Batch, explanations: Sequence[Explanation]) -> Target:
 
 def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:
     """The texts of the evidence as a batch with the targets, removal and seed of their explanations."""
-    batch, rows = evidence[0].batch, [found.text for found in evidence]
-    explanations = [found.explanation for found in evidence]
+    batch, rows = evidence[0].batch, [text_evidence.text for text_evidence in evidence]
+    explanations = [text_evidence.explanation for text_evidence in evidence]
     return replace(
         batch,
         encoding=batch.encoding.select(rows),
@@ -175,46 +201,43 @@ def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:
     )
 
 
-def _wordings_like(
-    those: Sequence[tuple[TextEvidence, Rewording]], wordings: Batch, rows: Sequence[int], evaluations: Evaluations
-) -> Batch:
-    """Some rows of the wordings with the targets and seed of the explanations of their texts."""
-    explanations = [found.explanation for found, _ in those]
+def _wordings_like(wordings: Sequence[Wording], batch: Batch, rows: Sequence[int], evaluations: Evaluations) -> Batch:
+    """Some rows of a batch of wordings with the targets and seed of the explanations of their texts."""
+    explanations = [wording.evidence.explanation for wording in wordings]
     return replace(
-        wordings,
-        encoding=wordings.encoding.select(rows),
-        full=wordings.full[list(rows)],
-        target=target_of(wordings, explanations),
-        settings=replace(wordings.settings, seed=explanations[0].seed),
+        batch,
+        encoding=batch.encoding.select(rows),
+        full=batch.full[list(rows)],
+        target=target_of(batch, explanations),
+        settings=replace(batch.settings, seed=explanations[0].seed),
         evaluations=evaluations,
         maps={},
         attributed={},
     )
 
 
-def _explain_wordings(those: Sequence[tuple[TextEvidence, Rewording]], batch: Batch) -> None:
+def _explain_wordings(wordings: Sequence[Wording], batch: Batch) -> None:
     """Fill in what the method says of each row of the batch."""
-    scores = scores_of(batch, _method_of(those[0][0].explanation))
-    for (found, rewording), units, row in zip(those, batch.encoding.units, scores, strict=True):
-        found.wordings[found.number, rewording] = Reworded(units, row)
+    scores = scores_of(batch, _method_of(wordings[0].evidence.explanation))
+    for wording, units, row in zip(wordings, batch.encoding.units, scores, strict=True):
+        text_evidence = wording.evidence
+        text_evidence.wordings[text_evidence.number, wording.rewording] = Reworded(units, row)
 
 
-def _counts(found: TextEvidence, rewording: Rewording, wordings: Batch, row: int) -> bool:
-    target = target_of(found.batch, [found.explanation])
-    return is_harmless((found.batch, found.text), (wordings, row), target, rewording.tolerance)
+def _counts(wording: Wording, after: BatchRow) -> bool:
+    text_evidence = wording.evidence
+    target = target_of(text_evidence.batch, [text_evidence.explanation])
+    return is_harmless(BatchRow(text_evidence.batch, text_evidence.text), after, target, wording.rewording.tolerance)
 
 
-def is_harmless(text: tuple[Batch, int], wording: tuple[Batch, int], target: Target, tolerance: float) -> bool:
+def is_harmless(before: BatchRow, after: BatchRow, target: Target, tolerance: float) -> bool:
     """Whether the model's input tokens change and the explained class keeps about the same probability.
 
-    Texts are rows of batches; `target` is that of the one text.
+    `target` is that of the one text.
     """
-    (batch, number), (wordings, row) = text, wording
-    before, after = batch.encoding, wordings.encoding
-    ids = before.input_ids[number][before.attention_mask[number].bool()]
-    if torch.equal(ids, after.input_ids[row][after.attention_mask[row].bool()]):
+    if torch.equal(before.ids, after.ids):
         return False
-    logits = torch.stack([batch.full[number], wordings.full[row]]).double()
+    logits = torch.stack([before.logits, after.logits]).double()
     was, now = replace(target, against=None, of="probability").row(0, 2).scalar(logits).tolist()
     return bool(abs(now - was) <= tolerance)
 

@@ -1,7 +1,7 @@
 """Explain texts, or what a language model writes: the front door over attribution, selection and generation."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypedDict, TypeGuard, Unpack, cast, overload
 
 from raison.core.errors import InputError, UnsupportedError
@@ -24,6 +24,17 @@ from raison.progress import Advance, progress_bar
 
 Asked = Text | Sequence[Text | Message | Sequence[Message]]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How texts are to be explained."""
+
+    method: Method
+    chooser: Metric | None
+    """The metric that chooses among the maps of the method; None for a method's only map."""
+    settings: Settings
+    progress: bool | Advance
 
 
 class Options(TypedDict, total=False):
@@ -117,13 +128,14 @@ def explain(
     writing = Writing(output, max_new_tokens, contrast, earlier)
     chooser = _chooser(model, chosen, select)
     asked = text if _is_one(text) else list(text)
+    how = _How(chosen, chooser, settings, progress)
     if isinstance(model, Generator):
-        return _explain_writing(model, asked, chosen, (settings, writing), progress)
+        return _explain_writing(model, asked, how, writing)
     _check_unwritten(writing)
     if _is_one(asked):
-        return _explain_one(model, asked, (chosen, chooser), settings, progress)
+        return _explain_one(model, asked, how)
     # What is no text is refused where it is encoded.
-    return _explain_all(model, cast("list[Text]", asked), (chosen, chooser), settings, progress)
+    return _explain_all(model, cast("list[Text]", asked), how)
 
 
 def _is_one(text: Asked) -> TypeGuard[Text]:
@@ -163,11 +175,11 @@ def _chooser(model: LanguageModel | Generator, method: Method, select: str | Met
     return metric  # type: ignore[return-value]
 
 
-def _explained(batch: Batch, method: Method, chooser: Metric | None) -> list[Explanation]:
+def _explained(batch: Batch, how: _How) -> list[Explanation]:
     """The method's explanations of a batch, or the best of its maps."""
-    if chooser is None:
-        return run(batch, method)
-    return best_maps(batch, [run_candidates(batch, method)], [chooser])[0][0]
+    if how.chooser is None:
+        return run(batch, how.method)
+    return best_maps(batch, [run_candidates(batch, how.method)], [how.chooser])[0][0]
 
 
 def _prepared(model: LanguageModel, texts: Sequence[Text], settings: Settings, chooser: Metric | None) -> Batch:
@@ -185,56 +197,43 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
     return replace(settings, target=[target[row] for row in rows])
 
 
-def _explain_one(
-    model: LanguageModel,
-    text: Text,
-    chosen: tuple[Method, Metric | None],
-    settings: Settings,
-    progress: bool | Advance,
-) -> Explanation:
-    with progress_bar(name_of(chosen[0]), 1, progress):
-        return _explained(_prepared(model, [text], settings, chosen[1]), *chosen)[0]
+def _explain_one(model: LanguageModel, text: Text, how: _How) -> Explanation:
+    with progress_bar(name_of(how.method), 1, how.progress):
+        return _explained(_prepared(model, [text], how.settings, how.chooser), how)[0]
 
 
-def _explain_all(
-    model: LanguageModel,
-    texts: Sequence[Text],
-    chosen: tuple[Method, Metric | None],
-    settings: Settings,
-    progress: bool | Advance,
-) -> list[Explanation]:
+def _explain_all(model: LanguageModel, texts: Sequence[Text], how: _How) -> list[Explanation]:
     """Texts of similar length are batched together, so that batches need little padding."""
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
-    found: dict[int, Explanation] = {}
-    with progress_bar(name_of(chosen[0]), len(texts), progress) as advance:
+    explanations: dict[int, Explanation] = {}
+    with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
-            batch = _prepared(model, [texts[i] for i in rows], _settings_of(settings, rows, len(texts)), chosen[1])
-            found.update(zip(rows, _explained(batch, *chosen), strict=True))
+            settings = _settings_of(how.settings, rows, len(texts))
+            batch = _prepared(model, [texts[i] for i in rows], settings, how.chooser)
+            explanations.update(zip(rows, _explained(batch, how), strict=True))
             advance(len(rows))
-    return [found[i] for i in range(len(texts))]
+    return [explanations[i] for i in range(len(texts))]
 
 
 def _explain_writing(
-    model: Generator,
-    text: Asked,
-    method: Method,
-    wanted: tuple[Settings, Writing],
-    progress: bool | Advance,
+    model: Generator, text: Asked, how: _How, writing: Writing
 ) -> GenerationExplanation | list[GenerationExplanation]:
     """One prompt or chat at a time: its output tokens fill the batches."""
     chat = isinstance(text, list) and any(isinstance(item, dict) for item in text)
     if not isinstance(text, list) or chat:
-        with progress_bar(name_of(method), 1, progress):
+        with progress_bar(name_of(how.method), 1, how.progress):
             # The model refuses what is neither a prompt nor a chat.
-            return explain_generation(model, cast("str | list[Message]", text), method, *wanted)
+            prompt = cast("str | list[Message]", text)
+            return explain_generation(model, prompt, how.method, how.settings, writing)
     if any(not isinstance(prompt, str | list) for prompt in text) or not text:
         raise InputError(
             "a language model takes a prompt, a chat (a list of messages) or a list of at least one prompt."
         )
-    found = []
-    with progress_bar(f"{name_of(method)}", len(text), progress) as advance:
-        for prompt in text:
-            found.append(explain_generation(model, cast("str | list[Message]", prompt), method, *wanted))
+    explanations = []
+    with progress_bar(name_of(how.method), len(text), how.progress) as advance:
+        for each in text:
+            prompt = cast("str | list[Message]", each)
+            explanations.append(explain_generation(model, prompt, how.method, how.settings, writing))
             advance(1)
-    return found
+    return explanations

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import torch
@@ -37,6 +37,14 @@ class Walk:
     strategy: Strategy
 
 
+class Ends(NamedTuple):
+    """Where a walk begins and where it ends, as ids."""
+
+    word: int
+    baseline: int
+    """An id, or ZERO."""
+
+
 @dataclass(slots=True)
 class _Known:
     """What was found in an embedding table, as long as it is `version`."""
@@ -46,8 +54,8 @@ class _Known:
     """Squared, of its rows."""
     neighbours: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     """(number of neighbours, id) -> ids."""
-    anchors: dict[tuple[Walk, int, int], Tensor] = field(default_factory=dict)
-    """(walk, word, baseline) -> ids."""
+    anchors: dict[tuple[Walk, Ends], Tensor] = field(default_factory=dict)
+    """(walk, its ends) -> ids."""
 
 
 _KNOWN: WeakKeyDictionary[nn.Module, _Known] = WeakKeyDictionary()
@@ -65,64 +73,63 @@ def table_of(model: LanguageModel, method: str) -> nn.Module:
     )
 
 
-def anchors_of(table: nn.Module, walk: Walk, pairs: Sequence[tuple[int, int]]) -> Int[Tensor, "rows steps"]:
-    """Ids of the anchors between each word and its baseline (an id, or ZERO), from the word on.
+def anchors_of(table: nn.Module, walk: Walk, ends: Sequence[Ends]) -> Int[Tensor, "rows steps"]:
+    """Ids of the anchors between each word and its baseline, from the word on.
 
-    From the word before, one step goes to the anchor of the least cost (numerics.monotone_paths.anchor_costs) among its
-    nearest neighbours, without the baseline and words that the walk has been to; where there is none left, to the
-    baseline, which is never left again. Distances are those of the table itself, whatever shifts its embeddings.
+    Each step goes to the anchor of the least cost (numerics/gradients/monotone_paths.py) among the nearest neighbours
+    of the word before. The baseline and words where the walk has been are excluded; if no other is left, the walk goes
+    to the baseline and stays there. Distances are those of the table itself, even if its embeddings are shifted.
     """
     known = _known(table)
-    missing = sorted({pair for pair in pairs if (walk, *pair) not in known.anchors})
+    missing = sorted({pair for pair in ends if (walk, pair) not in known.anchors})
     if missing:
         for pair, ids in zip(missing, _walked(table, known, walk, missing), strict=True):
-            known.anchors[walk, *pair] = ids
-    return torch.stack([known.anchors[walk, *pair] for pair in pairs])
+            known.anchors[walk, pair] = ids
+    return torch.stack([known.anchors[walk, pair] for pair in ends])
 
 
 def embedded(
     table: nn.Module,
     ids: Int[Tensor, "rows steps"],
-    pairs: Sequence[tuple[int, int]],
+    ends: Sequence[Ends],
     base: Float[Tensor, "rows hidden"],
 ) -> Float[Tensor, "rows steps hidden"]:
-    """Word embeddings of the anchors of these pairs, with whatever shifts the table, and `base` at the baseline."""
+    """Word embeddings of the anchors of walks, under any shift of the table, and `base` at the baseline."""
     with torch.no_grad():
         # As one row: who counts rows that go through the table counts texts.
         flat: Tensor = table(ids.clamp(min=0).reshape(1, -1).to(_weight(table).device))
-    found = flat.reshape(*ids.shape, -1).to(base)
-    ended = ids == torch.tensor([base_id for _, base_id in pairs])[:, None]
-    return torch.where(ended.to(base.device)[..., None], base[:, None], found)
+    embeds = flat.reshape(*ids.shape, -1).to(base)
+    ended = ids == torch.tensor([pair.baseline for pair in ends])[:, None]
+    return torch.where(ended.to(base.device)[..., None], base[:, None], embeds)
 
 
-def _walked(table: nn.Module, known: _Known, walk: Walk, pairs: Sequence[tuple[int, int]]) -> Int[Tensor, "rows steps"]:
-    words, bases = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+def _walked(table: nn.Module, known: _Known, walk: Walk, ends: Sequence[Ends]) -> Int[Tensor, "rows steps"]:
+    words, bases = torch.tensor(ends, dtype=torch.long).reshape(-1, 2).unbind(1)
     been = words[:, None]
     for _ in range(walk.steps):
-        current = been[:, -1]
-        following = _following(table, known, walk, (current, bases, been))
-        been = torch.cat([been, torch.where(current == bases, bases, following)[:, None]], 1)
+        following = _following(table, known, walk, bases, been)
+        been = torch.cat([been, torch.where(been[:, -1] == bases, bases, following)[:, None]], 1)
     return been[:, 1:]
 
 
 def _following(
-    table: nn.Module, known: _Known, walk: Walk, rows: tuple[Tensor, Tensor, Tensor]
+    table: nn.Module, known: _Known, walk: Walk, bases: Int[Tensor, " rows"], been: Int[Tensor, "rows words"]
 ) -> Int[Tensor, " rows"]:
-    """The next word of each row of current word, baseline and words that the walk has been to."""
-    near = _neighbours(table, known, rows[0], walk.neighbours)
+    """The next word of walks to these baselines, from the words where they have been."""
+    near = _neighbours(table, known, been[:, -1], walk.neighbours)
     rows_of = _reader(table)
     size = max(1, NUMBERS // (near.shape[1] * _weight(table).shape[1]))
-    found = []
-    for start in range(0, len(near), size):
-        current, bases, been, some = (part[start : start + size] for part in (*rows, near))
-        base = rows_of(bases.clamp(min=0))
-        base = base.masked_fill((bases == ZERO).to(base.device)[:, None], 0.0)
-        costs = anchor_costs(base, rows_of(current.clamp(min=0)), rows_of(some), walk.steps, walk.strategy).cpu()
-        closed = (some[:, :, None] == been[:, None]).any(-1) | (some == bases[:, None])
+    following = []
+    for part in torch.arange(len(near)).split(size):
+        base = rows_of(bases[part].clamp(min=0))
+        base = base.masked_fill((bases[part] == ZERO).to(base.device)[:, None], 0.0)
+        current, some = rows_of(been[part, -1].clamp(min=0)), near[part]
+        costs = anchor_costs(base, current, rows_of(some), walk.steps, walk.strategy).cpu()
+        closed = (some[:, :, None] == been[part, None]).any(-1) | (some == bases[part, None])
         costs = costs.masked_fill(closed, torch.inf)
         best = some.gather(1, costs.argmin(1, keepdim=True))[:, 0]
-        found.append(torch.where(closed.all(1), bases, best))
-    return torch.cat(found)
+        following.append(torch.where(closed.all(1), bases[part], best))
+    return torch.cat(following)
 
 
 def _neighbours(table: nn.Module, known: _Known, ids: Int[Tensor, " rows"], count: int) -> Int[Tensor, "rows entries"]:
@@ -130,8 +137,8 @@ def _neighbours(table: nn.Module, known: _Known, ids: Int[Tensor, " rows"], coun
     wanted = ids.clamp(min=0).tolist()
     missing = sorted({word for word in wanted if (count, word) not in known.neighbours})
     if missing:
-        found = nearest_rows(_reader(table), known.lengths, torch.tensor(missing), count)
-        known.neighbours.update({(count, word): row for word, row in zip(missing, found, strict=True)})
+        nearest = nearest_rows(_reader(table), known.lengths, torch.tensor(missing), count)
+        known.neighbours.update({(count, word): row for word, row in zip(missing, nearest, strict=True)})
     return torch.stack([known.neighbours[count, word] for word in wanted]).long()
 
 
@@ -140,8 +147,8 @@ def _reader(table: nn.Module) -> Callable[[Int[Tensor, "*rows"]], Float[Tensor, 
 
     def rows_of(ids: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows features"]:
         with torch.no_grad():
-            found: Tensor = table.forward(ids.to(_weight(table).device))
-        return found.float()
+            rows: Tensor = table.forward(ids.to(_weight(table).device))
+        return rows.float()
 
     return rows_of
 

@@ -13,7 +13,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import Capability, LanguageModel
 from raison.core.problem import Problem
-from raison.integration.anchors import ZERO, Walk, anchors_of, embedded, table_of
+from raison.integration.anchors import ZERO, Ends, Walk, anchors_of, embedded, table_of
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.moves import gathered
 from raison.integration.repeated import own_embeddings
@@ -99,15 +99,16 @@ class DiscretizedIntegratedGradients(Method):
             for text in paths.keys() - wanted:
                 del paths[text]
             for text in wanted - paths.keys():
-                own = scored[text].to(ends.device)
-                paths[text] = halved(monotone_points(starts[text, own], ends[text, own], anchors(text)), self.factor)
+                tokens = scored[text].to(ends.device)
+                points = monotone_points(starts[text, tokens], ends[text, tokens], anchors(text))
+                paths[text] = halved(points, self.factor)
             here = ends[[text for text, _ in rows]]
             moves = torch.zeros_like(here)
             for row, (text, number) in enumerate(rows):
                 first, second = paths[text][:, number], paths[text][:, number + 1]
-                own = scored[text].to(ends.device)
-                here[row, own] = first if self.rule == "left" else (first + second) / 2
-                moves[row, own] = second - first
+                tokens = scored[text].to(ends.device)
+                here[row, tokens] = first if self.rule == "left" else (first + second) / 2
+                moves[row, tokens] = second - first
             return here, moves
 
         rows = [(text, number) for text in range(len(ends)) for number in range(self._points)]
@@ -126,12 +127,13 @@ class DiscretizedIntegratedGradients(Method):
         bases = torch.full_like(encoding.input_ids, ZERO)
         if name != "zero":
             bases = problem.model.removed(encoding, name).input_ids
-        pairs = [
-            list(zip(ids[own].tolist(), base[own].tolist(), strict=True))
-            for ids, base, own in zip(encoding.input_ids, bases, encoding.scored, strict=True)
+        ends = [
+            [Ends(*pair) for pair in zip(ids[scored].tolist(), base[scored].tolist(), strict=True)]
+            for ids, base, scored in zip(encoding.input_ids, bases, encoding.scored, strict=True)
         ]
-        found = anchors_of(table, Walk(self.steps, self.neighbours, self.strategy), [p for own in pairs for p in own])
-        ids = torch.split(found, [len(own) for own in pairs])
+        walk = Walk(self.steps, self.neighbours, self.strategy)
+        anchors = anchors_of(table, walk, [pair for of_text in ends for pair in of_text])
+        ids = torch.split(anchors, [len(of_text) for of_text in ends])
         return lambda text: embedded(
-            table, ids[text], pairs[text], starts[text, encoding.scored[text].to(starts.device)]
+            table, ids[text], ends[text], starts[text, encoding.scored[text].to(starts.device)]
         )

@@ -106,9 +106,9 @@ class Ensemble(Method):
         told: list[dict[str, object]] = [{} for _ in range(batch)]
         turned: list[list[str]] = [[] for _ in range(batch)]
         total = torch.zeros(batch, max(problem.encoding.unit_counts), dtype=torch.float64)
-        found = [_attributed(problem, member) for member in members]
-        _count(problem, found)
-        for member, alone in zip(members, found, strict=True):
+        results = [_attributed(problem, member) for member in members]
+        _count(problem, results)
+        for member, alone in zip(members, results, strict=True):
             scores, ledger = _in_units(problem, member, alone.scores), alone.ledger
             sizes = self._sizes(scores, member, problem)
             total += scores / sizes[:, None]
@@ -152,16 +152,16 @@ def _attributed(problem: Problem, member: Method) -> Attributed:
     return problem.attributed[key]
 
 
-def _count(problem: Problem, found: Sequence[Attributed]) -> None:
+def _count(problem: Problem, members: Sequence[Attributed]) -> None:
     """Tell the ledger of the members' passes; keeps that several of them asked for count once."""
-    asked = frozenset().union(*(member.asked for member in found))
+    asked = frozenset().union(*(member.asked for member in members))
     problem.asked.update(asked)
-    repeated = Counter(text for member in found for text, _, _ in member.asked)
-    once = Counter(text for text, _, _ in asked)
+    repeated = Counter(key.text for member in members for key in member.asked)
+    once = Counter(key.text for key in asked)
     for text in range(len(problem.encoding)):
-        problem.ledger.evaluations[text] += sum(member.ledger.evaluations[text] for member in found)
+        problem.ledger.evaluations[text] += sum(member.ledger.evaluations[text] for member in members)
         problem.ledger.evaluations[text] -= repeated[text] - once[text]
-        problem.ledger.gradients[text] += sum(member.ledger.gradients[text] for member in found)
+        problem.ledger.gradients[text] += sum(member.ledger.gradients[text] for member in members)
 
 
 def _in_units(problem: Problem, member: Method, scores: Tensor) -> Float[Tensor, "batch units"]:

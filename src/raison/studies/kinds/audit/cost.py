@@ -8,7 +8,7 @@ from raison.core.method import Cost, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, prepare
-from raison.explaining.evidence import is_harmless
+from raison.explaining.evidence import BatchRow, is_harmless
 from raison.explaining.measuring import create_metrics
 from raison.judging.estimate import estimate_plan, probes
 from raison.methods import CATALOGUE
@@ -136,7 +136,7 @@ def _changing(job: _Job, speed: Speed) -> float:
     rows = [
         row
         for row, (text, _) in enumerate(found)
-        if is_harmless((batch, text), (wordings, row), batch.target.row(text, 1), metric.tolerance)
+        if is_harmless(BatchRow(batch, text), BatchRow(wordings, row), batch.target.row(text, 1), metric.tolerance)
     ]
     return seconds + _explaining(job, wordings, rows, speed)
 
