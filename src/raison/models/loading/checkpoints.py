@@ -1,0 +1,131 @@
+"""Checkpoints and adapters by their names or folders: which kind of model each holds, and what it lacks."""
+
+import os
+from pathlib import Path
+
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers import PreTrainedTokenizerBase as Tokenizer
+
+from raison.core.errors import LoadError
+from raison.models.loading import zoo
+from raison.models.loading.pretrained import (
+    adapter_base,
+    adapter_tensors,
+    lacking,
+    merged,
+    read_checkpoint,
+    read_config,
+    read_tokenizer,
+    read_whole,
+    read_with_new_head,
+)
+from raison.models.loading.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
+
+HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
+"""Last layers of classification heads, by which an adapter's number of classes is told."""
+ANSWER_WEIGHTS = "qa_outputs.weight"
+"""The head of question answering models, by which an adapter of one is told."""
+
+_OTHER_HEADS = ("ForMultipleChoice", "ForTokenClassification", "ForNextSentencePrediction", "ForPreTraining")
+"""Heads whose weights can have the names of a classifier's, and mean something else."""
+
+
+def pretrained(name: str, placing: dict[str, object], prompted: bool) -> PreTrainedModel:
+    """A whole checkpoint; one whose head would have to be made up is refused.
+
+    One that is `prompted` is a causal language model. Raises LoadError.
+    """
+    config = _config(name)
+    kind = _kind(config, prompted)
+    try:
+        found = read_checkpoint(kind, name, config=config, **placing)
+    except LoadError as error:
+        if isinstance(error.__cause__, ValueError) and kind.__name__ in str(error.__cause__):
+            raise LoadError(no_head(name, f"transformers has none for the type '{config.model_type}'")) from None
+        raise
+    if found.missing_below_head:
+        raise LoadError(lacking(name, found.missing))
+    if found.missing:
+        told = _no_answers if kind is AutoModelForQuestionAnswering else no_head
+        raise LoadError(told(name, f"the checkpoint lacks {', '.join(found.missing[:4])}"))
+    return found.model
+
+
+def _kind(config: PreTrainedConfig, prompted: bool) -> type:
+    architecture = (config.architectures or [""])[0]
+    if architecture.endswith(_OTHER_HEADS):
+        raise LoadError(
+            f"'{config.name_or_path}' is a {architecture}, which gives no classes of a text: give a model for sequence "
+            "classification, extractive question answering or causal language modelling."
+        )
+    if prompted or architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return AutoModelForCausalLM
+    if architecture == ARCHITECTURE:
+        return T5EncoderForSequenceClassification
+    return (
+        AutoModelForQuestionAnswering if "ForQuestionAnswering" in architecture else AutoModelForSequenceClassification
+    )
+
+
+def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) -> tuple[PreTrainedModel, Tokenizer]:
+    """A PEFT adapter that was not trained here: its head tells the number of classes, its config the base."""
+    base = adapter_base(folder)
+    saved = adapter_tensors(folder)
+    answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
+    heads = [tensor for key, tensor in saved.items() if key.endswith((ANSWER_WEIGHTS, *HEAD_WEIGHTS))]
+    if not base:
+        raise LoadError(no_head(str(folder), "the adapter names no base model"))
+    try:
+        if heads:
+            kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
+            model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
+        elif _kind(_config(base), prompted) is AutoModelForCausalLM:
+            # A language model's head is its base's.
+            model = read_whole(AutoModelForCausalLM, base, **placing)
+        else:
+            model = None
+    except LoadError as error:
+        raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
+    if model is None:
+        raise LoadError(no_head(str(folder), "the adapter saves none, and its base is no causal language model"))
+    own = (folder / "tokenizer_config.json").is_file()
+    return merged(model, folder), read_tokenizer(folder if own else base)
+
+
+def _config(name: str) -> PreTrainedConfig:
+    try:
+        return read_config(name)
+    except LoadError as error:
+        reason = _first_line(error.__cause__ or error)
+        if os.path.isdir(name):
+            raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
+        known = ", ".join(zoo.names())
+        # The Hub may have given no answer: then the message already says so.
+        hub = str(error).partition("': ")[2].rstrip(".") if "the Hub (" in str(error) else f"the Hub answered: {reason}"
+        raise LoadError(f"no model '{name:.80}': not a demo model ({known}), not a folder, and {hub:.300}") from None
+
+
+def no_head(name: str, why: str) -> str:
+    """What is said of a model without a classification head."""
+    reason = f" ({why})" if why else ""
+    return (
+        f"'{name}' has no trained classification head{reason}: give a model that was fine-tuned for sequence "
+        "classification, or train one with `raison train classifier`."
+    )
+
+
+def _no_answers(name: str, why: str) -> str:
+    return (
+        f"'{name}' has no trained question answering head ({why}): give a model that was fine-tuned for extractive "
+        "question answering (SQuAD)."
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
