@@ -20,6 +20,7 @@ import torch
 from common import alternately, mixed_texts, save
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.core.problem import Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
 from raison.masking.attribution import Reading
@@ -46,7 +47,7 @@ def measured(model: Classifier, texts: list[str], checkpoint: str | None, name: 
     settings = Settings(unit="token")
     explainer = find(model, checkpoint, None)
     batch = prepare(model, texts, settings)
-    groups = model.batches(batch.encoding)
+    groups = model.ask(Passes).batches(batch.encoding)
     readings = [Reading.of(explainer.attributor, batch.encoding.select(rows), "max") for rows in groups]
     wanted = batch.full.softmax(-1)
     rngs = [np.random.default_rng(0) for _ in texts]

@@ -11,6 +11,7 @@ import time
 import torch
 from common import alternately, minilm, mixed_texts, save
 
+from raison.core.capabilities.passes import Passes
 from raison.core.method import Method
 from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE
@@ -33,8 +34,8 @@ def measured(model: Classifier, texts: list[str], method: Method, name: str) -> 
 
     def plain() -> None:
         with torch.no_grad():
-            for rows in model.batches(encoding):
-                model.logits(encoding.select(rows))
+            for rows in model.ask(Passes).batches(encoding):
+                model.ask(Passes).logits(encoding.select(rows))
 
     def one_by_one() -> None:
         for text in texts:

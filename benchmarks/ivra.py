@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design, HeadShape, new_explainer
 from raison.models.derived.trained_attention import AttentionCard, TrainedAttention
@@ -139,8 +140,8 @@ def explaining(model: Classifier, texts: list[str], name: str) -> list[dict[str,
 
     def passes() -> None:
         with torch.no_grad():
-            for rows in model.batches(encoding):
-                model.logits(encoding.select(rows))
+            for rows in model.ask(Passes).batches(encoding):
+                model.ask(Passes).logits(encoding.select(rows))
 
     functions: dict[str, Callable[[], object]] = {"pass": passes}
     for form, norm in (("ivra", "softmax"), ("ivra", "sparsemax"), ("smat", "softmax")):

@@ -43,6 +43,8 @@ from torch import Tensor
 
 import raison
 from raison.core.attention import AttentionSite
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.explanation import Explanation
 from raison.core.layers import Layers
 from raison.core.metric import Metric
@@ -241,7 +243,9 @@ def examined(model: LanguageModel, text: str, number: int) -> Iterator[Record]:
     (template,) = run(batch, CATALOGUE.create("random"))
     problem = Problem(model, batch.encoding, batch.target, batch.removal, Ledger.empty(1), batch.evaluations)
     (site,) = problem.attention_sites(0, LAST)
-    (masked,) = model.attention_sites(model.removed(batch.encoding, batch.removal), LAST)
+    (masked,) = model.ask(ReplaceableAttention).attention_sites(
+        model.ask(WordEmbeddings).removed(batch.encoding, batch.removal), LAST
+    )
     judges = {
         name: Judge(batch, template, metric)
         for name, metric in zip(METRICS, create_metrics(METRICS), strict=True)

@@ -6,6 +6,8 @@ import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
@@ -50,8 +52,8 @@ def random_explainer(model: LanguageModel, encoding: Encoding, design: Design, s
 
 def map_of(model: LanguageModel, encoding: Encoding, explainer: Explainer, design: Design) -> torch.Tensor:
     """One pass: the explanation of every text, (batch, tokens)."""
-    with torch.no_grad(), model.tap(record=explainer.steps) as tap:
-        device = model.logits(encoding).device
+    with torch.no_grad(), model.ask(ReadableAttention).tap(record=explainer.steps) as tap:
+        device = model.ask(Passes).logits(encoding).device
         return read_map(explainer, tap, places_of(encoding, design.over, device))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raison.core.model import Capability, LanguageModel
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.core.unit import Granularity
 from raison.explaining.attribution import Settings, prepare
@@ -49,7 +50,7 @@ def untrained(
     fields of the card (masking, filler, size, merge, ...).
     """
     if backbone is None:
-        causal = Capability.STEP_LOGITS in model.capabilities
+        causal = model.offers(StepLogits)
         backbone = saved_encoder(folder / "backbone") if causal else explainers.OWN
     masking = masking_name(model, settings.pop("masking", None))
     attributor = new_attributor(model, backbone, rank, learned=masking == "learned")

@@ -7,7 +7,7 @@ an embedding of two features, `VOCABULARY`; a toy's logits are (-g, g) with g a 
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,9 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.embeddings import Path, Shift, WordEmbeddings
+from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.capabilities.passes import Passes, Result
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.model import Capability, LanguageModel, Path, Result, Shift
+from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.target import Of, Target
 from raison.core.unit import Granularity, Text, Unit
@@ -59,11 +66,11 @@ class ToyTap:
 
 
 class ToyModel(LanguageModel):
-    """A classifier with logits (-g, g); a subclass gives g."""
+    """A classifier with logits (-g, g); a subclass gives g, and says what it offers (`kinds`)."""
 
     classes = ("negative", "positive")
     multi_label = False
-    capabilities = frozenset({Capability.EMBEDDINGS, Capability.ATTENTION, Capability.STEP_LOGITS, Capability.CLASSES})
+    kinds: tuple[type["ToyCapability"], ...] = ()
     removals = ("mask", "delete", "pad")
     max_tokens = 64
 
@@ -71,6 +78,7 @@ class ToyModel(LanguageModel):
         self.name = f"toy/{type(self).__name__.lower()}"
         self.table = self._plain = torch.tensor(list(VOCABULARY.values()), dtype=dtype)
         self._taps: list[ToyTap] = []
+        self.capabilities = tuple(kind(self) for kind in self.kinds or OFFERED)
 
     @abstractmethod
     def gain(self, embeds: Tensor, own: Tensor) -> Tensor:
@@ -172,22 +180,6 @@ class ToyModel(LanguageModel):
     def prediction_rows(self, encoding: Encoding) -> Tensor:
         return (torch.arange(encoding.input_ids.shape[1]) == 0).to(self.table).expand(len(encoding), -1)
 
-    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
-        raise UnsupportedError("a toy's prediction does not pass through its attention", ["it is a formula"])
-
-    def batches(self, encoding: Encoding) -> list[list[int]]:
-        return [list(range(start, min(start + 3, len(encoding)))) for start in range(0, len(encoding), 3)]
-
-    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
-        return ((rows, run(rows)) for rows in self.batches(encoding))
-
-    def hidden_states(self, encoding: Encoding) -> list[Tensor]:
-        """One layer, which doubles the embeddings."""
-        return [
-            2 * self.table[ids[:length]].float()
-            for ids, length in zip(encoding.input_ids, encoding.lengths, strict=True)
-        ]
-
     @contextmanager
     def shifted(self, shift: Shift) -> Iterator[None]:
         before = self.table
@@ -198,6 +190,80 @@ class ToyModel(LanguageModel):
             yield
         finally:
             self.table = before
+
+
+class ToyCapability(Capability):
+    """Asks the toy, whose functions subclasses override."""
+
+    def __init__(self, toy: ToyModel) -> None:
+        self.toy = toy
+
+
+class ToyPasses(ToyCapability, Passes):
+    """See Passes."""
+
+    def logits(self, encoding: Encoding, embeds: Tensor | None = None) -> Tensor:
+        return self.toy.logits(encoding, embeds)
+
+    def batches(self, encoding: Encoding) -> list[list[int]]:
+        return [list(range(start, min(start + 3, len(encoding)))) for start in range(0, len(encoding), 3)]
+
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        return ((rows, run(rows)) for rows in self.batches(encoding))
+
+
+class ToyEmbeddings(ToyCapability, WordEmbeddings):
+    """See WordEmbeddings."""
+
+    def embed(self, encoding: Encoding) -> Tensor:
+        return self.toy.embed(encoding)
+
+    def removed(self, encoding: Encoding, removal: str) -> Encoding:
+        return self.toy.removed(encoding, removal)
+
+    def logits_at(self, encoding: Encoding, embeds: Tensor) -> Tensor:
+        return self.toy.logits(encoding, embeds)
+
+    def path_gradients(
+        self, encoding: Encoding, path: Path, positions: Tensor, weights: Tensor, target: Target
+    ) -> tuple[list[Tensor], Tensor]:
+        return self.toy.path_gradients(encoding, path, positions, weights, target)
+
+    def shifted(self, shift: Shift) -> AbstractContextManager[None]:
+        return self.toy.shifted(shift)
+
+
+class ToyAttention(ToyCapability, ReadableAttention):
+    """See ReadableAttention."""
+
+    def tap(self, layers: Sequence[int] | None = None) -> AbstractContextManager[ToyTap]:
+        return self.toy.tap(layers)
+
+    def prediction_rows(self, encoding: Encoding) -> Tensor:
+        return self.toy.prediction_rows(encoding)
+
+
+class ToySteps(ToyCapability, StepLogits):
+    """See StepLogits."""
+
+    def step_logits(self, encoding: Encoding, keeps: Sequence[Tensor], removal: str) -> list[Tensor]:
+        return self.toy.step_logits(encoding, keeps, removal)
+
+    def start_logits(self, encoding: Encoding) -> Tensor:
+        return self.toy.start_logits(encoding)
+
+
+class ToyStates(ToyCapability, HiddenStates):
+    """One layer, which doubles the embeddings."""
+
+    def hidden_states(self, encoding: Encoding) -> list[Tensor]:
+        return [
+            2 * self.toy.table[ids[:length]].float()
+            for ids, length in zip(encoding.input_ids, encoding.lengths, strict=True)
+        ]
+
+
+OFFERED = (ToyPasses, ToyEmbeddings, ToyAttention, ToySteps, ToyStates)
 
 
 class Linear(ToyModel):
@@ -243,13 +309,19 @@ class Attending(ToyModel):
     Linear in the attention: its gradient is the same everywhere. Nothing passes through layer 0.
     """
 
-    capabilities = ToyModel.capabilities | {Capability.ATTENTION_PATHS}
+    def __init__(self, dtype: torch.dtype = torch.float64) -> None:
+        super().__init__(dtype)
+        self.capabilities = (*self.capabilities, ToySites(self))
 
     def gain(self, embeds: Tensor, own: Tensor) -> Tensor:
         return attended(_attention(embeds, own, 1)[:, :, :1], _terms(embeds, own))
 
+
+class ToySites(ToyCapability, ReplaceableAttention):
+    """See ReplaceableAttention."""
+
     def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
-        return [ToySite(self, encoding, layer) for layer in layers(2)]
+        return [ToySite(self.toy, encoding, layer) for layer in layers(2)]
 
 
 class ToySite(AttentionSite):

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.data import Dataset, Row
 from raison.explaining.attribution import Settings
 from raison.jobs import folder as kinds
@@ -140,7 +141,7 @@ def prepare(place: Path) -> Path:
     loaded = raison.load(model, tokenizer)
     with torch.no_grad():
         # Every class is predicted of some texts.
-        model.classifier.bias -= loaded.logits(loaded.encode(TEXTS, "word")).mean(0)
+        model.classifier.bias -= loaded.ask(Passes).logits(loaded.encode(TEXTS, "word")).mean(0)
     model.save_pretrained(place / "tiny")
     tokenizer.save_pretrained(place / "tiny")
     (place / "words.tsv").write_text("".join(f"{text}\t{LABELS[i % 3]}\n" for i, text in enumerate(TEXTS)))

@@ -6,11 +6,16 @@ import copy
 import pytest
 import torch
 
-from raison.core.model import Capability, Shift
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import Shift, WordEmbeddings
+from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.capabilities.passes import Passes
+from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import Finding, selfcheck, supported
+from raison.models.adapters.selfcheck import Finding, disproved, selfcheck
 from raison.models.gradients.embedding_shift import ball_vector
+from tests.capabilities import KINDS
 from tests.contracts.conftest import TEXTS
 
 TOLERANCE = {"atol": 2e-5, "rtol": 1e-4}
@@ -24,7 +29,7 @@ def plain_logits(model: Classifier, text: str) -> torch.Tensor:
 
 def test_batched_logits_equal_the_plain_model(tiny: Classifier) -> None:
     with torch.no_grad():
-        own = tiny.logits(tiny.encode(TEXTS))
+        own = tiny.ask(Passes).logits(tiny.encode(TEXTS))
     plain = torch.stack([plain_logits(tiny, text) for text in TEXTS])
     torch.testing.assert_close(own, plain, **TOLERANCE)
     assert plain.std(0).min() > 1e-3, "a model that ignores its input would pass"
@@ -94,18 +99,22 @@ def test_deleting_everything_gives_a_finite_prediction(tiny: Classifier) -> None
 def test_embeddings_in_place_of_ids_change_nothing(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS)
     with torch.no_grad():
-        torch.testing.assert_close(tiny.logits(encoding, tiny.embed(encoding)), tiny.logits(encoding), **TOLERANCE)
+        torch.testing.assert_close(
+            tiny.ask(Passes).logits(encoding, tiny.ask(WordEmbeddings).embed(encoding)),
+            tiny.ask(Passes).logits(encoding),
+            **TOLERANCE,
+        )
 
 
 def test_logits_at_are_the_logits_from_these_embeddings(tiny: Classifier) -> None:
     """In value and in what flows back."""
     encoding = tiny.encode(TEXTS)
-    noise = torch.randn(tiny.embed(encoding).shape, generator=torch.Generator().manual_seed(3))
-    embeds = (tiny.embed(encoding) + 0.3 * noise).requires_grad_()
-    found, plain = tiny.logits_at(encoding, embeds), tiny.logits(encoding, embeds)
+    noise = torch.randn(tiny.ask(WordEmbeddings).embed(encoding).shape, generator=torch.Generator().manual_seed(3))
+    embeds = (tiny.ask(WordEmbeddings).embed(encoding) + 0.3 * noise).requires_grad_()
+    found, plain = tiny.ask(WordEmbeddings).logits_at(encoding, embeds), tiny.ask(Passes).logits(encoding, embeds)
     torch.testing.assert_close(found, plain, **TOLERANCE)
     with torch.no_grad():
-        assert (found - tiny.logits(encoding)).abs().max() > 1e-3, "embeddings that are ignored would pass"
+        assert (found - tiny.ask(Passes).logits(encoding)).abs().max() > 1e-3, "embeddings that are ignored would pass"
     slopes = [torch.autograd.grad(logits.square().sum(), embeds)[0] for logits in (found, plain)]
     torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-3)
 
@@ -116,7 +125,9 @@ def test_given_embeddings_are_all_that_the_model_reads(tiny: Classifier) -> None
     removal = next(name for name in tiny.removals if name != "delete")
     nothing = [torch.zeros(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     with torch.no_grad():
-        given = tiny.logits(encoding, tiny.embed(tiny.removed(encoding, removal)))
+        given = tiny.ask(Passes).logits(
+            encoding, tiny.ask(WordEmbeddings).embed(tiny.ask(WordEmbeddings).removed(encoding, removal))
+        )
     removed = torch.cat(tiny.masked_logits(encoding, nothing, removal))
     torch.testing.assert_close(given, removed, **TOLERANCE)
 
@@ -124,14 +135,14 @@ def test_given_embeddings_are_all_that_the_model_reads(tiny: Classifier) -> None
 def test_gradients_agree_with_finite_differences(tiny: Classifier) -> None:
     tiny.model.double()
     encoding = tiny.encode(TEXTS[:1])
-    embeds = tiny.embed(encoding)
+    embeds = tiny.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.tensor([1]), None, "logit")
     one = torch.ones(1)
-    (gradient,), _ = tiny.path_gradients(encoding, lambda _text, _at: embeds, one, one, target)
+    (gradient,), _ = tiny.ask(WordEmbeddings).path_gradients(encoding, lambda _text, _at: embeds, one, one, target)
     direction = torch.randn(embeds.shape, generator=torch.Generator().manual_seed(1), dtype=embeds.dtype)
     step = 1e-3
     with torch.no_grad():
-        ahead, behind = (tiny.logits(encoding, embeds + sign * step * direction)[0, 1] for sign in (1, -1))
+        ahead, behind = (tiny.ask(Passes).logits(encoding, embeds + sign * step * direction)[0, 1] for sign in (1, -1))
     slope = ((ahead.double() - behind.double()) / (2 * step)).item()
     assert slope == pytest.approx((gradient * direction[0]).sum().item(), rel=5e-3, abs=1e-3)
 
@@ -143,9 +154,11 @@ def test_path_gradients_do_not_depend_on_the_batch(tiny: Classifier) -> None:
 
     def gradients(rows: list[int]) -> list[torch.Tensor]:
         part = encoding.select(rows)
-        embeds = tiny.embed(part)
+        embeds = tiny.ask(WordEmbeddings).embed(part)
         own = target.rows(torch.tensor(rows))
-        return tiny.path_gradients(part, lambda i, p: p[:, None, None] * embeds[i], at, weights, own)[0]
+        return tiny.ask(WordEmbeddings).path_gradients(
+            part, lambda i, p: p[:, None, None] * embeds[i], at, weights, own
+        )[0]
 
     together = gradients([0, 1, 2])
     for row, found in enumerate(together):
@@ -164,15 +177,16 @@ def test_small_budget_gives_the_same(tiny: Classifier) -> None:
 def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> None:
     findings = selfcheck(tiny, TEXTS[0])
     assert all(finding.passed for finding in findings), findings
-    assert supported(tiny, findings) == tiny.capabilities
-    # What outputs mean is read from the configuration, not tried.
-    assert {finding.capability for finding in findings} - {None} == tiny.capabilities - {Capability.CLASSES}
-    assert (Capability.ATTENTION in tiny.capabilities) != tiny.core.config.is_encoder_decoder
+    assert not disproved(findings)
+    tried = {finding.capability for finding in findings} - {None}
+    # Passes are tried with each of the others, and nothing is claimed of the rest that could be.
+    assert {kind for kind in KINDS.values() if tiny.offers(kind)} == tried | {Passes, HiddenStates, ReducedPrecision}
+    assert tiny.offers(ReadableAttention) != tiny.core.config.is_encoder_decoder
 
 
 def test_a_failed_check_takes_its_capability_away(tiny: Classifier) -> None:
-    broken = Finding("gradients reach the embeddings", False, "none", Capability.EMBEDDINGS)
-    assert supported(tiny, [broken]) == tiny.capabilities - {Capability.EMBEDDINGS}
+    broken = Finding("gradients reach the embeddings", False, "none", WordEmbeddings)
+    assert disproved([broken]) == {WordEmbeddings}
 
 
 def test_a_frozen_model_is_explained_like_any_other(tiny: Classifier) -> None:
@@ -189,9 +203,9 @@ def test_training_mode_and_hooks_are_restored(tiny: Classifier) -> None:
     hooks = copy.copy(tiny.embedding_table._forward_hooks)
     encoding = tiny.encode(TEXTS)
     random_state = torch.get_rng_state()
-    tiny.logits(encoding, tiny.embed(encoding))
-    with tiny.tap() if Capability.ATTENTION in tiny.capabilities else torch.no_grad():
-        tiny.logits(encoding)
+    tiny.ask(Passes).logits(encoding, tiny.ask(WordEmbeddings).embed(encoding))
+    with tiny.ask(ReadableAttention).tap() if tiny.offers(ReadableAttention) else torch.no_grad():
+        tiny.ask(Passes).logits(encoding)
     assert [module.training for module in tiny.model.modules()] == before
     assert tiny.embedding_table._forward_hooks == hooks
     assert torch.equal(torch.get_rng_state(), random_state)
@@ -201,7 +215,7 @@ def test_training_mode_and_hooks_are_restored(tiny: Classifier) -> None:
 def test_hidden_states_are_the_mean_over_layers_of_each_text_alone(tiny: Classifier) -> None:
     tiny.model.train()
     random_state = torch.get_rng_state()
-    found = tiny.hidden_states(tiny.encode(TEXTS))
+    found = tiny.ask(HiddenStates).hidden_states(tiny.encode(TEXTS))
     assert all(module.training for module in tiny.model.modules())
     assert torch.equal(torch.get_rng_state(), random_state)
     tiny.model.eval()
@@ -217,9 +231,11 @@ def test_hidden_states_are_the_mean_over_layers_of_each_text_alone(tiny: Classif
 
 def test_hidden_states_do_not_depend_on_the_batch(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS)
-    together = tiny.hidden_states(encoding)
+    together = tiny.ask(HiddenStates).hidden_states(encoding)
     for row, states in enumerate(together):
-        torch.testing.assert_close(states, tiny.hidden_states(encoding.select([row]))[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            states, tiny.ask(HiddenStates).hidden_states(encoding.select([row]))[0], atol=1e-5, rtol=1e-5
+        )
 
 
 def _moved_by_hand(model: Classifier, shift: Shift) -> Classifier:
@@ -246,13 +262,13 @@ def test_shifted_predictions_are_those_of_a_model_with_moved_weights(tiny: Class
 
     def everything(model: Classifier) -> list[torch.Tensor]:
         with torch.no_grad():
-            embeds = model.embed(encoding)
-            logits = [model.logits(encoding), model.logits(encoding, embeds)]
+            embeds = model.ask(WordEmbeddings).embed(encoding)
+            logits = [model.ask(Passes).logits(encoding), model.ask(Passes).logits(encoding, embeds)]
         masked = [part for removal in model.removals for part in model.masked_logits(encoding, keeps, removal)]
-        return [embeds, *logits, *masked, *model.hidden_states(encoding)]
+        return [embeds, *logits, *masked, *model.ask(HiddenStates).hidden_states(encoding)]
 
     plain = everything(tiny)
-    with tiny.shifted(shift):
+    with tiny.ask(WordEmbeddings).shifted(shift):
         found = everything(tiny)
     for one, expected in zip(found, everything(moved), strict=True):
         torch.testing.assert_close(one, expected, **TOLERANCE)
@@ -264,19 +280,23 @@ def test_shifted_predictions_are_those_of_a_model_with_moved_weights(tiny: Class
 def test_given_embeddings_are_not_shifted_again(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS)
     with torch.no_grad():
-        embeds = tiny.embed(encoding)
-        plain = tiny.logits(encoding, embeds)
-        with tiny.shifted(Shift(0.5, 0)):
-            torch.testing.assert_close(tiny.logits(encoding, embeds), plain)
-            assert not torch.equal(tiny.embed(encoding), embeds)
+        embeds = tiny.ask(WordEmbeddings).embed(encoding)
+        plain = tiny.ask(Passes).logits(encoding, embeds)
+        with tiny.ask(WordEmbeddings).shifted(Shift(0.5, 0)):
+            torch.testing.assert_close(tiny.ask(Passes).logits(encoding, embeds), plain)
+            assert not torch.equal(tiny.ask(WordEmbeddings).embed(encoding), embeds)
 
 
 def test_a_shift_leaves_nothing_behind(tiny: Classifier) -> None:
     weights = copy.deepcopy(tiny.model.state_dict())
     random_state = torch.get_rng_state()
     encoding = tiny.encode(TEXTS)
-    with contextlib.suppress(KeyError), tiny.shifted(Shift(0.5, 0)), tiny.shifted(Shift(0.1, 1)):
-        tiny.logits(encoding)
+    with (
+        contextlib.suppress(KeyError),
+        tiny.ask(WordEmbeddings).shifted(Shift(0.5, 0)),
+        tiny.ask(WordEmbeddings).shifted(Shift(0.1, 1)),
+    ):
+        tiny.ask(Passes).logits(encoding)
         raise KeyError
     assert all(torch.equal(value, weights[name]) for name, value in tiny.model.state_dict().items())
     assert not any(module._forward_hooks for module in tiny.model.modules())

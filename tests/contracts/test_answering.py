@@ -9,6 +9,8 @@ import torch
 
 import raison
 from raison.core.answer import Answer
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
 from raison.core.method import Method, Property
@@ -102,7 +104,7 @@ def literal(model: Classifier, encoding: Encoding, text: int, span: tuple[int, i
 def test_probability_is_the_product_of_start_and_end(answering: Classifier) -> None:
     encoding = answering.encode(QUESTIONS)
     with torch.no_grad():
-        found = answering.logits(encoding)
+        found = answering.ask(Passes).logits(encoding)
     assert encoding.spans is not None
     for text, span in enumerate(encoding.spans.tolist()):
         one, others, share = literal(answering, encoding, text, tuple(span))
@@ -112,8 +114,8 @@ def test_probability_is_the_product_of_start_and_end(answering: Classifier) -> N
 
 def test_the_predicted_answer_is_the_best_pair(answering: Classifier) -> None:
     encoding = answering.encode(QUESTIONS)
-    decisions = answering.decisions(encoding).detach()
-    for text, found in enumerate(answering.predicted(encoding).tolist()):
+    decisions = answering.ask(Passes).decisions(encoding).detach()
+    for text, found in enumerate(answering.ask(Passes).predicted(encoding).tolist()):
         start, end = decisions[text].tolist()
         places = encoding.context[text].nonzero()[:, 0].tolist()
         assert [place for place, value in enumerate(start) if value > -float("inf")] == places
@@ -146,7 +148,7 @@ def test_everything_kept_equals_plain_under_every_removal(answering: Classifier)
     encoding = answering.encode(QUESTIONS)
     keeps = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     with torch.no_grad():
-        plain = answering.logits(encoding)
+        plain = answering.ask(Passes).logits(encoding)
     assert plain.std(0).min() > 1e-3, "a model that ignores its input would pass"
     assert "delete" not in answering.removals
     for removal in answering.removals:
@@ -167,20 +169,24 @@ def test_masked_texts_keep_their_answer(answering: Classifier) -> None:
             absent = part.scored & ~torch.cat([keep, torch.tensor([True])])[part.unit_ids]
             changed = replace(part, input_ids=part.input_ids.masked_fill(absent, answering.tokenizer.mask_token_id))
             with torch.no_grad():
-                torch.testing.assert_close(logits, answering.logits(changed)[0], **CLOSE)
+                torch.testing.assert_close(logits, answering.ask(Passes).logits(changed)[0], **CLOSE)
 
 
 def test_gradients_agree_with_finite_differences(answering: Classifier) -> None:
     answering.model.double()
     encoding = answering.encode(QUESTIONS)
-    embeds = answering.embed(encoding)
+    embeds = answering.ask(WordEmbeddings).embed(encoding)
     one, target = torch.ones(1), Target(torch.zeros(len(encoding), dtype=torch.long), None, "log_odds")
-    sums, values = answering.path_gradients(encoding, lambda text, _at: embeds[text : text + 1], one, one, target)
+    sums, values = answering.ask(WordEmbeddings).path_gradients(
+        encoding, lambda text, _at: embeds[text : text + 1], one, one, target
+    )
     direction = torch.randn(embeds.shape, generator=torch.Generator().manual_seed(1), dtype=embeds.dtype)
     step = 1e-4
     with torch.no_grad():
-        torch.testing.assert_close(values[:, 0], target.scalar(answering.logits(encoding)))
-        ahead, behind = (target.scalar(answering.logits(encoding, embeds + s * step * direction)) for s in (1, -1))
+        torch.testing.assert_close(values[:, 0], target.scalar(answering.ask(Passes).logits(encoding)))
+        ahead, behind = (
+            target.scalar(answering.ask(Passes).logits(encoding, embeds + s * step * direction)) for s in (1, -1)
+        )
     for text, (gradient, slope) in enumerate(zip(sums, (ahead - behind) / (2 * step), strict=True)):
         expected = (gradient * direction[text, : len(gradient)]).sum().item()
         assert slope.item() == pytest.approx(expected, rel=5e-3, abs=1e-3)
@@ -189,7 +195,7 @@ def test_gradients_agree_with_finite_differences(answering: Classifier) -> None:
 def test_decisions_let_gradients_through_and_ignore_the_rest(answering: Classifier) -> None:
     encoding = answering.encode(QUESTIONS)
     gold = answer_tokens(encoding, [Answer(4, 14, "old sailor"), Answer(2, 6, "dull"), Answer(2, 6, "love")])
-    loss = torch.nn.functional.cross_entropy(answering.decisions(encoding).flatten(0, 1), gold.flatten())
+    loss = torch.nn.functional.cross_entropy(answering.ask(Passes).decisions(encoding).flatten(0, 1), gold.flatten())
     loss.backward()
     gradients = [p.grad for p in answering.model.parameters() if p.grad is not None]
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
@@ -200,8 +206,11 @@ def test_a_classifier_makes_one_choice() -> None:
     model = raison.load(*build("bert"))
     encoding = model.encode([question for question, _ in QUESTIONS])
     with torch.no_grad():
-        assert torch.equal(model.decisions(encoding)[:, 0], model.logits(encoding))
-        assert model.predicted(encoding)[:, 0].tolist() == model.logits(encoding).argmax(-1).tolist()
+        assert torch.equal(model.ask(Passes).decisions(encoding)[:, 0], model.ask(Passes).logits(encoding))
+        assert (
+            model.ask(Passes).predicted(encoding)[:, 0].tolist()
+            == model.ask(Passes).logits(encoding).argmax(-1).tolist()
+        )
     assert encoding.spans is None
 
 
@@ -262,7 +271,9 @@ def test_a_checkpoint_without_a_head_is_refused(tmp_path: Path) -> None:
     own = raison.load(model, tokenizer)
     encoding = own.encode(QUESTIONS)
     with torch.no_grad():
-        torch.testing.assert_close(loaded.logits(loaded.encode(QUESTIONS)), own.logits(encoding))
+        torch.testing.assert_close(
+            loaded.ask(Passes).logits(loaded.encode(QUESTIONS)), own.ask(Passes).logits(encoding)
+        )
     state = {name: value for name, value in model.state_dict().items() if "qa_outputs" not in name}
     model.save_pretrained(tmp_path / "headless", state_dict=state)
     tokenizer.save_pretrained(tmp_path / "headless")

@@ -7,11 +7,14 @@ import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, PreTrainedModel
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import Shift, WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, LoadError, UnsupportedError
-from raison.core.model import Capability, Shift
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import selfcheck, supported
+from raison.models.adapters.selfcheck import disproved, selfcheck
 from raison.models.passes.readout import WordReadout
 from raison.text.prompts import Prompt
 from tests.contracts.conftest import TEXTS
@@ -104,14 +107,14 @@ def test_predictions_do_not_depend_on_the_padding_side_or_the_batch(tiny: Classi
     keeps = random_keeps(tiny.encode(TEXTS, "word").unit_counts)
     together = tiny.masked_logits(tiny.encode(TEXTS, "word"), keeps, "unk")
     with torch.no_grad():
-        plain = tiny.logits(tiny.encode(TEXTS, "word"))
-        torch.testing.assert_close(other.logits(other.encode(TEXTS, "word")), plain, **CLOSE)
+        plain = tiny.ask(Passes).logits(tiny.encode(TEXTS, "word"))
+        torch.testing.assert_close(other.ask(Passes).logits(other.encode(TEXTS, "word")), plain, **CLOSE)
     for text, rows in enumerate(together):
         encoding = other.encode([TEXTS[text]], "word")
         alone = torch.cat([other.masked_logits(encoding, [keep[None]], "unk")[0] for keep in keeps[text]])
         torch.testing.assert_close(alone, rows, **CLOSE)
         with torch.no_grad():
-            torch.testing.assert_close(other.logits(encoding)[0], plain[text], **CLOSE)
+            torch.testing.assert_close(other.ask(Passes).logits(encoding)[0], plain[text], **CLOSE)
 
 
 @pytest.mark.in_turn(3)
@@ -120,7 +123,7 @@ def test_steps_are_predictions_on_texts_that_end_there(tiny: Classifier, removal
     """With the answer cue put after each unit."""
     encoding = tiny.encode(TEXTS, "word")
     keeps = [rows[:3] for rows in random_keeps(encoding.unit_counts)]
-    for text, found in enumerate(tiny.step_logits(encoding, keeps, removal)):
+    for text, found in enumerate(tiny.ask(StepLogits).step_logits(encoding, keeps, removal)):
         unit_ids = encoding.unit_ids[text, : encoding.lengths[text]].tolist()
         after = max(position for position, unit in enumerate(unit_ids) if unit >= 0) + 1
         cue = encoding.input_ids[text, after : len(unit_ids)].tolist()
@@ -148,7 +151,7 @@ def test_steps_are_predictions_on_texts_that_end_there(tiny: Classifier, removal
 
 def test_the_start_is_the_answer_to_an_empty_text(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS, "word")
-    for text, logits in enumerate(tiny.start_logits(encoding)):
+    for text, logits in enumerate(tiny.ask(StepLogits).start_logits(encoding)):
         ids = [
             token
             for token, unit in zip(encoding.input_ids[text].tolist(), encoding.unit_ids[text].tolist(), strict=True)
@@ -159,13 +162,15 @@ def test_the_start_is_the_answer_to_an_empty_text(tiny: Classifier) -> None:
 
 def test_gradients_through_the_cached_prompt_equal_whole_ones(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS, "word")
-    embeds = tiny.embed(encoding)
+    embeds = tiny.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.zeros(len(TEXTS), dtype=torch.long), None, "log_odds")
     one = torch.ones(1)
-    sums, values = tiny.path_gradients(encoding, lambda text, _points: embeds[text][None], one, one, target)
+    sums, values = tiny.ask(WordEmbeddings).path_gradients(
+        encoding, lambda text, _points: embeds[text][None], one, one, target
+    )
     with torch.enable_grad():
         leaf = embeds.clone().requires_grad_()
-        whole = target.scalar(tiny.logits(encoding, leaf))
+        whole = target.scalar(tiny.ask(Passes).logits(encoding, leaf))
         (gradient,) = torch.autograd.grad(whole.sum(), leaf)
     torch.testing.assert_close(values[:, 0].float(), whole.detach(), atol=1e-4, rtol=1e-4)
     for text, found in enumerate(sums):
@@ -176,12 +181,12 @@ def test_gradients_through_the_cached_prompt_equal_whole_ones(tiny: Classifier) 
 
 def test_the_tap_sees_the_text_and_its_prompt(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS, "word")
-    with torch.no_grad(), tiny.tap() as tap:
-        tiny.logits(encoding)
+    with torch.no_grad(), tiny.ask(ReadableAttention).tap() as tap:
+        tiny.ask(Passes).logits(encoding)
     width = encoding.input_ids.shape[1]
     assert all(layer.shape[-2:] == (width, width) for layer in tap.probabilities.values())
     for text, length in enumerate(encoding.lengths):
-        with torch.no_grad(), tiny.tap() as alone:
+        with torch.no_grad(), tiny.ask(ReadableAttention).tap() as alone:
             tiny.model(input_ids=encoding.input_ids[text : text + 1, :length])
         for layer, found in alone.probabilities.items():
             torch.testing.assert_close(tap.probabilities[layer][text, :, :length, :length], found[0], **CLOSE)
@@ -190,15 +195,17 @@ def test_the_tap_sees_the_text_and_its_prompt(tiny: Classifier) -> None:
 def test_selfcheck_confirms_the_capabilities(tiny: Classifier) -> None:
     findings = selfcheck(tiny, TEXTS[0])
     assert all(finding.passed for finding in findings), findings
-    assert supported(tiny, findings) == tiny.capabilities >= {Capability.STEP_LOGITS, Capability.EMBEDDINGS}
+    assert not disproved(findings)
+    assert tiny.offers(StepLogits)
+    assert tiny.offers(WordEmbeddings)
 
 
 def test_a_shift_of_the_embeddings_reaches_the_prompt(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS, "word")
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     before = torch.cat(tiny.masked_logits(encoding, whole, "unk"))
-    with tiny.shifted(Shift(0.3, 0)), torch.no_grad():
-        moved, plain = torch.cat(tiny.masked_logits(encoding, whole, "unk")), tiny.logits(encoding)
+    with tiny.ask(WordEmbeddings).shifted(Shift(0.3, 0)), torch.no_grad():
+        moved, plain = torch.cat(tiny.masked_logits(encoding, whole, "unk")), tiny.ask(Passes).logits(encoding)
     torch.testing.assert_close(moved, plain, atol=1e-3, rtol=1e-4)
     assert (moved - before).abs().max() > 1e-2
     torch.testing.assert_close(torch.cat(tiny.masked_logits(encoding, whole, "unk")), before)
@@ -210,10 +217,10 @@ def test_calibration_makes_inputs_without_content_undecided(family: str) -> None
     calibrated = raison.load(model, tokenizer, prompt=prompt(), calibrate=True)
     inputs = ["N/A", "[MASK]", "..."]
     with torch.no_grad():
-        logits = plain.logits(plain.encode(inputs, "token"))
+        logits = plain.ask(Passes).logits(plain.encode(inputs, "token"))
         prior = logits.softmax(-1).mean(0)
-        own = plain.logits(plain.encode(TEXTS)).softmax(-1)
-        found = calibrated.logits(calibrated.encode(TEXTS)).softmax(-1)
+        own = plain.ask(Passes).logits(plain.encode(TEXTS)).softmax(-1)
+        found = calibrated.ask(Passes).logits(calibrated.encode(TEXTS)).softmax(-1)
     literal = own / prior
     torch.testing.assert_close(found, literal / literal.sum(-1, keepdim=True), **CLOSE)
     assert (found - own).abs().max() > 1e-3

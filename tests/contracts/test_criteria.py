@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.core.registry import name_of
 from raison.models.derived.attention_explainer import Design
 from raison.numerics.attention.interpretable import NORMS
@@ -184,7 +185,9 @@ def test_a_saved_explainer_gives_the_same_scores(
     expected = encoding.sum_to_units(map_of(network.model, encoding, network.explainer, Design()))
     for explanation, shares in zip(raison.explain(loaded, list(TEXTS), "ivra", unit="token"), expected, strict=True):
         assert explanation.scores == pytest.approx(shares[: len(explanation.units)].tolist(), abs=1e-5)
-    torch.testing.assert_close(loaded.logits(encoding), network.model.logits(encoding), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        loaded.ask(Passes).logits(encoding), network.model.ask(Passes).logits(encoding), rtol=1e-4, atol=1e-5
+    )
 
 
 # A batch of which it is known what matters
@@ -256,5 +259,5 @@ def test_a_batch_that_is_not_learned_from_gives_every_text_a_score(criterion: Cr
     assert set(scores) == {"criteria", "accuracy", name_of(criterion), LOSS + name_of(criterion)}
     assert scores["criteria"] == scores[name_of(criterion)]
     assert -1 <= scores["criteria"] <= 1
-    said = module.network.model.predicted(module.network.model.encode(TEXTS, "token"))[:, 0].tolist()
+    said = module.network.model.ask(Passes).predicted(module.network.model.encode(TEXTS, "token"))[:, 0].tolist()
     assert scores["accuracy"] == pytest.approx(np.mean([a == b for a, b in zip(said, LABELS, strict=True)]))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.method import Method, Property
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
@@ -55,7 +56,7 @@ def test_the_property_and_the_function_go_together(name: str) -> None:
 def test_scores_at_the_own_embeddings_are_the_method_s(tiny: Classifier, method: Method) -> None:
     problem = problem_of(tiny, TEXTS)
     expected = method.attribute(problem, rngs(len(TEXTS))).detach()
-    found = method.scores_at(problem, tiny.embed(problem.encoding)).detach().cpu().double()
+    found = method.scores_at(problem, tiny.ask(WordEmbeddings).embed(problem.encoding)).detach().cpu().double()
     scored = problem.encoding.scored
     largest = float(expected[scored].abs().max())
     # Right behind the embeddings ModernBERT normalizes: input times gradient is zero there, up to rounding.
@@ -82,7 +83,7 @@ def test_gradient_agrees_with_finite_differences(tiny: Classifier, method: Metho
     step = 1e-5 if tiny.core.config.model_type in ("distilbert", "t5") else 1e-3
     model = smooth(tiny)
     problem = problem_of(model, TEXTS[2:])
-    embeds, scored = model.embed(problem.encoding), problem.encoding.scored
+    embeds, scored = model.ask(WordEmbeddings).embed(problem.encoding), problem.encoding.scored
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(scored.shape, generator=generator).double() * scored
     noise = torch.randn(embeds.shape, generator=generator).double() * scored[..., None]
@@ -111,7 +112,7 @@ def test_the_model_is_left_as_it_was(tiny: Classifier, method: Method) -> None:
     before = fingerprint(tiny)
     flags = torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.mem_efficient_sdp_enabled()
     problem = problem_of(tiny, TEXTS)
-    point = tiny.embed(problem.encoding).requires_grad_()
+    point = tiny.ask(WordEmbeddings).embed(problem.encoding).requires_grad_()
     torch.autograd.grad(method.scores_at(problem, point).masked_fill(~problem.encoding.scored, 0).sum(), point)
     assert fingerprint(tiny) == before
     assert flags == (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.mem_efficient_sdp_enabled())

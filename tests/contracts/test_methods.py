@@ -77,9 +77,9 @@ def able(tiny: Classifier, method: Method, tmp_path: Path, monkeypatch: pytest.M
 
     A method that needs an explainer finds one of this model where it looks for it.
     """
-    if not method.needs <= tiny.capabilities:
+    if reasons := method.lacking(tiny):
         refused_by_capability(tiny, method)
-        pytest.skip(f"{tiny.core.config.model_type} lacks {method.needs - tiny.capabilities}")
+        pytest.skip(f"{tiny.core.config.model_type}: {reasons}")
     if Property.TRAINED in method.properties:
         monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
         folder = usual_folder(tiny.name, name_of(method))
@@ -95,12 +95,12 @@ def refused_by_capability(model: Classifier, method: Method) -> None:
     """Every missing capability by its name, and methods that would work: all of the catalogue that the model allows."""
     with pytest.raises(UnsupportedError) as caught:
         raison.explain(model, TEXTS[0], method)
-    missing = method.needs - model.capabilities
+    missing = [kind.name for kind in method.needs if not model.offers(kind)]
     assert len(caught.value.reasons) == len(missing) > 0
     for capability in missing:
         assert any(f"capability '{capability}'" in reason for reason in caught.value.reasons)
     instead = str(caught.value).rpartition("These methods work: ")[2].strip(".").split(", ")
-    assert instead == [name for name in CATALOGUE.names if CATALOGUE.get(name).needs <= model.capabilities]
+    assert instead == [name for name in CATALOGUE.names if not CATALOGUE.get(name).lacking(model)]
     assert "random" in instead
 
 
@@ -113,7 +113,7 @@ def refused_by_method(model: Classifier, method: Method) -> None:
     named = [name for name in CATALOGUE.names if re.search(rf"\b{name}\b", way_out)]
     assert named, f"the refusal names no method that would work instead: {refusal}"
     for name in named:
-        assert CATALOGUE.get(name).needs <= model.capabilities, f"{name} would not work either: {refusal}"
+        assert not CATALOGUE.get(name).lacking(model), f"{name} would not work either: {refusal}"
     with pytest.raises(UnsupportedError):
         raison.explain(model, TEXTS[0], method)
     pytest.skip(str(refusal))
@@ -217,7 +217,7 @@ def check_passes(method: Method, explanation: Explanation, tokens: int) -> None:
 
 @pytest.mark.parametrize("unit", ["token", "word"])
 def test_counted_passes_are_those_of_the_formula_on_toys(method: Method, unit: str) -> None:
-    toy = next((toy for toy in (Linear(), Attending()) if method.needs <= toy.capabilities), None)
+    toy = next((toy for toy in (Linear(), Attending()) if not method.lacking(toy)), None)
     if toy is None:
         pytest.skip("no toy has what the method needs")
     if Property.TRAINED in method.properties or refusal_of(toy, method) is not None:
@@ -303,8 +303,8 @@ def test_reference_is_in_the_bibliography(method: Method) -> None:
 
 
 def toy_scores(model: ToyModel, text: str, method: Method) -> dict[str, float]:
-    if not method.needs <= model.capabilities:
-        pytest.skip(f"the toy lacks {method.needs - model.capabilities}")
+    if reasons := method.lacking(model):
+        pytest.skip(f"{model.name}: {reasons}")
     explanation = raison.explain(model, text, method, target=1, of="logit")
     return {unit.text: score for unit, score in zip(explanation.units, explanation.scores, strict=True)}
 

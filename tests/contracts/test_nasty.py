@@ -154,7 +154,7 @@ def test_every_text_is_explained_or_refused_in_one_line(
     monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
     model, call = fuzzed(family), CALLS.get(name, name)
     method = CATALOGUE.create(call)
-    if Property.TRAINED in method.properties and method.needs <= model.capabilities:
+    if Property.TRAINED in method.properties and not method.lacking(model):
         explainer = usual_folder(model.name, name_of(method))
         if name_of(method) in FORMS:
             untrained_attention(model, explainer, Design(name_of(method)))

@@ -106,7 +106,7 @@ def test_every_method_explains_the_number_or_says_why_not(family: str, name: str
 
 def refused(model: Classifier, method: Method) -> bool:
     """Whether a refusal is one that is told before anything runs."""
-    if not method.needs <= model.capabilities:
+    if method.lacking(model):
         return True
     try:
         method.check(model)

@@ -103,7 +103,7 @@ def test_every_method_gives_what_it_gives_without_or_is_refused(
     elif isinstance(found, RaisonError):
         assert isinstance(found, UnsupportedError)
         assert REASON in str(found)
-        assert not CATALOGUE.get(name).needs <= quantised.capabilities or name == "ensemble"
+        assert CATALOGUE.get(name).lacking(quantised) or name == "ensemble"
     else:
         if name == "solvex":
             # Ranks, counted from where the prediction changes: rounding may move that place, not the order.
@@ -130,7 +130,7 @@ def test_compare_and_evaluate_say_so_before_anything_runs(quantised: Classifier)
 def test_weights_that_are_unpacked_on_the_way_keep_their_gradient(plain: Classifier) -> None:
     model, tokenizer = TINY["bert"]()
     found = raison.load(stored(model, rounds_inputs=False), tokenizer)
-    assert found.capabilities == plain.capabilities
+    assert [type(one) for one in found.capabilities] == [type(one) for one in plain.capabilities]
     assert not found.withheld
     expected = scores(plain, "saliency")
     assert np.linalg.norm(scores(found, "saliency") - expected) < CLOSE * np.linalg.norm(expected)

@@ -117,7 +117,7 @@ def jobs_of(model: Classifier, folder: Path) -> dict[str, Job]:
     found: dict[str, Job] = {}
     for place, name in enumerate((*CATALOGUE.names, *FURTHER)):
         method = CATALOGUE.create(CALLS.get(name, name))
-        if not method.needs <= model.capabilities:
+        if method.lacking(model):
             continue
         if Property.TRAINED in method.properties:
             explainer = usual_folder(model.name, name_of(method))

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
 from raison.models.loading.load import as_classifier
 from raison.runs.table import comparison
@@ -159,8 +160,8 @@ def test_methods_of_progressive_inference_refuse_encoders() -> None:
             raison.explain(model, TEXTS[0], method)
     encoding = model.encode(TEXTS[:1])
     keeps = [torch.ones(1, encoding.unit_counts[0], dtype=torch.bool)]
-    with pytest.raises(UnsupportedError, match="only causal models"):
-        model.step_logits(encoding, keeps, "mask")
+    with pytest.raises(UnsupportedError, match="Only causal models"):
+        model.ask(StepLogits).step_logits(encoding, keeps, "mask")
 
 
 def test_a_classifier_without_begin_of_text_has_no_prior() -> None:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core import errors
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.generation import GenerationExplanation
 from raison.core.target import Target
 from raison.models.adapters.generator import Generator
@@ -103,7 +104,7 @@ def test_gradients_that_do_not_agree_are_not_shared(generator):
     reader = generator.reader(rows, tuple(dict.fromkeys(output.ids)))
     assert isinstance(reader, NestedReader)
     encoding = reader.encode(rows.texts, "word", False)
-    embeds = reader.embed(encoding)
+    embeds = reader.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.zeros(len(encoding), dtype=torch.long), None, "logit")
     point = torch.ones(1, dtype=torch.float64)
 
@@ -112,7 +113,7 @@ def test_gradients_that_do_not_agree_are_not_shared(generator):
         moved[: prompt.added] = embeds[text, : prompt.added]
         return moved.expand(len(points), -1, -1)
 
-    gradients, values = reader.path_gradients(encoding, path, point, point, target)
+    gradients, values = reader.ask(WordEmbeddings).path_gradients(encoding, path, point, point, target)
     for text, length in enumerate(encoding.lengths):
         own = path(text, point)[:, :length].clone().requires_grad_()
         logits = generator.model(inputs_embeds=own).logits[0, -1]
@@ -143,12 +144,12 @@ def test_backward_passes_together_and_one_by_one_agree(name, monkeypatch):
         reader = generator.reader(rows, tokens)
         reader._inner.budget.tokens = budget
         encoding = reader.encode(rows.texts, "word", False)
-        embeds = reader.embed(encoding)
+        embeds = reader.ask(WordEmbeddings).embed(encoding)
 
         def path(text, share, embeds=embeds):
             return share[:, None, None] * embeds[text]
 
-        found.append(reader.path_gradients(encoding, path, points, weights, target))
+        found.append(reader.ask(WordEmbeddings).path_gradients(encoding, path, points, weights, target))
         assert any(modes) == (budget > 30)
         modes.clear()
     torch.testing.assert_close(found[0][1], found[1][1])

@@ -8,6 +8,7 @@ from peft import LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
 
 import raison
 from raison.core import errors
+from raison.core.capabilities.passes import Passes
 from tests.tiny import TINY
 
 TEXT = "the film is not a quiet pleasure"
@@ -35,7 +36,7 @@ def test_in_hand_and_from_a_folder(family: str, targets: list[str], head: str, t
     assert model.model is lora
     with torch.no_grad():
         plain = lora(**tokenizer(TEXT, return_tensors="pt")).logits[0]
-        torch.testing.assert_close(model.logits(model.encode([TEXT]))[0], plain, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(model.ask(Passes).logits(model.encode([TEXT]))[0], plain, atol=1e-5, rtol=1e-4)
         with lora.disable_adapter():
             bare = lora(**tokenizer(TEXT, return_tensors="pt")).logits[0]
     assert not torch.allclose(bare, plain, atol=1e-2), "an adapter without effect would pass"
@@ -48,7 +49,7 @@ def test_in_hand_and_from_a_folder(family: str, targets: list[str], head: str, t
     lora.save_pretrained(tmp_path / "lora")
     loaded = raison.load(tmp_path / "lora")
     with torch.no_grad():
-        torch.testing.assert_close(loaded.logits(loaded.encode([TEXT]))[0], plain, atol=1e-4, rtol=1e-3)
+        torch.testing.assert_close(loaded.ask(Passes).logits(loaded.encode([TEXT]))[0], plain, atol=1e-4, rtol=1e-3)
     found = raison.explain(loaded, TEXT, "integrated_gradients", of="logit", target=0)
     assert found.scores == pytest.approx(expected.scores, abs=1e-3)
 

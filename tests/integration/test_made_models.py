@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli.train import app
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError, LoadError
 from raison.data.dataset import Dataset, Row
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
@@ -96,7 +97,7 @@ def test_a_small_model_learns_what_one_word_decides(architecture: str, tmp_path:
     model = raison.load(tmp_path / "out")
     assert model.classes == ("bad", "good")
     held_out = decided(40, 1)
-    predicted = model.predicted(model.encode(list(held_out.texts), "word"))[:, 0].tolist()
+    predicted = model.ask(Passes).predicted(model.encode(list(held_out.texts), "word"))[:, 0].tolist()
     right = sum(found == row.label for found, row in zip(predicted, held_out.rows, strict=True))
     assert card["accuracy"]["held_out"] == pytest.approx(right / 40, abs=1e-4)
     assert right >= 39

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
+from raison.core.capabilities.embeddings import Shift
+from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.explanation import Explanation
-from raison.core.model import Shift
 from raison.explaining.attribution import Settings, prepare, run, shifted_scores
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
@@ -122,13 +123,13 @@ def test_gradients_and_attention_keep_the_models_own_precision(method: str) -> N
 
 def test_only_the_twin_has_weights_of_16_bits_and_its_head_has_not() -> None:
     model = tiny("bert")
-    twin = model.reduced()
+    twin = model.ask(ReducedPrecision).reduced()
     assert isinstance(twin, Classifier)
     assert {p.dtype for p in twin.core.base_model.parameters()} == {torch.bfloat16}
     assert twin.core.classifier.weight is model.core.classifier.weight
     assert not model.core.classifier._forward_pre_hooks
     assert {p.dtype for p in model.model.parameters()} == {torch.float32}
-    assert model.reduced() is twin
+    assert model.ask(ReducedPrecision).reduced() is twin
 
 
 def test_the_twin_follows_the_model() -> None:
@@ -145,7 +146,7 @@ def test_the_twin_follows_the_model() -> None:
 
 def test_the_twin_goes_with_the_adapter() -> None:
     model = tiny("bert")
-    gone = weakref.ref(model.reduced().model)
+    gone = weakref.ref(model.ask(ReducedPrecision).reduced().model)
     del model
     gc.collect()
     assert gone() is None
@@ -154,7 +155,7 @@ def test_the_twin_goes_with_the_adapter() -> None:
 def test_a_model_of_16_bits_is_its_own_twin() -> None:
     model, tokenizer = TINY["bert"]()
     half = raison.load(model.to(torch.bfloat16), tokenizer)
-    assert half.reduced() is half
+    assert half.ask(ReducedPrecision).reduced() is half
 
 
 def test_label_words_after_a_prompt() -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import Shift
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Cost, Method, Property
-from raison.core.model import Shift
 from raison.core.rationale import Span
 from raison.explaining.attribution import Settings, prepare, run, run_candidates, shifted_scores
 from raison.explaining.measuring import create_metrics, measure

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.kernel_shap import KernelShap
@@ -44,7 +45,10 @@ def test_integrated_gradients(toy, steps):
     explainer = attr.IntegratedGradients(probability(model))
     for text, length in enumerate(problem.encoding.lengths):
         single = problem.encoding.select([text])
-        ends, starts = model.embed(single), model.embed(model.removed(single, "mask"))
+        ends, starts = (
+            model.ask(WordEmbeddings).embed(single),
+            model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(single, "mask")),
+        )
         found, delta = explainer.attribute(
             ends, starts, n_steps=steps, method="gausslegendre", return_convergence_delta=True
         )
@@ -57,7 +61,7 @@ def test_integrated_gradients(toy, steps):
 def test_integrated_gradients_from_a_given_start(toy):
     model = toy()
     problem = make_problem(model, TEXTS, of="probability")
-    ends = model.embed(problem.encoding)
+    ends = model.ask(WordEmbeddings).embed(problem.encoding)
     noise = torch.from_numpy(np.random.default_rng(1).normal(size=tuple(ends.shape)))
     starts = torch.where(problem.encoding.scored[..., None], noise, ends)
     scores = IntegratedGradients(steps=10).attribute_from(problem, starts)
@@ -87,7 +91,10 @@ def test_sequential_integrated_gradients_unit_by_unit(toy, unit):
     scores = SequentialIntegratedGradients(steps=8).attribute(problem, generators(len(TEXTS)))
     for text, count in enumerate(problem.encoding.unit_counts):
         single = problem.encoding.select([text])
-        ends, starts = model.embed(single), model.embed(model.removed(single, "mask"))
+        ends, starts = (
+            model.ask(WordEmbeddings).embed(single),
+            model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(single, "mask")),
+        )
         for number in range(count):
             moves = single.unit_ids[0] == number
             explainer = attr.IntegratedGradients(keeping(probability(model), ends, moves))
@@ -102,7 +109,7 @@ def test_input_x_gradient(toy):
     problem = make_problem(model, TEXTS, of="probability")
     scores = InputXGradient().attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
-        embeds = model.embed(problem.encoding.select([text])).requires_grad_()
+        embeds = model.ask(WordEmbeddings).embed(problem.encoding.select([text])).requires_grad_()
         found = attr.InputXGradient(probability(model)).attribute(embeds)
         torch.testing.assert_close(scores[text, :length], found[0].sum(-1).detach(), rtol=0, atol=1e-10)
 

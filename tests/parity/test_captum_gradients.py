@@ -8,6 +8,7 @@ unless told otherwise, and adds noise to every row, so that it is given the toke
 import pytest
 import torch
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.methods.gradient_shap import GradientShap
 from raison.methods.saliency import Saliency
 from raison.methods.smooth_grad import SmoothGrad
@@ -34,7 +35,7 @@ def test_saliency(toy):
     problem = make_problem(model, TEXTS, of="probability")
     norms, sums = (Saliency(features=name).attribute(problem, generators(len(TEXTS))) for name in ("norm", "sum"))
     for text, length in enumerate(problem.encoding.lengths):
-        ends = model.embed(problem.encoding.select([text])).requires_grad_()
+        ends = model.ask(WordEmbeddings).embed(problem.encoding.select([text])).requires_grad_()
         explainer = attr.Saliency(probability(model, ends.detach(), torch.ones(length, dtype=torch.bool)))
         found = explainer.attribute(ends, abs=False)[0].detach()
         torch.testing.assert_close(norms[text, :length], found.norm(dim=-1), rtol=0, atol=1e-10)
@@ -61,7 +62,7 @@ def test_smooth_grad(toy):
     problem = make_problem(model, TEXTS[2:3], of="probability")
     method = SmoothGrad(samples=1200, noise=0.1, scale="range", score="input_x_gradient")
     scores = method.attribute(problem, generators(1))[0]
-    moves, ends = problem.encoding.scored[0], model.embed(problem.encoding)
+    moves, ends = problem.encoding.scored[0], model.ask(WordEmbeddings).embed(problem.encoding)
     own = ends[:, moves]
     sigma = 0.1 * float(own.max() - own.min())
     tunnel = attr.NoiseTunnel(attr.Saliency(probability(model, ends, moves)))
@@ -74,8 +75,11 @@ def test_gradient_shap_and_what_the_text_as_a_baseline_does_to_it(toy):
     model = toy()
     problem = make_problem(model, TEXTS[2:3], of="probability")
     scores = GradientShap(samples=1200).attribute(problem, generators(1))[0]
-    moves, ends = problem.encoding.scored[0], model.embed(problem.encoding)
-    own, starts = ends[:, moves], model.embed(model.removed(problem.encoding, "mask"))[:, moves]
+    moves, ends = problem.encoding.scored[0], model.ask(WordEmbeddings).embed(problem.encoding)
+    own, starts = (
+        ends[:, moves],
+        model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(problem.encoding, "mask"))[:, moves],
+    )
     explainer = attr.GradientShap(probability(model, ends, moves))
 
     def run(baselines):

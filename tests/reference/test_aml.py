@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError
 from raison.core.method import Cost
 from raison.core.unit import Granularity
@@ -326,7 +327,7 @@ def test_tuning_together_changes_nothing(name, unit, tmp_path):
     method = Aml(str(tmp_path), steps=3)
     together = maps_of(problem_of(adapter, TEXTS, unit), method)
     adapter.budget.tokens = 20
-    assert len(adapter.batches(adapter.encode(TEXTS, unit))) > 1
+    assert len(adapter.ask(Passes).batches(adapter.encode(TEXTS, unit))) > 1
     in_groups = maps_of(problem_of(adapter, TEXTS, unit), method)
     for text, maps, other in zip(TEXTS, together, in_groups, strict=True):
         (alone,) = maps_of(problem_of(adapter, [text], unit), method)

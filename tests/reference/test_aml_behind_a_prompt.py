@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.explaining.attribution import Settings, prepare
 from raison.masking.explainer import find
 from raison.masking.substitutes import Substitutes
@@ -92,10 +94,10 @@ def test_logits_at_behind_a_stored_prompt_equal_logits(tmp_path):
     encoding = adapter.encode(TEXTS, "word")
     before = encoding.prefix_length
     assert before > 0
-    noise = torch.randn(adapter.embed(encoding).shape, generator=torch.Generator().manual_seed(3))
+    noise = torch.randn(adapter.ask(WordEmbeddings).embed(encoding).shape, generator=torch.Generator().manual_seed(3))
     noise[:, :before] = 0
-    embeds = (adapter.embed(encoding) + 0.3 * noise).requires_grad_()
-    found, plain = adapter.logits_at(encoding, embeds), adapter.logits(encoding, embeds)
+    embeds = (adapter.ask(WordEmbeddings).embed(encoding) + 0.3 * noise).requires_grad_()
+    found, plain = adapter.ask(WordEmbeddings).logits_at(encoding, embeds), adapter.ask(Passes).logits(encoding, embeds)
     torch.testing.assert_close(found, plain, atol=1e-4, rtol=1e-4)
     own, whole = (torch.autograd.grad(logits.square().sum(), embeds)[0] for logits in (found, plain))
     torch.testing.assert_close(own[:, before:], whole[:, before:], atol=1e-3, rtol=1e-3)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
@@ -127,7 +128,7 @@ def start_of(model, texts, plans, k):
     batch = prepare(model, [text for text in texts for _ in plans], Settings())
     rows = len(batch.encoding)
     problem = Problem(model, batch.encoding, batch.target, batch.removal, Ledger.empty(rows), Evaluations())
-    embeds = model.embed(batch.encoding)
+    embeds = model.ask(WordEmbeddings).embed(batch.encoding)
     scores = batch.encoding.sum_to_units(Saliency().attribute(problem, []))
     top = torch.zeros(scores.shape, dtype=torch.bool)
     for row, units in enumerate(batch.encoding.unit_counts):

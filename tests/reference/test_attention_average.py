@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnknownNameError
 from raison.methods.attention_average import AttentionAverage
 from tests.toys import TEXTS, Linear, generators, make_problem
@@ -27,10 +29,14 @@ class BrokenPadding(Linear):
 
 def by_loops(model, encoding, queries):
     """The thesis's sum over layers, heads and rows, one text without padding."""
-    with model.tap() as tap:
-        model.logits(encoding)
+    with model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(encoding)
     tokens = encoding.lengths[0]
-    share = model.prediction_rows(encoding)[0].tolist() if queries == "prediction" else [1 / tokens] * tokens
+    share = (
+        model.ask(ReadableAttention).prediction_rows(encoding)[0].tolist()
+        if queries == "prediction"
+        else [1 / tokens] * tokens
+    )
     scores = [0.0] * tokens
     for layer in tap.probabilities:
         heads = tap.probabilities[layer][0].tolist()

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
 from raison.methods.attention_flow import AttentionFlow
 from raison.numerics.attention.maximum_flow import RESOLUTION, token_flows
 from tests.tiny import TEXTS as SENTENCES
@@ -56,8 +58,8 @@ def network(layers, rows):
 
 def mixings(model, encoding, residual):
     """Abnar and Zuidema 2020, equation 1, by loops over one text without padding."""
-    with torch.no_grad(), model.tap() as tap:
-        model.logits(encoding)
+    with torch.no_grad(), model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(encoding)
     tokens, layers = encoding.lengths[0], []
     for layer in sorted(tap.probabilities):
         heads = tap.probabilities[layer][0].tolist()
@@ -84,7 +86,7 @@ def test_equals_augmenting_paths_and_padding_does_not_leak(model, residual):
     scores = AttentionFlow(residual=residual).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
         one = problem.encoding.select([text])
-        capacity = network(mixings(model, one, residual), model.prediction_rows(one)[0].tolist())
+        capacity = network(mixings(model, one, residual), model.ask(ReadableAttention).prediction_rows(one)[0].tolist())
         for token in range(length):
             expected = augmented(capacity, "in", (0, token)) if one.scored[0, token] else 0
             assert float(scores[text, token]) == pytest.approx(expected, abs=1e-7)
@@ -99,7 +101,9 @@ def test_equals_augmenting_paths_on_tiny_models(name):
     model = raison.load(*build(name))
     explanation = raison.explain(model, SENTENCES[1], "attention_flow", unit="token")
     encoding = model.encode([SENTENCES[1]], "token")
-    capacity = network(mixings(model, encoding, True), model.prediction_rows(encoding)[0].tolist())
+    capacity = network(
+        mixings(model, encoding, True), model.ask(ReadableAttention).prediction_rows(encoding)[0].tolist()
+    )
     expected = [0.0] * len(explanation.units)
     for token, unit in enumerate(encoding.unit_ids[0].tolist()):
         if unit >= 0:

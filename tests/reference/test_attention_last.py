@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnknownNameError
 from raison.methods.attention_last import AttentionLast
 from tests.toys import TEXTS, Linear, generators, make_problem
@@ -27,11 +29,15 @@ class BrokenPadding(Linear):
 
 def by_loops(model, encoding, queries):
     """The mean over heads of the last layer's rows, one text without padding."""
-    with model.tap() as tap:
-        model.logits(encoding)
+    with model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(encoding)
     tokens = encoding.lengths[0]
     heads = tap.probabilities[1][0].tolist()
-    share = model.prediction_rows(encoding)[0].tolist() if queries == "prediction" else [1 / tokens] * tokens
+    share = (
+        model.ask(ReadableAttention).prediction_rows(encoding)[0].tolist()
+        if queries == "prediction"
+        else [1 / tokens] * tokens
+    )
     return [
         sum(share[query] * sum(head[query][key] for head in heads) / len(heads) for query in range(tokens))
         for key in range(tokens)

@@ -1,14 +1,16 @@
 import pytest
 import torch
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
 from raison.methods.attention_rollout import AttentionRollout
 from tests.toys import TEXTS, Linear, generators, make_problem
 
 
 def rollout(model, encoding, residual, queries):
     """Abnar and Zuidema 2020, equation 1, by explicit loops over one text without padding."""
-    with model.tap() as tap:
-        model.logits(encoding)
+    with model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(encoding)
     tokens = encoding.lengths[0]
     product = [[float(i == j) for j in range(tokens)] for i in range(tokens)]
     for layer in sorted(tap.probabilities):
@@ -22,7 +24,11 @@ def rollout(model, encoding, residual, queries):
         product = [
             [sum(mixing[i][k] * product[k][j] for k in range(tokens)) for j in range(tokens)] for i in range(tokens)
         ]
-    rows = [1 / tokens] * tokens if queries == "all" else model.prediction_rows(encoding)[0].tolist()
+    rows = (
+        [1 / tokens] * tokens
+        if queries == "all"
+        else model.ask(ReadableAttention).prediction_rows(encoding)[0].tolist()
+    )
     return [sum(rows[i] * product[i][j] for i in range(tokens)) for j in range(tokens)]
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.method import Cost
 from raison.methods.attn_lrp import AttnLrp
 from raison.models.adapters.classifier import Classifier
@@ -24,7 +25,7 @@ def load(name: str) -> Classifier:
 
 def literal(model: Classifier, name: str, text: str, target: int, graph: Graph = RULES) -> Tensor:
     encoding = model.encode([text], "token")
-    embeds = model.embed(encoding)[0].requires_grad_()
+    embeds = model.ask(WordEmbeddings).embed(encoding)[0].requires_grad_()
     if name == "bert":
         logits = bert_logits(model.core, embeds, graph, encoding.type_ids[0])
     else:

@@ -4,6 +4,7 @@ import torch
 from transformers import PreTrainedModel
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.methods.decompx import Decompx
 from tests.literal_layers import (
@@ -168,7 +169,7 @@ def test_terms_of_all_tokens_sum_to_the_logit(name, dtype):
     for gate in ("constant", "half"):
         problem = make_problem(model)
         scores = Decompx(gate=gate).attribute(problem, generators(len(TEXTS)))
-        logits = model.logits(problem.encoding).detach().double()[:, 1]
+        logits = model.ask(Passes).logits(problem.encoding).detach().double()[:, 1]
         torch.testing.assert_close(scores.sum(1), logits, rtol=0, atol=1e-11 if exact else 1e-4)
         assert float(scores.abs().max()) > 0.01
 
@@ -188,7 +189,7 @@ def test_notes_tell_what_special_tokens_hold_and_what_was_decomposed():
     explanations = raison.explain(model, list(TEXTS), "decompx", unit="token", target=1, of="probability")
     for text, explanation in enumerate(explanations):
         special = float(scores[text][~problem.encoding.scored[text]].sum())
-        logit = float(model.logits(problem.encoding.select([text])).detach()[0, 1])
+        logit = float(model.ask(Passes).logits(problem.encoding.select([text])).detach()[0, 1])
         assert explanation.notes["decomposed"] == "logit"
         assert explanation.notes["unscored"] == pytest.approx(special)
         assert sum(explanation.scores) + special == pytest.approx(logit)

@@ -6,6 +6,7 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost
 from raison.methods.deep_lift import DeepLift
@@ -24,8 +25,12 @@ def load(name: str) -> Classifier:
 def literal(model: Classifier, name: str, text: str, of: str, target: int, zero: bool = False) -> Tensor:
     """Scores of all tokens of one text."""
     encoding = model.encode([text], "token")
-    here = model.embed(encoding)[0]
-    removed = torch.zeros_like(here) if zero else model.embed(model.removed(encoding, in_place(model)))[0]
+    here = model.ask(WordEmbeddings).embed(encoding)[0]
+    removed = (
+        torch.zeros_like(here)
+        if zero
+        else model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(encoding, in_place(model)))[0]
+    )
     there = torch.where(encoding.scored[0, :, None], removed, here)
     tokens = torch.eye(len(here), dtype=here.dtype)
     state = Parts(here, there, [row[:, None] * (here - there) for row in tokens])

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.discretized_integrated_gradients import DiscretizedIntegratedGradients as Dig
@@ -84,7 +86,10 @@ def words_of(model, encoding, baseline, table):
     if baseline == "zero":
         bases = [(np.zeros(table.shape[1]), -1)] * encoding.input_ids.shape[1]
     else:
-        bases = [(table[number], number) for number in model.removed(encoding, baseline).input_ids[0].tolist()]
+        bases = [
+            (table[number], number)
+            for number in model.ask(WordEmbeddings).removed(encoding, baseline).input_ids[0].tolist()
+        ]
     tokens = zip(encoding.input_ids[0].tolist(), encoding.unit_ids[0].tolist(), bases, strict=True)
     return [(number, *base) if unit >= 0 else None for number, unit, base in tokens]
 
@@ -103,7 +108,11 @@ def test_equals_the_search_and_the_sum_on_a_transformer(family, baseline, rule, 
     encoding, table = model.encode([TEXT], "word"), model.embedding_table.weight.detach().double().numpy()
     words = words_of(model, encoding, in_place(model) if baseline == "removal" else baseline, table)
     expected = literal(
-        lambda point: model.logits(encoding, point[None])[0, 1], model.embed(encoding)[0], table, words, method
+        lambda point: model.ask(Passes).logits(encoding, point[None])[0, 1],
+        model.ask(WordEmbeddings).embed(encoding)[0],
+        table,
+        words,
+        method,
     )
     expected = encoding.sum_to_units(expected[None])[0]
     np.testing.assert_allclose(found.scores, expected, rtol=1e-3, atol=1e-5)
@@ -122,7 +131,11 @@ def test_the_search_ends_where_no_word_is_left(steps):
     walks = [literal_anchors(table, *word, method) for word in words if word]
     assert any(walk[-1] == model.tokenizer.mask_token_id for walk in walks) == (steps == 30)
     expected = literal(
-        lambda point: model.logits(encoding, point[None])[0, 1], model.embed(encoding)[0], table, words, method
+        lambda point: model.ask(Passes).logits(encoding, point[None])[0, 1],
+        model.ask(WordEmbeddings).embed(encoding)[0],
+        table,
+        words,
+        method,
     )
     np.testing.assert_allclose(found.scores, encoding.sum_to_units(expected[None])[0], rtol=1e-3, atol=1e-5)
 
@@ -136,7 +149,7 @@ def test_sums_to_the_difference_on_a_linear_model(baseline, strategy, unit):
         problem = make_problem(model, TEXTS, unit)
         scores = Dig(steps=steps, strategy=strategy, baseline=baseline).attribute(problem, generators(len(TEXTS)))
         vector = {"mask": (0.0, 0.3), "pad": (9.0, 9.0), "zero": (0.0, 0.0)}[baseline]
-        ends = model.embed(problem.encoding)
+        ends = model.ask(WordEmbeddings).embed(problem.encoding)
         terms = (ends - torch.tensor(vector, dtype=ends.dtype)) @ torch.tensor([1, 0.5], dtype=ends.dtype)
         expected = terms.masked_fill(~problem.encoding.scored, 0.0)
         torch.testing.assert_close(scores, expected, rtol=0, atol=1e-12)
@@ -168,7 +181,7 @@ def test_what_stays_scores_zero(toy):
 
 def test_no_word_moves_where_it_is_the_baseline():
     problem = make_problem(Product(), ["good film"], removal="pad")
-    masked = problem.model.removed(problem.encoding, "pad").input_ids[0, 1]
+    masked = problem.model.ask(WordEmbeddings).removed(problem.encoding, "pad").input_ids[0, 1]
     problem.encoding.input_ids[0, 1] = masked
     scores = Dig(steps=3).attribute(problem, generators(1))
     assert scores[0, 1] == 0 != scores[0, 2]

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.core.model import Capability
 from raison.methods.ensemble import GROUPS, Ensemble
 from tests.tiny import TINY
-from tests.toys import TEXTS, Attending, Linear, Product, generators, make_problem
+from tests.toys import TEXTS, Attending, Linear, Product, ToyAttention, ToyPasses, generators, make_problem
 
 SMALL = ("lime(samples=20)", "kernel_shap(samples=20)", "integrated_gradients(steps=5)", "saliency", "occlusion")
 TEXT = "not a terrible film . good fine um"
@@ -73,8 +73,9 @@ def test_removals_that_members_share_count_once() -> None:
 
 def test_members_that_are_compared_beside_it_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model, passes = raison.load(*TINY["bert"]()), []
-    plain = type(model).path_gradients
-    monkeypatch.setattr(type(model), "path_gradients", lambda *given: (passes.append(len(given[3])), plain(*given))[1])
+    kind = type(model.ask(WordEmbeddings))
+    plain = kind.path_gradients
+    monkeypatch.setattr(kind, "path_gradients", lambda *given: (passes.append(len(given[3])), plain(*given))[1])
     members = ["integrated_gradients(steps=5)", "occlusion"]
     found = raison.compare(model, ["a quiet sea", "not bad"], [*members, Ensemble(members)], ["gini"], progress=False)
     assert passes == [5]
@@ -151,7 +152,7 @@ def test_draws_do_not_depend_on_the_generators_it_is_given() -> None:
 
 def test_missing_capabilities_are_told_member_by_member() -> None:
     class Closed(Linear):
-        capabilities = frozenset({Capability.ATTENTION, Capability.CLASSES})
+        kinds = (ToyPasses, ToyAttention)
 
     with pytest.raises(UnsupportedError, match="Leave these members out") as error:
         raison.explain(Closed(), TEXT, "ensemble(methods='all')")

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.decomposition import Anatomy
 from raison.core.errors import UnsupportedError
-from raison.core.model import Capability
 from raison.methods.globenc import Globenc
 from tests.literal_layers import (
     POST,
@@ -67,7 +67,7 @@ def test_the_target_changes_nothing():
 
 def test_models_without_known_layers_are_refused():
     model = raison.load(*TINY["t5"]())
-    assert Capability.DECOMPOSITION not in model.capabilities
+    assert not model.offers(Anatomy)
     with pytest.raises(
         UnsupportedError, match=r"lacks the capability 'decomposition'\. These methods work: .*occlusion"
     ):

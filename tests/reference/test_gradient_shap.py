@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.gradient_shap import GradientShap
@@ -50,7 +51,10 @@ def test_equals_the_formula_point_by_point(toy, names):
     problem = make_problem(model, TEXTS, of="probability")
     scores = GradientShap(samples=7, baselines=names).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
-        end, scored = model.embed(problem.encoding)[text, :length], problem.encoding.scored[text, :length]
+        end, scored = (
+            model.ask(WordEmbeddings).embed(problem.encoding)[text, :length],
+            problem.encoding.scored[text, :length],
+        )
         points = [point for owner, point in seen if owner == TEXTS[text]]
         assert len(points) == 7
         total, used, shares = torch.zeros(length, dtype=torch.float64), [], []
@@ -105,7 +109,7 @@ def test_linear_model_is_exact_and_noise_averages_out():
     exact = GradientShap(samples=2).attribute(problem, generators(1))
     assert exact[0].tolist() == pytest.approx([0, 0.95, 0.2, -1.3, 0])
     noisy = GradientShap(samples=800, noise=0.5).attribute(problem, generators(1))
-    deviation = float(problem.model.embed(problem.encoding)[0, 1:4].std(correction=0))
+    deviation = float(problem.model.ask(WordEmbeddings).embed(problem.encoding)[0, 1:4].std(correction=0))
     error = 0.5 * deviation * np.hypot(1, 0.5) / np.sqrt(800)
     difference = (noisy - exact)[0]
     assert float(difference.abs().max()) < 5 * error

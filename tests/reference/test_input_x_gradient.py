@@ -2,6 +2,8 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost
 from raison.methods.input_x_gradient import InputXGradient
@@ -19,9 +21,9 @@ def test_equals_the_slope_of_scaling_one_token(toy):
         for token in range(length):
             ends = []
             for scale in (1 + 1e-6, 1 - 1e-6):
-                embeds = model.embed(single)
+                embeds = model.ask(WordEmbeddings).embed(single)
                 embeds[0, token] *= scale
-                ends.append(float(model.logits(single, embeds).softmax(-1)[0, 1]))
+                ends.append(float(model.ask(Passes).logits(single, embeds).softmax(-1)[0, 1]))
             assert scores[text, token] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
 
 

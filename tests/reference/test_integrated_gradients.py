@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.integrated_gradients import IntegratedGradients
@@ -11,7 +12,7 @@ from tests.toys import TEXTS, TOYS, Ignored, Linear, Max, Product, generators, m
 
 def riemann(model, encoding, baseline, points=5000):
     """Sundararajan et al. 2017, the sum of section 5, with midpoints; plain autograd on the probability of one text."""
-    ends = model.embed(encoding)
+    ends = model.ask(WordEmbeddings).embed(encoding)
     start = ends.clone()
     start[encoding.scored] = torch.as_tensor(baseline, dtype=ends.dtype)
     shares = (torch.arange(points, dtype=ends.dtype) + 0.5) / points
@@ -103,7 +104,7 @@ def test_quadrature_is_exact_for_polynomials():
 def test_from_a_given_start(toy):
     model = toy()
     problem = make_problem(model, TEXTS, of="probability")
-    ends = model.embed(problem.encoding)
+    ends = model.ask(WordEmbeddings).embed(problem.encoding)
     noise = torch.from_numpy(np.random.default_rng(3).normal(size=tuple(ends.shape)))
     start = torch.where(problem.encoding.scored[..., None], noise, ends)
     scores = IntegratedGradients(steps=200).attribute_from(problem, start)
@@ -121,5 +122,5 @@ def test_from_its_own_start(name):
     model = Product()
     problem = make_problem(model, TEXTS, of="probability")
     own = IntegratedGradients(steps=9, baseline=name).attribute(problem, generators(len(TEXTS)))
-    start = model.embed(model.removed(problem.encoding, name))
+    start = model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(problem.encoding, name))
     assert torch.equal(IntegratedGradients(steps=9).attribute_from(problem, start), own)

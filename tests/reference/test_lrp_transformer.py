@@ -6,6 +6,7 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method
 from raison.core.problem import Ledger, Problem
@@ -26,7 +27,7 @@ def load(name: str) -> Classifier:
 def literal(model: Classifier, name: str, text: str, graph: Graph, target: int) -> Tensor:
     """Embeddings times gradients of all tokens of one text."""
     encoding = model.encode([text], "token")
-    embeds = model.embed(encoding)[0].requires_grad_()
+    embeds = model.ask(WordEmbeddings).embed(encoding)[0].requires_grad_()
     if name == "bert":
         logits = bert_logits(model.core, embeds, graph, encoding.type_ids[0])
     else:

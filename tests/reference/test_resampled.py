@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost
 from raison.integration import repeated
@@ -57,7 +58,10 @@ def test_equals_a_loop_that_makes_the_same_draws(toy, inner, settings):
     maps = method.candidates(problem, generators(len(TEXTS)))
     assert maps.shape == (method.maps, *problem.encoding.input_ids.shape)
     for text, (rng, length) in enumerate(zip(generators(len(TEXTS)), problem.encoding.lengths, strict=True)):
-        ends, unit_ids = model.embed(problem.encoding)[text, :length], problem.encoding.unit_ids[text, :length]
+        ends, unit_ids = (
+            model.ask(WordEmbeddings).embed(problem.encoding)[text, :length],
+            problem.encoding.unit_ids[text, :length],
+        )
         units = range(problem.encoding.unit_counts[text])
         for found in maps[:, text]:
             start = literal_start(rng, ends, (0.0, 0.3), unit_ids >= 0, settings)
@@ -77,7 +81,10 @@ def test_maps_are_the_methods_from_the_drawn_starts_on_a_transformer(family):
         model, encoding, target, in_place(model), repeated.Ledger.empty(2), repeated.Evaluations()
     )
     maps = Resampled(IG, baselines=2, t=100, timesteps=200).candidates(problem, generators(2))
-    ends, masked = model.embed(encoding), model.embed(model.removed(encoding, in_place(model)))
+    ends, masked = (
+        model.ask(WordEmbeddings).embed(encoding),
+        model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(encoding, in_place(model))),
+    )
     for text, (rng, length) in enumerate(zip(generators(2), encoding.lengths, strict=True)):
         own = encoding.scored[text, :length]
         single = repeated.repeated(problem, [text])

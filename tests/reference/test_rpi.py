@@ -5,6 +5,9 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.rpi import Rpi
@@ -110,9 +113,9 @@ def attending(text: str = "not a terrible film") -> tuple[Attending, torch.Tenso
     """The toy, the row of layer 1's attention that it predicts from, and the logit's gradient with respect to it."""
     model = Attending()
     encoding = model.encode([text], "word")
-    with model.tap() as tap:
-        model.logits(encoding)
-    terms = model.embed(encoding)[0] @ torch.tensor([1.0, 0.5], dtype=torch.float64)
+    with model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(encoding)
+    terms = model.ask(WordEmbeddings).embed(encoding)[0] @ torch.tensor([1.0, 0.5], dtype=torch.float64)
     return model, tap.probabilities[1][0, :, 0], torch.arange(1.0, 3.0, dtype=torch.float64)[:, None] * terms
 
 

@@ -5,6 +5,9 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost
 from raison.methods.rpi import Rpi
@@ -62,10 +65,10 @@ def test_a_map_sums_to_the_change_of_the_target_where_one_row_is_read():
 def test_closed_form_where_the_logit_is_linear_in_the_attention(steps):
     model = Attending()
     problem = make_problem(model, ["not a terrible film"])
-    with model.tap() as tap:
-        model.logits(problem.encoding)
+    with model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(problem.encoding)
     own = tap.probabilities[1][0, :, 0]
-    terms = model.embed(problem.encoding)[0] @ torch.tensor([1.0, 0.5], dtype=torch.float64)
+    terms = model.ask(WordEmbeddings).embed(problem.encoding)[0] @ torch.tensor([1.0, 0.5], dtype=torch.float64)
     found = RpiG(baselines=3, steps=steps, t=100, layers=1).candidates(problem, generators(1))[:, 0]
     draws = np.random.default_rng([generators(1)[0].integers(2**63), 1])
     share = Recipe((1,)).share(100)

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost
 from raison.core.registry import label_of
@@ -20,13 +22,13 @@ def test_equals_finite_differences(toy, features):
     scores = Saliency(features=features).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
         single = problem.encoding.select([text])
-        embeds = model.embed(single)
+        embeds = model.ask(WordEmbeddings).embed(single)
         for token in range(length):
             slopes = []
             for feature in range(2):
                 step = torch.zeros_like(embeds)
                 step[0, token, feature] = 1e-6
-                ends = [model.logits(single, embeds + sign * step).softmax(-1)[0, 1] for sign in (1, -1)]
+                ends = [model.ask(Passes).logits(single, embeds + sign * step).softmax(-1)[0, 1] for sign in (1, -1)]
                 slopes.append(float(ends[0] - ends[1]) / 2e-6)
             expected = math.hypot(*slopes) if features == "norm" else sum(slopes)
             assert scores[text, token] == pytest.approx(expected, abs=1e-7)
@@ -47,7 +49,7 @@ def test_linear_model_has_one_gradient_for_every_token():
 def test_at_given_embeddings(features):
     problem = make_problem(Linear(), TEXTS, of="probability")
     method = Saliency(features=features)
-    embeds = problem.model.embed(problem.encoding)
+    embeds = problem.model.ask(WordEmbeddings).embed(problem.encoding)
     expected = method.attribute(problem, generators(len(TEXTS)))
     found = method.scores_at(problem, embeds)
     torch.testing.assert_close(found[problem.encoding.attention_mask], expected[problem.encoding.attention_mask])

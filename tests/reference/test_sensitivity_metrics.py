@@ -8,10 +8,11 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.metric import KeepRows, Need
-from raison.core.model import LanguageModel, Shift
+from raison.core.model import LanguageModel
 from raison.core.target import Target
 from raison.metrics.infidelity import Infidelity
 from raison.metrics.max_sensitivity import MaxSensitivity
@@ -49,7 +50,7 @@ class Literal:
 
     def shifted_scores(self, shift: Shift) -> np.ndarray:
         e = self.explanation
-        with self.model.shifted(shift):
+        with self.model.ask(WordEmbeddings).shifted(shift):
             again = raison.explain(
                 self.model, e.text, e.method, unit=e.unit, target=e.target, of=e.of, removal=e.removal, seed=e.seed
             )
@@ -199,7 +200,7 @@ def test_max_sensitivity(toy: type[ToyModel]) -> None:
     scores = np.array(explanation.scores)
     ratios = []
     for draw in range(4):
-        with model.shifted(Shift(0.1, draw)):
+        with model.ask(WordEmbeddings).shifted(Shift(0.1, draw)):
             again = np.array(explain(model).scores)
         ratios.append(np.sqrt(sum((again - scores) ** 2)) / np.sqrt(sum(scores**2)))
     found = metric.measure(explanation, Literal(model, explanation))
@@ -212,7 +213,7 @@ def test_max_sensitivity_of_a_linear_model_by_hand() -> None:
     model = Linear()
     explanation = raison.explain(model, "good bad good", "occlusion", target=1, of="logit")
     before = model.table.clone()
-    with model.shifted(Shift(0.05, 0)):
+    with model.ask(WordEmbeddings).shifted(Shift(0.05, 0)):
         moves = (model.table - before) @ torch.tensor([1.0, 0.5], dtype=torch.float64)
     ids = model.encode(["good bad good"], "word").input_ids[0, 1:4]
     expected = moves[ids].norm().item() / np.linalg.norm(explanation.scores)

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
 from raison.integration import repeated
@@ -45,7 +47,10 @@ def test_equals_the_formula_pass_by_pass(toy, unit):
     scores = SequentialIntegratedGradients(steps=5).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
         single = problem.encoding.select([text])
-        ends, start = model.embed(single)[0], model.embed(model.removed(single, "mask"))[0]
+        ends, start = (
+            model.ask(WordEmbeddings).embed(single)[0],
+            model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(single, "mask"))[0],
+        )
         expected = literal(toy_value(model), ends, start, single.unit_ids[0], 5)
         torch.testing.assert_close(scores[text, :length], expected, rtol=0, atol=1e-12)
         assert torch.all(scores[text, length:] == 0)
@@ -57,7 +62,7 @@ def test_equals_the_formula_pass_by_pass(toy, unit):
 def test_from_a_given_start(toy, unit):
     model = toy()
     problem = make_problem(model, TEXTS, unit, of="probability")
-    ends = model.embed(problem.encoding)
+    ends = model.ask(WordEmbeddings).embed(problem.encoding)
     noise = torch.from_numpy(np.random.default_rng(5).normal(size=tuple(ends.shape)))
     start = torch.where(problem.encoding.scored[..., None], noise, ends)
     scores = SequentialIntegratedGradients(steps=4).attribute_from(problem, start)
@@ -75,10 +80,10 @@ def test_equals_the_formula_on_a_transformer(family):
     text = "a dull plot , but fine"
     found = raison.explain(model, text, SequentialIntegratedGradients(steps=3), of="logit", target=1)
     encoding = model.encode([text], "word")
-    start = model.embed(model.removed(encoding, in_place(model)))[0]
+    start = model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(encoding, in_place(model)))[0]
     expected = literal(
-        lambda point: model.logits(encoding, point[None])[0, 1],
-        model.embed(encoding)[0],
+        lambda point: model.ask(Passes).logits(encoding, point[None])[0, 1],
+        model.ask(WordEmbeddings).embed(encoding)[0],
         start,
         encoding.unit_ids[0],
         3,

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.explanation import Explanation
 from raison.core.unit import Text, Unit
@@ -130,7 +131,7 @@ def test_without_weight_the_scores_do_not_matter(base: str) -> None:
         student = new_student(base, CLASSES, 64, 0)
         lessons = [Lesson(e.text, 0, e.units, e.scores) for e in group]
         teach(student, lessons, Course(weight, 1, 8, 1e-3, 0))
-        students.append(student.logits(student.encode([right[0].text])).detach())
+        students.append(student.ask(Passes).logits(student.encode([right[0].text])).detach())
     assert torch.equal(students[0], students[1])
     assert not torch.allclose(students[0], students[2])
 
@@ -212,7 +213,7 @@ def test_the_student_s_attention_explanation(family: str) -> None:
     texts = ["the old sailor told a story", "boring"]
     encoding = student.encode(texts, "token")
     with torch.no_grad(), tap(student.core, record=("scores", "probabilities")) as seen:
-        student.logits(encoding)
+        student.ask(Passes).logits(encoding)
     layers = sorted(seen.scores)
     heads = sum(seen.scores[layer].shape[1] for layer in layers)
     mix = torch.randn(heads, generator=torch.Generator().manual_seed(0))
@@ -360,5 +361,5 @@ def test_out_of_memory_changes_no_student(base: str) -> None:
     hook.remove()
     assert failed == [8, 4, 4]
     texts = [lesson.text for lesson in lessons]
-    found, expected = (student.logits(student.encode(texts)).detach() for student in (narrow, wide))
+    found, expected = (student.ask(Passes).logits(student.encode(texts)).detach() for student in (narrow, wide))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)

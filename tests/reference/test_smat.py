@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design, HeadShape, new_explainer
 from raison.models.derived.trained_attention import find
@@ -29,8 +31,8 @@ def seen(name: str, query: int, key: int) -> bool:
 
 def literal(model: Classifier, name: str, text: str, mix: list[float], design: Design) -> list[float]:
     encoding = model.encode([text], "token")
-    with torch.no_grad(), model.tap(record=("query", "key")) as tap:
-        model.logits(encoding)
+    with torch.no_grad(), model.ask(ReadableAttention).tap(record=("query", "key")) as tap:
+        model.ask(Passes).logits(encoding)
     tokens = encoding.lengths[0]
     shares = normalised(mix, "sparsemax")
     mixed = [0.0] * tokens

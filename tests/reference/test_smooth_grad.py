@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost
 from raison.methods.input_x_gradient import InputXGradient
@@ -40,7 +41,7 @@ def test_equals_the_mean_over_its_points_one_by_one(toy, score):
             point = point.clone().requires_grad_()
             value = (2 * model.gain(point[None], torch.ones(1, length, dtype=torch.bool))).sigmoid()
             total += torch.autograd.grad(value.sum(), point)[0]
-        own = model.embed(problem.encoding.select([text]))[0]
+        own = model.ask(WordEmbeddings).embed(problem.encoding.select([text]))[0]
         mean = total / 6
         expected = mean.square().sum(1).sqrt() if score == "gradient" else (own * mean).sum(1)
         torch.testing.assert_close(scores[text, :length], expected, rtol=0, atol=1e-10)
@@ -54,7 +55,10 @@ def test_noise_is_normal_of_the_stated_size_and_of_units_alone(scale):
     problem = make_problem(model, TEXTS)
     SmoothGrad(samples=1000, noise=0.3, scale=scale).attribute(problem, generators(len(TEXTS)))
     for text, length in enumerate(problem.encoding.lengths):
-        own, scored = model.embed(problem.encoding)[text, :length], problem.encoding.scored[text, :length]
+        own, scored = (
+            model.ask(WordEmbeddings).embed(problem.encoding)[text, :length],
+            problem.encoding.scored[text, :length],
+        )
         noise = (seen[text] - own).numpy()
         assert (noise[:, ~scored] == 0).all()
         features = own[scored].numpy().ravel()
@@ -72,7 +76,7 @@ def test_mean_of_a_quadratic_function_is_the_gradient_at_the_text():
     problem = make_problem(Ignored(), TEXTS)
     method = SmoothGrad(samples=1000, noise=0.5, scale="range")
     scores = method.attribute(problem, generators(len(TEXTS)))
-    embeds = problem.model.embed(problem.encoding)
+    embeds = problem.model.ask(WordEmbeddings).embed(problem.encoding)
     for text, length in enumerate(problem.encoding.lengths):
         own, scored = embeds[text, :length], problem.encoding.scored[text, :length]
         slope = 1 + own[:, 0].sum()

@@ -4,6 +4,7 @@ from typing import get_args
 import pytest
 import torch
 
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import UnknownNameError
 from raison.methods.sp_pi import SpPi, Start
 from tests.toys import TEXTS, TOYS, Copy, Linear, game_problem, generators, make_problem
@@ -45,7 +46,9 @@ def test_local_accuracy(toy, start, of):
     torch.testing.assert_close(scores.sum(1), full - starts)
     if start == "prior":
         torch.testing.assert_close(
-            starts, problem.target.scalar(problem.model.start_logits(problem.encoding)), check_dtype=False
+            starts,
+            problem.target.scalar(problem.model.ask(StepLogits).start_logits(problem.encoding)),
+            check_dtype=False,
         )
 
 

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
 from raison.core.errors import UnsupportedError
 from raison.methods.value_zeroing import ValueZeroing
 from raison.models.adapters.zeroed_values import value_zeroing_distances
@@ -129,7 +130,7 @@ def test_layers_and_attention_are_counted_as_run():
     model, tokenizer = build_any("bert")
     adapter = raison.load(model, tokenizer)
     tokens = adapter.encode([TEXTS[1]], "word").lengths[0]
-    adapter.prediction_rows(adapter.encode([TEXTS[1]], "word"))
+    adapter.ask(ReadableAttention).prediction_rows(adapter.encode([TEXTS[1]], "word"))
     rows = [0] * 3
     handles = []
     for number, layer in enumerate(model.bert.encoder.layer):

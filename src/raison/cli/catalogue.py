@@ -62,7 +62,7 @@ def method_rows() -> list[dict[str, Any]]:
         {
             "method": name,
             "about": summary(found.doc),
-            "needs": sorted(found.facts["needs"]),
+            "needs": _needs(found),
             "properties": sorted(found.facts["properties"]),
             "below zero": _below_zero(found),
             "passes": found.facts["passes"],
@@ -73,6 +73,11 @@ def method_rows() -> list[dict[str, Any]]:
         for name in names("methods")
         for found in [entry("methods", name)]
     ]
+
+
+def _needs(found: Entry) -> list[str]:
+    """Capabilities, and "classes" where one number cannot be explained."""
+    return sorted({*found.facts["needs"], *(() if "number" in found.facts["outputs"] else ("classes",))})
 
 
 def _below_zero(found: Entry) -> str:

@@ -1,7 +1,6 @@
 """raison doctor."""
 
 import json as json_module
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +9,10 @@ from raison.cli import options
 from raison.core.errors import RaisonError
 
 if TYPE_CHECKING:
+    from raison.core.capability import Capability
     from raison.core.method import Method
-    from raison.core.model import Capability, LanguageModel
+    from raison.core.model import LanguageModel
+    from raison.models.adapters.selfcheck import Finding
 
 
 def doctor(
@@ -27,13 +28,13 @@ def doctor(
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
     from raison.methods import CATALOGUE
     from raison.models.adapters.classifier import Classifier
-    from raison.models.adapters.selfcheck import TEXT, selfcheck, supported
+    from raison.models.adapters.selfcheck import TEXT, disproved, selfcheck
 
     loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
     assert isinstance(loaded, Classifier)
     findings = selfcheck(loaded, text or TEXT)
-    able = supported(loaded, findings)
-    works = {name: _against(loaded, CATALOGUE.create(name), able) for name in CATALOGUE.names}
+    refuted = disproved(findings)
+    works = {name: _against(loaded, CATALOGUE.create(name), refuted) for name in CATALOGUE.names}
     facts: dict[str, object] = {
         "model": loaded.name,
         "class": type(loaded.core).__name__,
@@ -45,23 +46,28 @@ def doctor(
         "removals": list(loaded.removals),
     }
     if json:
-        report = {**facts, "checks": [asdict(finding) for finding in findings], "methods": works}
+        report = {**facts, "checks": [_plain(finding) for finding in findings], "methods": works}
         typer.echo(json_module.dumps(report, indent=1))
     else:
-        _show(facts, [asdict(finding) for finding in findings], works)
+        _show(facts, [_plain(finding) for finding in findings], works)
     if not all(finding.passed for finding in findings):
         raise typer.Exit(1)
 
 
-def _against(model: "LanguageModel", method: "Method", able: "frozenset[Capability]") -> list[str]:
+def _against(model: "LanguageModel", method: "Method", refuted: "frozenset[type[Capability]]") -> list[str]:
     """Why a method does not work on a model."""
-    if missing := sorted(method.needs - able):
-        return [model.lacks(capability) for capability in missing]
+    if reasons := method.lacking(model, refuted):
+        return reasons
     try:
         method.check(model)
     except RaisonError as error:
         return [str(error)]
     return []
+
+
+def _plain(finding: "Finding") -> dict[str, object]:
+    capability = None if finding.capability is None else finding.capability.name
+    return {"check": finding.check, "passed": finding.passed, "detail": finding.detail, "capability": capability}
 
 
 def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict[str, list[str]]) -> None:

@@ -12,7 +12,7 @@ from raison.core.errors import UnknownNameError
 from raison.core.registry import class_name
 
 PACKAGE = Path(__file__).parents[1]
-FACTS = ("reference", "needs", "properties", "passes", "higher_is_better")
+FACTS = ("reference", "needs", "outputs", "properties", "passes", "higher_is_better")
 """Class facts that are listed; those that a kind does not have are left out."""
 
 
@@ -47,7 +47,9 @@ def entry(kind: str, name: str) -> Entry:
         return _read(kind, name)
     except _NotStatedError:
         cls = vars(importlib.import_module(f"raison.{kind}.{name}"))[class_name(name)]
-        stated = {fact: vars(cls)[fact] for fact in FACTS if fact in vars(cls)}
+        stated = {fact: getattr(cls, fact) for fact in FACTS if fact in dir(cls)}
+        if kind == "methods":
+            stated["needs"] = frozenset(needed.name for needed in stated["needs"])
         own = frozenset(name for name, value in vars(cls).items() if isinstance(value, property) or callable(value))
         return Entry(name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, own)
 
@@ -81,7 +83,7 @@ def _inherited(path: Path, found: ast.ClassDef) -> dict[str, Any]:
 
 
 def _value(path: Path, node: ast.expr | None) -> Any:
-    """A literal, a named constant, or a frozenset of an enumeration's members by their values."""
+    """A literal, a named constant, a capability's name, or a frozenset of these or of an enumeration's values."""
     match node:
         case ast.Constant(value):
             return value
@@ -96,13 +98,18 @@ def _value(path: Path, node: ast.expr | None) -> Any:
             return _value(origin, _assigned(_class(origin, owner).body, member))
         case ast.Name(constant):
             origin = _origin(path, constant)
-            return _value(origin, _assigned(_tree(origin).body, constant))
+            tree = _tree(origin).body
+            if any(isinstance(node, ast.ClassDef) and node.name == constant for node in tree):
+                return _value(origin, _assigned(_class(origin, constant).body, "name"))
+            return _value(origin, _assigned(tree, constant))
     raise _NotStatedError
 
 
 def _assigned(body: list[ast.stmt], name: str) -> ast.expr:
     for node in body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
+            return node.value
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name and node.value is not None:
             return node.value
     raise _NotStatedError
 

@@ -1,14 +1,11 @@
 """The parts of a model's layers and what they computed, as tensors for decompositions."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-from raison.core.encoding import Encoding
 
 Activation = Callable[[Tensor], Tensor]
 """A function of single numbers that is zero at zero: GELU, SiLU, ReLU, tanh."""
@@ -104,21 +101,3 @@ class Trace:
     attention: tuple[Float[Tensor, "heads query key"], ...]
     rows: Float[Tensor, " tokens"]
     """How much each token's last state counts in the prediction, summing to 1."""
-
-
-class Anatomy(ABC):
-    """The parts of a model."""
-
-    layers: int
-
-    @abstractmethod
-    def traces(self, encoding: Encoding) -> list[Trace]:
-        """What the layers computed for each text, in one pass of all of them without gradients."""
-
-    @abstractmethod
-    def weights(self, layer: int) -> LayerWeights:
-        """The weights of a layer, counted from 0, made anew each time where the model holds them in another form."""
-
-    @abstractmethod
-    def head(self) -> HeadWeights:
-        """The part after the last layer. Raises UnsupportedError if the logits are no such chain."""

@@ -38,7 +38,7 @@ class AttentionSite(ABC):
     probabilities: Float[Tensor, "heads query key"]
     """The model's own attention, after the softmax."""
     rows: Float[Tensor, " query"]
-    """How much the prediction is made from each row's position, summing to 1; see LanguageModel.prediction_rows.
+    """How much the prediction is made from each row's position, summing to 1; see ReadableAttention.prediction_rows.
 
     A row of no share is replaced like the others, for what it does in higher layers, but nothing is read from it.
     """

@@ -1,7 +1,7 @@
 """A method: a frozen record of hyper-parameters and one function."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,8 +11,10 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
+from raison.core.outputs import EVERY, Outputs
 from raison.core.problem import Problem
 
 Rngs = Sequence[np.random.Generator]
@@ -60,7 +62,10 @@ class Method(ABC):
 
     reference: ClassVar[str]
     """Key in docs/references.bib."""
-    needs: ClassVar[frozenset[Capability]] = frozenset()
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset()
+    """The capabilities that it asks the model for."""
+    outputs: ClassVar[frozenset[Outputs]] = EVERY
+    """The kinds of output that it explains."""
     properties: ClassVar[frozenset[Property]] = frozenset()
     passes: ClassVar[str]
     """Cost per text as a formula in units n, tokens t and the method's settings, for the generated table."""
@@ -69,8 +74,19 @@ class Method(ABC):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         """Scores per unit, or per token if the method is TOKENWISE; entries past a text's own units are ignored."""
 
+    @classmethod
+    def lacking(cls, model: LanguageModel, disproved: Collection[type[Capability]] = ()) -> list[str]:
+        """Why the method works on this model under no settings: a line for each thing that it needs in vain.
+
+        `disproved` are capabilities that the model offers, but that turned out not to work.
+        """
+        found = {kind.name: model.lacks(kind) for kind in cls.needs if kind in disproved or not model.offers(kind)}
+        if model.outputs not in cls.outputs:
+            found["classes"] = "the model lacks the capability 'classes'"
+        return [found[name] for name in sorted(found)]
+
     def check(self, model: LanguageModel) -> None:
-        """Raise a RaisonError unless the model has what these settings need beyond `needs`, before anything runs.
+        """Raise a RaisonError unless the model has what these settings need beyond `lacking`, before anything runs.
 
         A method with the property TRAINED overrides this.
         """

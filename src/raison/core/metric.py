@@ -10,8 +10,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float
 
+from raison.core.capabilities.embeddings import Shift
 from raison.core.explanation import Explanation
-from raison.core.model import Shift
 from raison.core.unit import Text, Unit
 
 KeepRows = Bool[np.ndarray, "masks units"]

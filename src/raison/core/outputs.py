@@ -6,6 +6,10 @@ Outputs = Literal["classes", "labels", "number"]
 """One of several classes, any of some labels (each with a probability of its own), or one number in units of its own:
 a rating, a similarity, a reward."""
 
+EVERY: frozenset[Outputs] = frozenset({"classes", "labels", "number"})
+PROBABILITIES: frozenset[Outputs] = frozenset({"classes", "labels"})
+"""The kinds with a probability for each class or label."""
+
 THRESHOLD = 0.5
 """The probability from which a label counts as predicted."""
 

@@ -11,9 +11,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.embeddings import Path, WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
-from raison.core.model import LanguageModel, Path
+from raison.core.model import LanguageModel
 from raison.core.target import Of, Target
 
 
@@ -126,44 +130,45 @@ class Problem:
         for text, rows in enumerate(keeps):
             self.ledger.evaluations[text] += len(rows)
         values = []
-        for text, logits in enumerate(self.model.step_logits(self.encoding, keeps, self.removal)):
+        for text, logits in enumerate(self.model.ask(StepLogits).step_logits(self.encoding, keeps, self.removal)):
             masks, units, classes = logits.shape
             flat = self.target.row(text, masks * units).scalar(logits.reshape(masks * units, classes).double())
             values.append(flat.reshape(masks, units))
         return values
 
     def start_values(self) -> Float[Tensor, " batch"]:
-        """The target's value before any unit is read, in float64; see LanguageModel.start_logits. One short pass."""
+        """The target's value before any unit is read, in float64; see StepLogits.start_logits. One short pass."""
         self.count_forward()
-        return self.target.scalar(self.model.start_logits(self.encoding).double())
+        return self.target.scalar(self.model.ask(StepLogits).start_logits(self.encoding).double())
 
     def path_gradients(
         self, path: Path, positions: Tensor, weights: Tensor
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        """Weighted sums of gradients along a path; see LanguageModel.path_gradients. Counts its passes."""
+        """Weighted sums of gradients along a path; see WordEmbeddings.path_gradients. Counts its passes."""
         for text in range(len(self.encoding)):
             self.ledger.evaluations[text] += len(positions)
             self.ledger.gradients[text] += len(positions)
-        return self.model.path_gradients(self.encoding, path, positions, weights, self.target)
+        return self.model.ask(WordEmbeddings).path_gradients(self.encoding, path, positions, weights, self.target)
 
     def values_at(self, embeds: Embeddings) -> Float[Tensor, " batch"]:
         """The target's value of each text with other word embeddings, in float64: one pass each, without gradients."""
         self.count_forward()
+        given = self.model.ask(WordEmbeddings)
         values = torch.zeros(len(self.encoding), dtype=torch.float64)
 
         def run(rows: list[int]) -> Tensor:
             part = self.encoding.select(rows)
             with torch.no_grad():
-                return self.model.logits_at(part, embeds[rows, : part.input_ids.shape[1]]).cpu().double()
+                return given.logits_at(part, embeds[rows, : part.input_ids.shape[1]]).cpu().double()
 
-        for rows, logits in self.model.in_batches(self.encoding, run):
+        for rows, logits in self.model.ask(Passes).in_batches(self.encoding, run):
             values[rows] = self.target.rows(torch.as_tensor(rows)).scalar(logits)
         return values
 
     def attention_sites(self, text: int, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
-        """Where the attention to one text can be replaced; see LanguageModel.attention_sites. Counts one pass."""
+        """Where the attention to one text can be replaced; see ReplaceableAttention. Counts one pass."""
         self.ledger.evaluations[text] += 1
-        return self.model.attention_sites(self.encoding.select([text]), layers)
+        return self.model.ask(ReplaceableAttention).attention_sites(self.encoding.select([text]), layers)
 
     def attention_slopes(
         self, text: int, site: AttentionSite, path: AttentionPath, count: int, of: Of | None = None

@@ -11,11 +11,13 @@ from torch import Tensor
 
 from raison._version import __version__
 from raison.core.answer import ExplainedAnswer
+from raison.core.capabilities.embeddings import Shift, WordEmbeddings
+from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
-from raison.core.model import LanguageModel, Shift
+from raison.core.model import LanguageModel
 from raison.core.precision import check_precision
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
@@ -154,7 +156,7 @@ def run_candidates(batch: Batch, method: Method) -> list[list[Explanation]]:
 
 def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarray]:
     """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
-    with batch.model.shifted(shift):
+    with batch.model.ask(WordEmbeddings).shifted(shift):
         # What was computed before belongs to the model as it was.
         return scores_of(replace(batch, evaluations=Evaluations(), maps={}, attributed={}), method)
 
@@ -184,12 +186,11 @@ def check(model: LanguageModel, method: Method) -> None:
 
     Further requirements of a method's settings raise a RaisonError of their own.
     """
-    missing = sorted(method.needs - model.capabilities)
-    if missing:
-        able = [name for name in CATALOGUE.names if CATALOGUE.get(name).needs <= model.capabilities]
+    if reasons := method.lacking(model):
+        able = [name for name in CATALOGUE.names if not CATALOGUE.get(name).lacking(model)]
         raise UnsupportedError(
             f"{name_of(method)} does not work on {model.name}",
-            [model.lacks(capability) for capability in missing],
+            reasons,
             f"These methods work: {', '.join(able)}.",
         )
     method.check(model)
@@ -265,7 +266,7 @@ def _problem(batch: Batch) -> Problem:
         batch.evaluations,
         seed=batch.settings.seed,
         attributed=batch.attributed,
-        reduced=None if batch.settings.precision == "float32" else batch.model.reduced,
+        reduced=None if batch.settings.precision == "float32" else lambda: batch.model.ask(ReducedPrecision).reduced(),
     )
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
+from raison.core.capabilities.embeddings import Shift
+from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.explanation import Explanation
 from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
-from raison.core.model import Shift
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.rationale import Rationale, unit_mask
 from raison.core.target import Of, Target
@@ -115,7 +116,7 @@ class TextsEvidence:
     batch: Batch
 
     def hidden_states(self) -> list[np.ndarray]:
-        return [states.numpy() for states in self.batch.model.hidden_states(self.batch.encoding)]
+        return [states.numpy() for states in self.batch.model.ask(HiddenStates).hidden_states(self.batch.encoding)]
 
 
 def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> None:

@@ -9,7 +9,8 @@ from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
+from raison.core.outputs import PROBABILITIES
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
@@ -165,7 +166,7 @@ def _chooser(model: LanguageModel | Generator, method: Method, select: str | Met
     if not isinstance(metric, Metric | GroupMetric):
         raise InputError(f'select= is one metric, such as "comprehensiveness"; got {select!r:.80}.')
     check_selection([metric], [method])
-    absent = {Need.RATIONALES} if Capability.CLASSES in model.capabilities else {Need.RATIONALES, Need.CLASSES}
+    absent = {Need.RATIONALES} if model.outputs in PROBABILITIES else {Need.RATIONALES, Need.CLASSES}
     lacking = missing_needs([metric], frozenset(Need) - absent)
     if lacking:
         raise UnsupportedError(

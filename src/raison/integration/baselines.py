@@ -4,6 +4,7 @@ from typing import Literal, get_args
 
 import torch
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.problem import Problem
@@ -51,5 +52,6 @@ def baseline_embeddings(problem: Problem, ends: Embeddings, name: str) -> Embedd
     if name == "zero":
         start = torch.zeros_like(ends)
     else:
-        start = problem.model.embed(problem.model.removed(problem.encoding, name)).detach()
+        words = problem.model.ask(WordEmbeddings)
+        start = words.embed(words.removed(problem.encoding, name)).detach()
     return torch.where(problem.encoding.scored.to(ends.device)[..., None], start, ends)

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.rules import BackwardRules
 from raison.core.dims import Embeddings
 from raison.core.problem import Problem
 from raison.core.rules import Difference, Relevance
@@ -15,7 +16,7 @@ def propagated(problem: Problem, rules: Relevance) -> list[Float[Tensor, "_token
     ends = own_embeddings(problem)
     problem.count_forward()
     _count_backward(problem)
-    gradients, _ = problem.model.ruled_gradients(problem.encoding, ends, rules, problem.target)
+    gradients, _ = problem.model.ask(BackwardRules).ruled_gradients(problem.encoding, ends, rules, problem.target)
     return [ends[text, : len(gradient)].cpu().double() * gradient.double() for text, gradient in enumerate(gradients)]
 
 
@@ -29,7 +30,9 @@ def differences(
     problem.count_forward()
     problem.count_forward()
     _count_backward(problem)
-    gradients, values = problem.model.ruled_gradients(problem.encoding, ends, Difference(starts), problem.target)
+    gradients, values = problem.model.ask(BackwardRules).ruled_gradients(
+        problem.encoding, ends, Difference(starts), problem.target
+    )
     scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
     for text, gradient in enumerate(gradients):
         way = (ends[text] - starts[text])[: len(gradient)].cpu().double()

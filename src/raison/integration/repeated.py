@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import torch
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
 from raison.core.problem import Evaluations, Ledger, Problem
 
@@ -42,4 +43,4 @@ def own_embeddings(problem: Problem) -> Embeddings:
     rows = zip(encoding.input_ids.numpy(), encoding.attention_mask.numpy(), strict=True)
     owners = [known.setdefault((ids.tobytes(), mask.tobytes()), len(known)) for ids, mask in rows]
     first = [owners.index(number) for number in range(len(known))]
-    return problem.model.embed(encoding.select(first)).detach()[owners]
+    return problem.model.ask(WordEmbeddings).embed(encoding.select(first)).detach()[owners]

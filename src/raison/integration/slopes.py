@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings, Points
 from raison.core.problem import Problem
 from raison.integration.repeated import repeated
@@ -14,7 +15,7 @@ def values_at(problem: Problem, embeds: Embeddings) -> Float[Tensor, " batch"]:
     """The target's value at these word embeddings, twice differentiable; the prediction itself is `logits_at`."""
     # The fused kernels have a first derivative only.
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-        return problem.target.scalar(problem.model.logits_at(problem.encoding, embeds))
+        return problem.target.scalar(problem.model.ask(WordEmbeddings).logits_at(problem.encoding, embeds))
 
 
 def gradients_at(problem: Problem, embeds: Embeddings) -> Embeddings:

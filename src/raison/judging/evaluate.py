@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
+from raison.core.outputs import PROBABILITIES
 from raison.core.registry import label_of
 from raison.core.results import Scores
 from raison.core.unknown import caution_of_texts, share_in
@@ -86,7 +88,7 @@ def evaluate(
 
 def default_metrics(model: LanguageModel) -> list[str]:
     """The metrics of DEFAULT_METRICS that the model's outputs allow."""
-    lacking = set() if Capability.CLASSES in model.capabilities else {Need.CLASSES}
+    lacking = set() if model.outputs in PROBABILITIES else {Need.CLASSES}
     return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
 
 
@@ -94,12 +96,12 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
     """Raise UnsupportedError, with every reason, unless the model and the data have what the metrics need."""
     given = {
         Need.RATIONALES: has_rationales,
-        Need.EMBEDDINGS: Capability.EMBEDDINGS in model.capabilities,
+        Need.EMBEDDINGS: model.offers(WordEmbeddings),
         Need.SEVERAL_TEXTS: texts > 1,
-        Need.CLASSES: Capability.CLASSES in model.capabilities,
+        Need.CLASSES: model.outputs in PROBABILITIES,
         Need.METHOD: True,
     }
-    why = {} if given[Need.EMBEDDINGS] else {Need.EMBEDDINGS: model.lacks(Capability.EMBEDDINGS)}
+    why = {} if given[Need.EMBEDDINGS] else {Need.EMBEDDINGS: model.lacks(WordEmbeddings)}
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:
         removal = asdict(metric).get("removal")

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.masking.attribution import Reading, Tuning, tuned_maps
@@ -83,7 +84,7 @@ class Explainer:
     ) -> Iterable[tuple[list[int], Tensor]]:
         if steps and not self.attributor.stacks:
             return (([row], run([row])) for row in range(len(encoding)))
-        return model.in_batches(encoding, run)
+        return model.ask(Passes).in_batches(encoding, run)
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
@@ -77,7 +78,9 @@ class SoftMasks:
             blend(self.embeds, self.substitutes, torch.where(scored, mask.to(owners.device).gather(1, owners), 1.0))
             for mask in masks
         ]
-        return self.model.logits_at(self.encoding.select(list(range(texts)) * len(masks)), torch.cat(blended))
+        return self.model.ask(WordEmbeddings).logits_at(
+            self.encoding.select(list(range(texts)) * len(masks)), torch.cat(blended)
+        )
 
     def _own(self, shares: Tensor) -> Bool[Tensor, "batch units"]:
         counts = torch.tensor(self.encoding.unit_counts, device=shares.device)

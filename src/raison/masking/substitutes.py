@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.masking.soft import SoftMasks
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.fill_in import FillIn
@@ -55,17 +57,18 @@ class Substitutes:
         `learned` is the attribution model's own embedding, where it has one: gradients lead into it.
         """
         substitutes = self.embeddings(model, encoding, rngs) if learned is None else learned[None, None]
-        return SoftMasks(model, encoding, model.embed(encoding).detach(), substitutes, *prediction)
+        return SoftMasks(model, encoding, model.ask(WordEmbeddings).embed(encoding).detach(), substitutes, *prediction)
 
     def embeddings(self, model: LanguageModel, encoding: Encoding, rngs: Sequence[np.random.Generator]) -> Embeddings:
         """One embedding for each token, without gradients; of designated, random or predicted tokens.
 
         Random ones are drawn, each text's by its own generator, from the tokens of all units of the text.
         """
+        words = model.ask(WordEmbeddings)
         if self.masking in DESIGNATED:
-            return model.embed(model.removed(encoding, self.masking)).detach()
+            return words.embed(words.removed(encoding, self.masking)).detach()
         ids = self.filler.fill(encoding) if self.filler is not None else _shuffled(encoding, rngs)
-        return model.embed(replace(encoding, input_ids=ids)).detach()
+        return words.embed(replace(encoding, input_ids=ids)).detach()
 
 
 def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
@@ -78,7 +81,7 @@ def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
     if wanted is not None and wanted not in get_args(Masking):
         raise UnknownNameError("masking", wanted, get_args(Masking))
     usual = [name for name in DESIGNATED if name != "pad" and name in model.removals]
-    if Capability.STEP_LOGITS in model.capabilities:
+    if model.offers(StepLogits):
         usual.sort(key="mask".__eq__)
     others = ["random", "learned", *(["pad"] if "pad" in model.removals else [])]
     if wanted is None and not usual:

@@ -8,9 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
+from raison.core.outputs import PROBABILITIES, Outputs
 from raison.core.problem import Problem
 from raison.core.target import probabilities
 from raison.masking.explainer import KIND, find
@@ -59,7 +62,8 @@ class Aml(Method):
     learning_rate: float | None = None
 
     reference: ClassVar[str] = "barkan2024aml"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS, Capability.CLASSES})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
+    outputs: ClassVar[frozenset[Outputs]] = PROBABILITIES
     properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.CANDIDATES, Property.TRAINED})
     passes: ClassVar[str] = "3 steps + 1 forward + 3 steps backward"
 

@@ -7,11 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 
 Queries = Literal["all", "prediction"]
@@ -42,7 +45,7 @@ class AttentionAverage(Method):
     queries: Queries = "all"
 
     reference: ClassVar[str] = "oxford2022assessing"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
     )
@@ -62,7 +65,7 @@ class AttentionAverage(Method):
             with torch.no_grad():
                 return self._read(model, part, weights[rows, : part.input_ids.shape[1]])
 
-        for rows, found in model.in_batches(encoding, run):
+        for rows, found in model.ask(Passes).in_batches(encoding, run):
             scores[rows, : found.shape[1]] = found
         problem.count_forward()
         return scores
@@ -83,8 +86,8 @@ class AttentionAverage(Method):
         rows: Float[Tensor, "batch tokens"],
         embeds: Embeddings | None = None,
     ) -> Float[Tensor, "batch tokens"]:
-        with model.tap() as tap:
-            model.logits(part, embeds)
+        with model.ask(ReadableAttention).tap() as tap:
+            model.ask(Passes).logits(part, embeds)
         # What padding attends to, and what attends to padding, may be anything.
         other = ~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :])
         means = [attention.mean(1).cpu().double().masked_fill(other, 0) for attention in tap.probabilities.values()]
@@ -93,6 +96,6 @@ class AttentionAverage(Method):
     def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         """How much each row of the attention counts, summing to 1."""
         if self.queries == "prediction":
-            return model.prediction_rows(encoding).cpu().double()
+            return model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
         own = encoding.attention_mask.double()
         return own / own.sum(1, keepdim=True)

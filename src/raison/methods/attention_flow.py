@@ -7,10 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.numerics.attention.context_mixing import Mixing, head_mean, with_residual
 from raison.numerics.attention.maximum_flow import token_flows
@@ -46,7 +49,7 @@ class AttentionFlow(Method):
     residual: bool = True
 
     reference: ClassVar[str] = "abnar2020quantifying"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward"
 
@@ -60,13 +63,13 @@ class AttentionFlow(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        rows = model.prediction_rows(encoding).cpu().double()
+        rows = model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
         lengths = encoding.lengths
 
         def run(texts: list[int]) -> list[Mixing]:
             return self._capacities(model, encoding.select(texts))
 
-        for texts, layers in model.in_batches(encoding, run):
+        for texts, layers in model.ask(Passes).in_batches(encoding, run):
             for place, text in enumerate(texts):
                 own = slice(lengths[text])
                 sinks = encoding.scored[text].nonzero()[:, 0]
@@ -81,8 +84,8 @@ class AttentionFlow(Method):
 
     def _capacities(self, model: LanguageModel, part: Encoding) -> list[Mixing]:
         """What each layer lets through, the first layer first."""
-        with torch.no_grad(), model.tap() as tap:
-            model.logits(part)
+        with torch.no_grad(), model.ask(ReadableAttention).tap() as tap:
+            model.ask(Passes).logits(part)
         own = part.attention_mask
         means = [head_mean(tap.probabilities[layer], own) for layer in sorted(tap.probabilities)]
         return [with_residual(mean, own) for mean in means] if self.residual else means

@@ -7,11 +7,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 
 Queries = Literal["prediction", "all"]
@@ -43,7 +46,7 @@ class AttentionRollout(Method):
     queries: Queries = "prediction"
 
     reference: ClassVar[str] = "abnar2020quantifying"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
     )
@@ -68,7 +71,7 @@ class AttentionRollout(Method):
             with torch.no_grad():
                 return self._followed(model, part, weights[rows, : part.input_ids.shape[1]])
 
-        for rows, found in model.in_batches(encoding, run):
+        for rows, found in model.ask(Passes).in_batches(encoding, run):
             scores[rows, : found.shape[1]] = found
         problem.count_forward()
         return scores
@@ -85,7 +88,7 @@ class AttentionRollout(Method):
     def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         """How much each row of the product counts, summing to 1."""
         if self.queries == "prediction":
-            return model.prediction_rows(encoding)
+            return model.ask(ReadableAttention).prediction_rows(encoding)
         own = encoding.attention_mask.double()
         return own / own.sum(1, keepdim=True)
 
@@ -96,8 +99,8 @@ class AttentionRollout(Method):
         rows: Float[Tensor, "batch tokens"],
         embeds: Embeddings | None = None,
     ) -> Float[Tensor, "batch tokens"]:
-        with model.tap() as tap:
-            model.logits(part, embeds)
+        with model.ask(ReadableAttention).tap() as tap:
+            model.ask(Passes).logits(part, embeds)
         # From the last layer down: a row times a matrix per layer instead of a product of matrices.
         flow = rows[:, None]
         for layer in sorted(tap.probabilities, reverse=True):

@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.rules import BackwardRules
+from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.core.rules import Relevance
 from raison.integration.relevance import propagated
@@ -44,7 +46,7 @@ class AttnLrp(Method):
     """
 
     reference: ClassVar[str] = "achtibat2024attnlrp"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS, Capability.RULES})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings, BackwardRules})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
     passes: ClassVar[str] = "1 forward + 1 backward"
 

@@ -8,10 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.anatomy import Anatomy, HeadWeights, Trace
+from raison.core.anatomy import HeadWeights, Trace
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.numerics.attention.decomposition import Choices, Gate, head_vectors, through_layer
 
@@ -60,7 +63,7 @@ class Decompx(Method):
     gate: Gate = "constant"
 
     reference: ClassVar[str] = "modarressi2023decompx"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.DECOMPOSITION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({Anatomy})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
     passes: ClassVar[str] = "1 forward, and as much work as about t forward"
 
@@ -70,10 +73,10 @@ class Decompx(Method):
 
     def check(self, model: LanguageModel) -> None:
         """Raises UnsupportedError where no chain of layers ends in the logits, as where an answer is a span."""
-        model.anatomy().head()
+        model.ask(Anatomy).head()
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        encoding, anatomy = problem.encoding, problem.model.anatomy()
+        encoding, anatomy = problem.encoding, problem.model.ask(Anatomy)
         head = anatomy.head()
         target = replace(problem.target, of="logit")
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
@@ -82,7 +85,7 @@ class Decompx(Method):
             traces = anatomy.traces(encoding.select(texts))
             return [terms.cpu().double() for terms in self._terms(anatomy, head, traces)]
 
-        for texts, found in problem.model.in_batches(encoding, run):
+        for texts, found in problem.model.ask(Passes).in_batches(encoding, run):
             for text, terms in zip(texts, found, strict=True):
                 scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms)
         problem.count_forward()

@@ -6,9 +6,11 @@ from typing import ClassVar, get_args
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.rules import BackwardRules
+from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, InPlace, baseline_embeddings, baseline_name
 from raison.integration.relevance import differences
@@ -54,7 +56,7 @@ class DeepLift(Method):
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "shrikumar2017learning"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS, Capability.RULES})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings, BackwardRules})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.COMPLETE})
     passes: ClassVar[str] = "2 forward + 1 backward"
 

@@ -8,10 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.integration.anchors import ZERO, Ends, Walk, anchors_of, embedded, table_of
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
@@ -61,7 +63,7 @@ class DiscretizedIntegratedGradients(Method):
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "sanyal2021discretized"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.DUMMY})
     passes: ClassVar[str] = "2^factor (steps + 1) forward + 2^factor (steps + 1) backward"
 
@@ -126,7 +128,7 @@ class DiscretizedIntegratedGradients(Method):
         encoding, table = problem.encoding, table_of(problem.model, NAME)
         bases = torch.full_like(encoding.input_ids, ZERO)
         if name != "zero":
-            bases = problem.model.removed(encoding, name).input_ids
+            bases = problem.model.ask(WordEmbeddings).removed(encoding, name).input_ids
         ends = [
             [Ends(*pair) for pair in zip(ids[scored].tolist(), base[scored].tolist(), strict=True)]
             for ids, base, scored in zip(encoding.input_ids, bases, encoding.scored, strict=True)

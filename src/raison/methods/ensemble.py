@@ -88,9 +88,7 @@ class Ensemble(Method):
     def check(self, model: LanguageModel) -> None:
         members = _members(self.methods)
         reasons = [
-            f"{label_of(member)} does not work here: {model.lacks(capability)}"
-            for member in members
-            for capability in sorted(member.needs - model.capabilities)
+            f"{label_of(member)} does not work here: {reason}" for member in members for reason in member.lacking(model)
         ]
         if reasons:
             raise UnsupportedError(

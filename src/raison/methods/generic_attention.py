@@ -7,8 +7,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.models.adapters.attention_gradients import attention_gradients, check_one_pass
 from raison.numerics.attention.context_mixing import gathered, head_mean
@@ -41,7 +45,7 @@ class GenericAttention(Method):
     """
 
     reference: ClassVar[str] = "chefer2021generic"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION, Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention, WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward + 1 backward"
 
@@ -51,7 +55,7 @@ class GenericAttention(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        rows = model.prediction_rows(encoding).cpu().double()
+        rows = model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
 
         def run(texts: list[int]) -> Tensor:
             part, target = encoding.select(texts), problem.target.rows(torch.as_tensor(texts))
@@ -61,7 +65,7 @@ class GenericAttention(Method):
             ]
             return gathered(rows[texts, : part.input_ids.shape[1]], weighted)
 
-        for texts, found in model.in_batches(encoding, run):
+        for texts, found in model.ask(Passes).in_batches(encoding, run):
             scores[texts, : found.shape[1]] = found
             for text in texts:
                 problem.ledger.gradients[text] += 1

@@ -8,8 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.anatomy import LayerWeights, Trace
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.numerics.attention.decomposition import attended, contributions, followed
 
@@ -44,18 +46,18 @@ class Globenc(Method):
     """
 
     reference: ClassVar[str] = "modarressi2022globenc"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.DECOMPOSITION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({Anatomy})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
-        anatomy = problem.model.anatomy()
+        anatomy = problem.model.ask(Anatomy)
 
         def run(texts: list[int]) -> list[Tensor]:
             return [flow.cpu() for flow in followed(anatomy, anatomy.traces(problem.encoding.select(texts)), _norms)]
 
-        for texts, flows in problem.model.in_batches(problem.encoding, run):
+        for texts, flows in problem.model.ask(Passes).in_batches(problem.encoding, run):
             for text, flow in zip(texts, flows, strict=True):
                 scores[text, : len(flow)] = flow
         problem.count_forward()

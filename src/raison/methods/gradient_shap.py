@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.baselines import baseline_embeddings, baseline_name, check_path
 from raison.integration.moves import gathered
@@ -54,7 +55,7 @@ class GradientShap(Method):
     scale: Scale = "deviation"
 
     reference: ClassVar[str] = "lundberg2017unified"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.RANDOM})
     passes: ClassVar[str] = "samples forward + samples backward"
 

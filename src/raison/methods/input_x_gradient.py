@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.slopes import gradients_at
 
@@ -40,7 +41,7 @@ class InputXGradient(Method):
     features: Features = "sum"
 
     reference: ClassVar[str] = "shrikumar2016not"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.DIFFERENTIABLE}
     )
@@ -52,7 +53,7 @@ class InputXGradient(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding = problem.encoding
-        embeds = problem.model.embed(encoding).detach()
+        embeds = problem.model.ask(WordEmbeddings).embed(encoding).detach()
         point = torch.ones(1, dtype=torch.float64)
         # A path of one point, the input itself.
         gradients, _ = problem.path_gradients(

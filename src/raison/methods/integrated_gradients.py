@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.repeated import own_embeddings
@@ -48,7 +49,7 @@ class IntegratedGradients(Method):
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "sundararajan2017axiomatic"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {
             Property.TOKENWISE,

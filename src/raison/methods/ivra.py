@@ -7,8 +7,10 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.models.derived.explainers import files_of
 from raison.models.derived.trained_attention import find
@@ -44,7 +46,7 @@ class Ivra(Method):
     checkpoint: str | None = None
 
     reference: ClassVar[str] = "xie2024ivra"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.TRAINED})
     passes: ClassVar[str] = "1 forward"
 

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.rules import BackwardRules
+from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.core.rules import Relevance
 from raison.integration.relevance import propagated
@@ -54,7 +56,7 @@ class LrpTransformer(Method):
     features: Features = "sum"
 
     reference: ClassVar[str] = "ali2022xai"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS, Capability.RULES})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings, BackwardRules})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
     passes: ClassVar[str] = "1 forward + 1 backward"
 

@@ -9,9 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.capability import Capability
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.numerics.shapley.progressive import (
     LONGEST_OPTIMAL,
@@ -77,7 +78,7 @@ class MpPi(Method):
     weights: Weighting = "pass"
 
     reference: ClassVar[str] = "kariyappa2024progressive"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.STEP_LOGITS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({StepLogits})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.RANDOM})
     passes: ClassVar[str] = "at most budget forward; budget = 2 n unless given"
 

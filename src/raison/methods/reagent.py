@@ -10,7 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
+from raison.core.outputs import PROBABILITIES, Outputs
 from raison.core.problem import Problem
 from raison.core.target import Target
 from raison.models.derived.fillers import filled_logits, filler_of
@@ -63,7 +64,7 @@ class Reagent(Method):
     filler: str | None = None
 
     reference: ClassVar[str] = "zhao2024reagent"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.CLASSES})
+    outputs: ClassVar[frozenset[Outputs]] = PROBABILITIES
     properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.RANDOM})
     passes: ClassVar[str] = "at most runs (2 max_steps - min(min_steps, max_steps) + 1) + 1 forward"
 

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.core.registry import name_of
 from raison.integration.baselines import baseline_embeddings, baseline_name
@@ -58,7 +59,7 @@ class Resampled(Method):
     schedule: Schedule = "linear"
 
     reference: ClassVar[str] = "barkan2024rpi"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES})
     passes: ClassVar[str] = "at most baselines times those of the method"
 

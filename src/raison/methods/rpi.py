@@ -6,9 +6,10 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capability import Capability
 from raison.core.layers import Layers, LayerSpec
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.randomized import RandomPaths, Variant, path_layers
 from raison.numerics.gradients.diffusion import Schedule
@@ -79,7 +80,7 @@ class Rpi(Method):
     variant: Variant = "signed"
 
     reference: ClassVar[str] = "barkan2024rpi"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION_PATHS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReplaceableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
     )

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.slopes import gradients_at
 
@@ -45,7 +46,7 @@ class Saliency(Method):
     features: Features = "norm"
 
     reference: ClassVar[str] = "simonyan2014deep"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.DIFFERENTIABLE})
     passes: ClassVar[str] = "1 forward + 1 backward"
 
@@ -59,7 +60,7 @@ class Saliency(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding = problem.encoding
-        embeds = problem.model.embed(encoding).detach()
+        embeds = problem.model.ask(WordEmbeddings).embed(encoding).detach()
         point = torch.ones(1, dtype=torch.float64)
         # A path of one point, the input itself.
         gradients, _ = problem.path_gradients(

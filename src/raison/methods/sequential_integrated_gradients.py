@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.repeated import charge, own_embeddings, portions, repeated
@@ -51,7 +52,7 @@ class SequentialIntegratedGradients(Method):
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "enguehard2023sequential"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.PATH, Property.DIFFERENTIABLE}
     )

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import PathEmbeddings, Points
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 from raison.integration.noise import Scale, check_noise, gaussian, spreads
 from raison.integration.repeated import own_embeddings
@@ -50,7 +51,7 @@ class SmoothGrad(Method):
     score: Score = "gradient"
 
     reference: ClassVar[str] = "smilkov2017smoothgrad"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.EMBEDDINGS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.RANDOM})
     passes: ClassVar[str] = "samples forward + samples backward"
 

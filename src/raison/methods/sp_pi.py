@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability
 from raison.core.problem import Problem
 
 Start = Literal["removed", "prior"]
@@ -41,7 +42,7 @@ class SpPi(Method):
     start: Start = "removed"
 
     reference: ClassVar[str] = "kariyappa2024progressive"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.STEP_LOGITS})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({StepLogits})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE})
     passes: ClassVar[str] = "2 forward"
 

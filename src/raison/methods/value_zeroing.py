@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import Capability, LanguageModel
+from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.models.adapters.zeroed_values import check_layers, value_zeroing_distances
 from raison.numerics.attention.context_mixing import followed, shares
@@ -40,7 +42,7 @@ class ValueZeroing(Method):
     """
 
     reference: ClassVar[str] = "mohebbi2023quantifying"
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ATTENTION})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.PARTIAL})
     passes: ClassVar[str] = "t + 1 forward, of which t of each layer alone; t = all tokens"
 
@@ -50,7 +52,7 @@ class ValueZeroing(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        rows = model.prediction_rows(encoding).cpu().double()
+        rows = model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
         for text, length in enumerate(encoding.lengths):
             layers = [shares(found)[None] for found in value_zeroing_distances(model, encoding.select([text]))]
             scores[text, :length] = followed(rows[text : text + 1, :length], layers)[0]

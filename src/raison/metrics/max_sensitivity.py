@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from raison.core.capabilities.embeddings import Shift
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
-from raison.core.model import Shift
 
 
 @dataclass(frozen=True)

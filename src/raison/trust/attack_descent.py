@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
 from raison.core.errors import NonFiniteError
 from raison.core.method import Method, Property
@@ -125,7 +126,7 @@ def explain(problem: Problem, method: Method, embeds: Embeddings) -> Float[Tenso
 
 def classify(problem: Problem, embeds: Embeddings) -> Float[Tensor, "rows classes"]:
     """Logits at these embeddings, in the graph, in float64 on the CPU."""
-    return problem.model.logits_at(problem.encoding, embeds).cpu().double()
+    return problem.model.ask(WordEmbeddings).logits_at(problem.encoding, embeds).cpu().double()
 
 
 def explained_probability(problem: Problem, logits: Float[Tensor, "rows classes"]) -> Rows:

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
-from raison.core.model import Capability, LanguageModel, check_classes
+from raison.core.model import LanguageModel, check_classes
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import label_of
 from raison.core.unit import Text
@@ -44,9 +46,9 @@ def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[st
         if Property.DIFFERENTIABLE not in method.properties:
             found[label_of(method)] = _reason(method)
             continue
-        missing = sorted((method.needs | {Capability.EMBEDDINGS}) - model.capabilities)
-        if missing:
-            found[label_of(method)] = model.lacks(missing[0])
+        missing = method.lacking(model)
+        if missing or not model.offers(WordEmbeddings):
+            found[label_of(method)] = missing[0] if missing else model.lacks(WordEmbeddings)
     return found
 
 
@@ -179,7 +181,7 @@ def _start(job: _Job, counts: dict[Row, int], radius: float) -> tuple[Tensor, St
     ledger = Ledger.empty(len(batch.encoding))
     whole = Problem(batch.model, batch.encoding, batch.target, batch.removal, ledger, Evaluations())
     problem = repeated(whole, [text for text, _ in job.rows])
-    embeds = batch.model.embed(problem.encoding).detach()
+    embeds = batch.model.ask(WordEmbeddings).embed(problem.encoding).detach()
     # A small step must not be lost in half precision.
     embeds = embeds.to(torch.promote_types(embeds.dtype, torch.float32))
     scores = explain(problem, job.method, embeds).detach()
@@ -287,7 +289,7 @@ def _portions(batch: Batch, method: Method, rows: Sequence[Row]) -> list[tuple[R
     found = []
     while left:
         longest = left[0][0]
-        room = len(batch.model.batches(batch.encoding.select([longest] * _MANY))[0])
+        room = len(batch.model.ask(Passes).batches(batch.encoding.select([longest] * _MANY))[0])
         size = max(1, room // max(1, method.cost(batch.encoding.unit_counts[longest]).forwards))
         found.append(tuple(left[:size]))
         left = left[size:]

@@ -42,8 +42,11 @@ def test_what_the_source_says_is_what_the_class_has(kind: str, catalogue: Catalo
         assert inspect.cleandoc(cls.__doc__) == read.doc
         if kind == "methods":
             assert ("signed" in read.functions) == ("signed" in vars(cls)), name
-        for fact in ("reference", "needs", *(("properties", "passes") if kind == "methods" else ("higher_is_better",))):
+        facts = ("outputs", "properties", "passes") if kind == "methods" else ("needs", "higher_is_better")
+        for fact in ("reference", *facts):
             assert read.facts[fact] == getattr(cls, fact), (name, fact)
+        if kind == "methods":
+            assert read.facts["needs"] == {needed.name for needed in cls.needs}, name
 
 
 def test_a_class_with_a_computed_setting_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +60,19 @@ def test_a_class_with_a_computed_setting_is_imported(monkeypatch: pytest.MonkeyP
     found = listing.entry("metrics", "gini")
     listing.entry.cache_clear()
     assert (found.settings, found.facts["reference"]) == (expected.settings, expected.facts["reference"])
+
+
+def test_what_an_imported_class_needs_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = listing.entry("methods", "reagent"), listing.entry("methods", "deep_lift")
+
+    def computed(*_: object) -> None:
+        raise listing._NotStatedError
+
+    monkeypatch.setattr(listing, "_read", computed)
+    listing.entry.cache_clear()
+    found = listing.entry("methods", "reagent"), listing.entry("methods", "deep_lift")
+    listing.entry.cache_clear()
+    assert [one.facts for one in found] == [dict(one.facts.items()) for one in expected]
 
 
 HELP = ["explain", "compare", "audit", "methods", "metrics", "cite", "doctor", "estimate", "report", "study run"]
@@ -128,7 +144,8 @@ def test_json_says_everything_that_a_class_does() -> None:
     assert [row["method"] for row in rows] == list(METHODS.names)
     for row in rows:
         cls = METHODS.get(row["method"])
-        assert row["needs"] == sorted(cls.needs)
+        wanted = {needed.name for needed in cls.needs} | ({"classes"} if "number" not in cls.outputs else set())
+        assert row["needs"] == sorted(wanted)
         assert row["properties"] == sorted(cls.properties)
         assert (row["passes"], row["reference"]) == (cls.passes, cls.reference)
         assert re.search(r"\S+ \d{4}$", row["paper"]), row["paper"]

@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
@@ -29,10 +32,10 @@ def attention_gradients(model: LanguageModel, encoding: Encoding, target: Target
     padding may hold anything. A layer that the value does not depend on has the gradient zero. 1 forward and 1 backward
     pass.
     """
-    with torch.enable_grad(), model.tap() as tap:
+    with torch.enable_grad(), model.ask(ReadableAttention).tap() as tap:
         # The graph has to begin below the first attention, also where every parameter is frozen.
-        embeds = model.embed(encoding).detach().requires_grad_()
-        values = target.scalar(model.logits(encoding, embeds))
+        embeds = model.ask(WordEmbeddings).embed(encoding).detach().requires_grad_()
+        values = target.scalar(model.ask(Passes).logits(encoding, embeds))
         layers: list[Tensor] = [tap.probabilities[layer] for layer in sorted(tap.probabilities)]
         slopes = torch.autograd.grad(values.sum(), layers, allow_unused=True)
     return [

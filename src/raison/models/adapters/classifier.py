@@ -8,20 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.anatomy import Anatomy
 from raison.core.attention import AttentionSite
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.embeddings import Path, Shift
+from raison.core.capabilities.passes import Passes, Result
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
-from raison.core.model import LanguageModel, Path, Result, Shift
+from raison.core.model import LanguageModel
 from raison.core.rules import Rules
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models.adapters.capabilities import capabilities_of, withheld_from
+from raison.models.adapters.offered import offered_by
 from raison.models.adapters.uses import Answering, Completion, Encoder
 from raison.models.anatomy.decomposition import ModelAnatomy
 from raison.models.anatomy.pooling import find_pooling, prediction_rows
@@ -104,9 +107,8 @@ class Classifier(LanguageModel):
         own_budget = batching.TokenBudget(batching.default_budget(self.device))
         self.budget = own_budget if workings is None else workings.budget
         self.withheld = withheld_from(self.core, self.readout, self.head)
-        self.capabilities = capabilities_of(self.core, self.readout, self.head) - frozenset(self.withheld)
+        kinds = capabilities_of(self.core, self.readout, self.head) - frozenset(self.withheld)
         self._pooling = self._pooling or (known_pooling(self.core) if self.withheld else None)
-        self._anatomy: Anatomy | None = None
         self._workings = workings
         self._packed = None if workings is None else workings.packed
         self._last_row = LastRow(self.core)
@@ -114,6 +116,7 @@ class Classifier(LanguageModel):
         self._reduced: ReducedModel[Classifier] = (
             ReducedModel(model, self.core) if workings is None else workings.reduced
         )
+        self.capabilities = offered_by(self, kinds)
 
     @property
     def device(self) -> torch.device:
@@ -128,7 +131,7 @@ class Classifier(LanguageModel):
     def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
         """See LanguageModel.encode. A question answering model takes one pass per text."""
         encoding = self._encoder.encode(texts, unit, truncate)
-        return replace(encoding, spans=self.predicted(encoding)) if self.head.in_place else encoding
+        return replace(encoding, spans=self.ask(Passes).predicted(encoding)) if self.head.in_place else encoding
 
     def embed(self, encoding: Encoding) -> Embeddings:
         with torch.no_grad(), self.quiet():
@@ -154,17 +157,6 @@ class Classifier(LanguageModel):
         open_ = batch.context.to(parts.device)[:, None]
         self._checked(batch, torch.where(open_, parts, 0).flatten(1))
         return parts
-
-    def predicted(self, encoding: Encoding) -> Int[Tensor, "batch parts"]:
-        found: dict[int, Tensor] = {}
-
-        def run(rows: list[int]) -> Tensor:
-            with torch.no_grad():
-                return self.head.predicted(self.decisions(encoding.select(rows))).cpu()
-
-        for rows, chosen in self.in_batches(encoding, run):
-            found.update(zip(rows, chosen, strict=True))
-        return torch.stack([found[row] for row in range(len(encoding))])
 
     def _batch(self, encoding: Encoding, prefix: int) -> batching.TokenBatch:
         context = encoding.context if self.head.in_place else None
@@ -218,9 +210,7 @@ class Classifier(LanguageModel):
         return RuledPasses(self.core, self.forward, self.budget).gradients(encoding, embeds, rules, target)
 
     def anatomy(self) -> Anatomy:
-        if self._anatomy is None:
-            self._anatomy = ModelAnatomy(self.core, (self.readout, self.head), (self.logits, self.prediction_rows))
-        return self._anatomy
+        return ModelAnatomy(self.core, (self.readout, self.head), (self.logits, self.prediction_rows))
 
     def tap(
         self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
@@ -292,7 +282,7 @@ class Classifier(LanguageModel):
             yield
 
     def reduced(self) -> LanguageModel:
-        """See LanguageModel.reduced. Takes 2 bytes per weight in addition to the model from the first call on."""
+        """See ReducedPrecision.reduced. Takes 2 bytes per weight in addition to the model from the first call on."""
         return self if self.core.dtype is torch.bfloat16 else self._reduced.get(self, self._over)
 
     def _over(self, tree: nn.Module) -> "Classifier":
@@ -329,7 +319,7 @@ class Classifier(LanguageModel):
     def _parts(
         self, batch: batching.TokenBatch, embeds: Embeddings | None = None
     ) -> Float[Tensor, "rows parts choices"]:
-        """Logits of each choice, see LanguageModel.decisions, whatever comes out."""
+        """Logits of each choice, see Passes.decisions, whatever comes out."""
         return self.head.parts(self._run(batch, embeds), batch)
 
     def _run(self, batch: batching.TokenBatch, embeds: Embeddings | None = None) -> Outputs:

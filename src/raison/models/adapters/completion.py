@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import NonFiniteError, UnsupportedError
 from raison.models.adapters.classifier import Classifier, Completion, inner_model
 from raison.models.passes.readout import WordReadout
@@ -49,7 +50,7 @@ def completed(
 def _prior(adapter: Classifier) -> torch.Tensor:
     """Log of the mean probability of each class over inputs without content."""
     with torch.no_grad():
-        logits = adapter.logits(adapter.encode(CONTENT_FREE, "token"))
+        logits = adapter.ask(Passes).logits(adapter.encode(CONTENT_FREE, "token"))
     return logits.softmax(-1).mean(0).log()
 
 

@@ -1,21 +1,21 @@
 """Predictions of many beginnings of one token sequence, as a language model over them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from raison.core.anatomy import Anatomy
-from raison.core.attention import AttentionSite
+from raison.core.capabilities.embeddings import Path, Shift, WordEmbeddings
+from raison.core.capability import Capability
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
-from raison.core.model import LanguageModel, Path, Result, Shift, TapRecord
-from raison.core.rules import Rules
+from raison.core.model import LanguageModel
 from raison.core.target import Target
 from raison.core.unit import Granularity, Text
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.offered import ClassifierEmbeddings
 from raison.models.gradients.embeddings import causal_embeddings
 from raison.models.passes.batching import groups, shrinking
 from raison.models.passes.readout import Readout
@@ -38,7 +38,9 @@ class NestedReader(LanguageModel):
         self.name = classifier.name
         self.classes = classifier.classes
         self.multi_label = classifier.multi_label
-        self.capabilities, self.withheld = classifier.capabilities, classifier.withheld
+        shared: tuple[Capability, ...] = (_SharedEmbeddings(self),) if classifier.offers(WordEmbeddings) else ()
+        self.capabilities = (*(c for c in classifier.capabilities if not isinstance(c, WordEmbeddings)), *shared)
+        self.withheld = classifier.withheld
         self.removals = classifier.removals
         self.unknown_id = classifier.unknown_id
         self.max_tokens = classifier.max_tokens
@@ -137,8 +139,8 @@ class NestedReader(LanguageModel):
     def embed(self, encoding: Encoding) -> Embeddings:
         return self._inner.embed(encoding)
 
-    def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
-        return self._inner.logits(encoding, embeds)
+    def logits_at(self, encoding: Encoding, embeds: Embeddings) -> Logits:
+        return self._inner.logits_at(encoding, embeds)
 
     def removed(self, encoding: Encoding, removal: str) -> Encoding:
         return self._inner.removed(encoding, removal)
@@ -148,52 +150,20 @@ class NestedReader(LanguageModel):
     ) -> list[Float[Tensor, "_masks classes"]]:
         return self._inner.masked_logits(encoding, keeps, removal)
 
-    def step_logits(
-        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
-    ) -> list[Float[Tensor, "_masks _units classes"]]:
-        return self._inner.step_logits(encoding, keeps, removal)
-
-    def start_logits(self, encoding: Encoding) -> Logits:
-        return self._inner.start_logits(encoding)
-
-    def tap(
-        self, layers: Sequence[int] | None = None, record: Sequence[str] = ("probabilities",)
-    ) -> AbstractContextManager[TapRecord]:
-        return self._inner.tap(layers, record)
-
-    def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
-        return self._inner.prediction_rows(encoding)
-
-    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
-        return self._inner.attention_sites(encoding, layers)
-
-    def batches(self, encoding: Encoding) -> list[list[int]]:
-        return self._inner.batches(encoding)
-
-    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
-        return self._inner.in_batches(encoding, run)
-
-    def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
-        return self._inner.hidden_states(encoding)
-
     @property
     def embedding_table(self) -> nn.Module:
         """The word embeddings, as the classifier has them."""
         return self._inner.embedding_table
 
-    def ruled_gradients(
-        self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
-    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        return self._inner.ruled_gradients(encoding, embeds, rules, target)
-
-    def anatomy(self) -> Anatomy:
-        return self._inner.anatomy()
-
-    def reduced(self) -> LanguageModel:
-        return self._inner.reduced()
-
     def shifted(self, shift: Shift) -> AbstractContextManager[None]:
         return self._inner.shifted(shift)
+
+
+class _SharedEmbeddings(ClassifierEmbeddings):
+    """The classifier's, with the reader's gradients."""
+
+    def __init__(self, reader: NestedReader) -> None:
+        self._inner = reader
 
 
 def _nested(encoding: Encoding) -> bool:

@@ -5,9 +5,16 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.capabilities.rules import BackwardRules
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import RaisonError
-from raison.core.model import Capability
 from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
@@ -27,42 +34,42 @@ class Finding:
     check: str
     passed: bool
     detail: str
-    capability: Capability | None = None
+    capability: type[Capability] | None = None
 
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     """Check on one text whatever the adapter claims: about a dozen forward and four backward passes."""
     encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
-    checks: list[tuple[str, Capability | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
+    checks: list[tuple[str, type[Capability] | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
         ("the adapter's prediction equals the plain model's", None, _plain),
         ("equal calls give equal answers", None, _repeated),
         ("padding changes nothing", None, _padding),
         ("everything kept equals plain", None, _kept),
-        ("embeddings in place of ids change nothing", Capability.EMBEDDINGS, _embeds),
-        ("gradients reach the embeddings", Capability.EMBEDDINGS, _gradients),
-        ("intermediate predictions are those of shorter texts", Capability.STEP_LOGITS, _steps),
-        ("tapped attention equals the model's own", Capability.ATTENTION, _tap),
-        ("rows of attention sum to 1", Capability.ATTENTION, _rows),
-        ("the head reads known positions", Capability.ATTENTION, _pooling),
-        ("a way back by rules leaves the prediction alone", Capability.RULES, _rules),
-        ("layers rebuilt from their parts give the model's own states", Capability.DECOMPOSITION, _anatomy),
-        ("the model's own attention, put in its place, changes nothing", Capability.ATTENTION_PATHS, _put_in),
+        ("embeddings in place of ids change nothing", WordEmbeddings, _embeds),
+        ("gradients reach the embeddings", WordEmbeddings, _gradients),
+        ("intermediate predictions are those of shorter texts", StepLogits, _steps),
+        ("tapped attention equals the model's own", ReadableAttention, _tap),
+        ("rows of attention sum to 1", ReadableAttention, _rows),
+        ("the head reads known positions", ReadableAttention, _pooling),
+        ("a way back by rules leaves the prediction alone", BackwardRules, _rules),
+        ("layers rebuilt from their parts give the model's own states", Anatomy, _anatomy),
+        ("the model's own attention, put in its place, changes nothing", ReplaceableAttention, _put_in),
     ]
     return [
         _finding(name, capability, check, model, encoding)
         for name, capability, check in checks
-        if capability is None or capability in model.capabilities
+        if capability is None or model.offers(capability)
     ]
 
 
-def supported(model: Classifier, findings: list[Finding]) -> frozenset[Capability]:
-    """What the adapter claims and no failed check disproves."""
-    return model.capabilities - {finding.capability for finding in findings if not finding.passed}
+def disproved(findings: list[Finding]) -> frozenset[type[Capability]]:
+    """Capabilities that the adapter claims and that a check refutes."""
+    return frozenset(found.capability for found in findings if found.capability is not None and not found.passed)
 
 
 def _finding(
     name: str,
-    capability: Capability | None,
+    capability: type[Capability] | None,
     check: Callable[[Classifier, Encoding], tuple[bool, str]],
     model: Classifier,
     encoding: Encoding,
@@ -91,7 +98,7 @@ def _difference(model: Classifier, first: torch.Tensor, second: torch.Tensor) ->
 
 def _logits(model: Classifier, encoding: Encoding) -> torch.Tensor:
     with torch.no_grad():
-        return model.logits(encoding).cpu()
+        return model.ask(Passes).logits(encoding).cpu()
 
 
 def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
@@ -145,15 +152,15 @@ def _kept(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
 
 def _embeds(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     with torch.no_grad():
-        given = model.logits(encoding, model.embed(encoding)).cpu()
+        given = model.ask(Passes).logits(encoding, model.ask(WordEmbeddings).embed(encoding)).cpu()
     return _difference(model, given, _logits(model, encoding))
 
 
 def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
-    embeds = model.embed(encoding)
+    embeds = model.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     one = torch.ones(1)
-    sums, _ = model.path_gradients(encoding, lambda _text, _positions: embeds, one, one, target)
+    sums, _ = model.ask(WordEmbeddings).path_gradients(encoding, lambda _text, _positions: embeds, one, one, target)
     norms = sums[0].norm(dim=-1)
     reached = int((norms > 0).sum())
     # Not all need have one: a sliding window may hide the text's beginning from the last token.
@@ -163,19 +170,23 @@ def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
 def _rules(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     rules = Relevance(attention="constant", activations="gradient", gates="gradient")
-    _, values = model.ruled_gradients(encoding, model.embed(encoding), rules, target)
+    _, values = model.ask(BackwardRules).ruled_gradients(
+        encoding, model.ask(WordEmbeddings).embed(encoding), rules, target
+    )
     return _difference(model, values[:, 0], _logits(model, encoding)[:, 0])
 
 
 def _anatomy(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     # Compared inside, the first time; a difference raises.
-    (trace,) = model.anatomy().traces(encoding)
+    (trace,) = model.ask(Anatomy).traces(encoding)
     return True, f"{len(trace.states) - 1} layers rebuilt"
 
 
 def _steps(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     units, unit_ids, ids = encoding.unit_counts[0], encoding.unit_ids[0], encoding.input_ids[0]
-    found = model.step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[0][0]
+    found = model.ask(StepLogits).step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[0][
+        0
+    ]
     after = int(encoding.scored[0].nonzero()[-1, 0]) + 1
     shorter = []
     for unit in range(units):
@@ -197,14 +208,14 @@ def _of_tokens(encoding: Encoding, ids: torch.Tensor) -> Encoding:
 
 
 def _tap(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
-    with torch.no_grad(), model.tap():
-        tapped = model.logits(encoding).cpu()
+    with torch.no_grad(), model.ask(ReadableAttention).tap():
+        tapped = model.ask(Passes).logits(encoding).cpu()
     return _difference(model, tapped, _logits(model, encoding))
 
 
 def _rows(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
-    with torch.no_grad(), model.tap() as tap:
-        model.logits(encoding)
+    with torch.no_grad(), model.ask(ReadableAttention).tap() as tap:
+        model.ask(Passes).logits(encoding)
     sums = torch.cat([layer.float().sum(-1).flatten() for layer in tap.probabilities.values()])
     largest = (sums - 1).abs().max().item()
     return largest <= _tolerance(model), f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
@@ -213,7 +224,7 @@ def _rows(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
 def _put_in(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     values, steepest = [], 0.0
-    for site in model.attention_sites(encoding, lambda total: sorted({0, total - 1})):
+    for site in model.ask(ReplaceableAttention).attention_sites(encoding, lambda total: sorted({0, total - 1})):
         for found in site.slopes(lambda _points, own=site.probabilities: own[None], 1, target):  # type: ignore[misc]
             values.append(found.values)
             steepest = max(steepest, found.gradients.abs().max().item())
@@ -222,7 +233,7 @@ def _put_in(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
 
 
 def _pooling(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
-    rows = model.prediction_rows(encoding)[0]
+    rows = model.ask(ReadableAttention).prediction_rows(encoding)[0]
     where = rows.nonzero()[:, 0].tolist()
     named = {(0,): "the first token", (encoding.lengths[0] - 1,): "the last token"}
     return True, named.get(tuple(where), f"the mean of {len(where)} tokens")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.answer import Answer, ExplainedAnswer
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.core.model import LanguageModel
@@ -132,9 +133,9 @@ def explained(
 
     def run(rows: list[int]) -> Tensor:
         with torch.no_grad():
-            return model.decisions(encoding.select(rows)).double().softmax(-1).cpu()
+            return model.ask(Passes).decisions(encoding.select(rows)).double().softmax(-1).cpu()
 
-    for rows, shares in model.in_batches(encoding, run):
+    for rows, shares in model.ask(Passes).in_batches(encoding, run):
         sure.update(zip(rows, shares.gather(2, encoding.spans[rows][:, :, None])[:, :, 0].tolist(), strict=True))
     own, given = span_answers(encoding, encoding.spans), span_answers(encoding, predicted)
     return tuple(

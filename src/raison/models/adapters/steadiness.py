@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsteadyWarning
 from raison.core.model import LanguageModel
@@ -41,7 +42,7 @@ def change(model: Classifier | NestedReader, encoding: Encoding) -> float:
     devices = [model.device.index or 0] if model.device.type == "cuda" else []
 
     def call(_rows: list[int]) -> Tensor:
-        return model.logits(first).double()
+        return model.ask(Passes).logits(first).double()
 
     with drawing(devices=devices), torch.no_grad():
         (_, once), (_, twice) = (next(shrinking(TokenBudget(1), call, [0])) for _ in range(2))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.encoding import Encoding
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
@@ -55,14 +56,14 @@ def measure_speed(model: Classifier, encoding: Encoding) -> Speed:
 
 
 def _gradients(model: Classifier, encoding: Encoding) -> None:
-    embeds = model.embed(encoding)
+    embeds = model.ask(WordEmbeddings).embed(encoding)
     points = torch.ones(REPEATS)
     target = Target(torch.zeros(len(encoding), dtype=torch.long), None, "logit", model.multi_label)
 
     def stay(text: int, positions: Tensor) -> Tensor:
         return embeds[text].expand(len(positions), -1, -1)
 
-    model.path_gradients(encoding, stay, points, points, target)
+    model.ask(WordEmbeddings).path_gradients(encoding, stay, points, points, target)
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
@@ -46,7 +47,7 @@ def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -
     """What each layer was called with, and what it put out."""
     # Under a tap the layers get masks of the kind that they will be called with again.
     with kept_calls(dict(enumerate(stack))) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
-        model.logits(encoding)
+        model.ask(Passes).logits(encoding)
     # A prompt with label words of several tokens is run once for each of their beginnings, the text itself last.
     return calls, outputs[-len(stack) :]
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from raison.core.anatomy import Affine, Anatomy, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
+from raison.core.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
+from raison.core.capabilities.decomposition import Anatomy
 from raison.core.dims import Logits
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError

@@ -8,10 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from raison.core.capabilities.attention import ReadableAttention, TapRecord
+from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention, HeadStates
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
-from raison.core.model import LanguageModel, TapRecord
+from raison.core.model import LanguageModel
 from raison.numerics.attention.interpretable import (
     Coefficients,
     Places,
@@ -70,8 +72,8 @@ class HeadShape:
     @classmethod
     def of(cls, model: LanguageModel, encoding: Encoding) -> "HeadShape":
         """Seen on one pass of a text. Raises UnsupportedError where the attention cannot be tapped."""
-        with torch.no_grad(), model.tap(record=("query",)) as tap:
-            model.logits(encoding.select([0]))
+        with torch.no_grad(), model.ask(ReadableAttention).tap(record=("query",)) as tap:
+            model.ask(Passes).logits(encoding.select([0]))
         _, heads, _, features = tap.query[0].shape
         return cls(len(tap.query), heads, features)
 

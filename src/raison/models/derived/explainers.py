@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.reading import Fields
@@ -218,7 +220,7 @@ def version_of(model: LanguageModel) -> int:
 def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
     """The model's probabilities on PROBES: one pass of each."""
     with torch.no_grad():
-        logits = model.logits(model.encode(probes_of(model), "token")).double()
+        logits = model.ask(Passes).logits(model.encode(probes_of(model), "token")).double()
     shares = logits.sigmoid() if model.multi_label else logits.softmax(-1)
     return tuple(tuple(round(share, 4) for share in row) for row in shares.tolist())
 
@@ -288,6 +290,7 @@ def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrai
 def _first_substitute(model: LanguageModel) -> Tensor:
     encoding = model.encode(PROBES[:1], "token")
     row = int(encoding.scored[0].nonzero()[0])
+    words = model.ask(WordEmbeddings)
     in_place = [name for name in model.removals if name != "delete"]
-    source = model.removed(encoding, in_place[0]) if in_place else encoding
-    return model.embed(source)[0, row].float()
+    source = words.removed(encoding, in_place[0]) if in_place else encoding
+    return words.embed(source)[0, row].float()

@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from raison.core.answer import Answer
+from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
@@ -173,7 +174,7 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
 
 
 def _readable(student: Classifier, lessons: Sequence[Lesson]) -> tuple[Sequence[Lesson], Encoding, Tensor]:
-    """The lessons that the student can learn, with their choices, (lessons, parts): see LanguageModel.decisions."""
+    """The lessons that the student can learn, with their choices, (lessons, parts): see Passes.decisions."""
     encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
     answers = [lesson.label for lesson in lessons if isinstance(lesson.label, Answer)]
     if not answers:
@@ -211,9 +212,9 @@ def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
 
     def run(rows: list[int]) -> list[int]:
         with torch.no_grad():
-            return student.logits(encoding.select(rows)).argmax(-1).tolist()
+            return student.ask(Passes).logits(encoding.select(rows)).argmax(-1).tolist()
 
-    for rows, labels in student.in_batches(encoding, run):
+    for rows, labels in student.ask(Passes).in_batches(encoding, run):
         found.update(zip(rows, labels, strict=True))
     return [found[row] for row in range(len(texts))]
 
@@ -274,9 +275,9 @@ def _loss(
     mix, weight = explaining
     labels, hints = labels.to(student.device), hints.to(student.device)
     if mix is None:
-        return _task_loss(student.decisions(part), labels)
+        return _task_loss(student.ask(Passes).decisions(part), labels)
     with tap(student.core, record=("scores",)) as attention:
-        decisions = student.decisions(part)
+        decisions = student.ask(Passes).decisions(part)
     explained = attention_explanation([attention.scores[layer] for layer in sorted(attention.scores)], part, mix)
     return _task_loss(decisions, labels) + weight * divergence(hints, explained).mean()
 

@@ -13,6 +13,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import DataError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
@@ -123,12 +126,12 @@ class TrainedAttention:
         def run(rows: list[int]) -> Tensor:
             part = encoding.select(rows)
             with torch.no_grad():
-                with model.tap(record=self.explainer.steps) as tap:
-                    logits = model.logits(part)
+                with model.ask(ReadableAttention).tap(record=self.explainer.steps) as tap:
+                    logits = model.ask(Passes).logits(part)
                 places = places_of(part, self.card.design.over, logits.device)
                 return read_map(self.explainer, tap, places).double().cpu()
 
-        for rows, shares in model.in_batches(encoding, run):
+        for rows, shares in model.ask(Passes).in_batches(encoding, run):
             found[rows, : shares.shape[1]] = shares
         return found
 
@@ -192,4 +195,4 @@ def _spelled(shape: HeadShape) -> str:
 
 def _device(model: LanguageModel) -> torch.device:
     with torch.no_grad():
-        return model.embed(model.encode(explainers.probes_of(model)[:1], "token")).device
+        return model.ask(WordEmbeddings).embed(model.encode(explainers.probes_of(model)[:1], "token")).device

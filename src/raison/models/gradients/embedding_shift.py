@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from raison.core.model import Shift
+from raison.core.capabilities.embeddings import Shift
 from raison.models.stack.hooks import hooked
 
 CHUNK = 8192

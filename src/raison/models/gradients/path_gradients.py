@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from raison.core.capabilities.embeddings import Path
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
-from raison.core.model import Path
 from raison.core.target import Target
 from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
 
@@ -26,7 +26,7 @@ def path_gradients(
     points: tuple[Points, Points],
     target: Target,
 ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-    """See LanguageModel.path_gradients; `points` are the positions on the path and their weights.
+    """See WordEmbeddings.path_gradients; `points` are the positions on the path and their weights.
 
     Only the sums are kept: memory holds one batch of points at a time.
     """

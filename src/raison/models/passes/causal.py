@@ -41,7 +41,7 @@ class CausalReader:
     def step_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
     ) -> list[Float[Tensor, "_masks _units classes"]]:
-        """See LanguageModel.step_logits. What follows the last unit is put after each of them."""
+        """See StepLogits.step_logits. What follows the last unit is put after each of them."""
         prefix, start = _prefix(encoding)
         logits = self._read(prefix, _steps(encoding, keeps, remover, start))
         counts = [len(wanted) * units for wanted, units in zip(keeps, encoding.unit_counts, strict=True)]
@@ -51,7 +51,7 @@ class CausalReader:
         ]
 
     def start_logits(self, encoding: Encoding) -> Float[Tensor, "batch classes"]:
-        """See LanguageModel.start_logits."""
+        """See StepLogits.start_logits."""
         prefix, start = _prefix(encoding)
         rows = []
         for text in range(len(encoding)):

@@ -21,7 +21,7 @@ Layers = tuple[Tensor, ...]
 def hidden_states(
     encoding: Encoding, budget: TokenBudget, run: Callable[[TokenBatch], Layers]
 ) -> list[Float[Tensor, "_tokens hidden"]]:
-    """See LanguageModel.hidden_states; `run` gives the hidden states of one batch.
+    """See HiddenStates.hidden_states; `run` gives the hidden states of one batch.
 
     What a model calls its last hidden state comes after its final norm, where it has one.
     """

@@ -78,7 +78,7 @@ class Reruns:
     def sites(
         self, encoding: Encoding, rows: Float[Tensor, "1 tokens"], layers: Callable[[int], Sequence[int]]
     ) -> list[AttentionSite]:
-        """See LanguageModel.attention_sites; `rows` are the model's prediction rows.
+        """See ReplaceableAttention.attention_sites; `rows` are the model's prediction rows.
 
         A layer's first use costs four more passes, to compare re-runs with whole ones.
         """

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.anatomy import Activation, Affine, Anatomy, FeedForward, HeadWeights, LayerWeights, Norm, Trace
+from raison.core.anatomy import Activation, Affine, FeedForward, HeadWeights, LayerWeights, Norm, Trace
+from raison.core.capabilities.decomposition import Anatomy
 
 Gate = Literal["constant", "half"]
 Vectors = Float[Tensor, "rows sources hidden"]

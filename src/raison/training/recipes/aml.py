@@ -10,9 +10,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
-from raison.core.model import Capability, LanguageModel, check_classes
+from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
@@ -125,11 +127,11 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     _check_metrics(model, metrics)
     check_settings(settings)
     check_classes(model, "an explainer of AML, which is trained to keep the prediction,")
-    if Capability.EMBEDDINGS not in model.capabilities:
-        why = model.withheld.get(Capability.EMBEDDINGS, "it takes no embeddings: texts cannot be masked in part")
+    if not model.offers(WordEmbeddings):
+        why = model.withheld.get(WordEmbeddings, "it takes no embeddings: texts cannot be masked in part")
         raise UnsupportedError(f"cannot train an explainer for {model.name}", [why])
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
-    backbone = settings.backbone or (LIGHT if Capability.STEP_LOGITS in model.capabilities else explainers.OWN)
+    backbone = settings.backbone or (LIGHT if model.offers(StepLogits) else explainers.OWN)
     # A backbone that cannot be used is told before the texts are read.
     new_attributor(model, backbone, settings.rank, learned=False)
     train, held_out = split(data, dev, (settings.texts, settings.validation), settings.seed)

@@ -13,8 +13,10 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from raison.core.capabilities.attention import ReadableAttention
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.model import WITHOUT_CLASSES, Capability, LanguageModel
+from raison.core.model import WITHOUT_CLASSES, LanguageModel
+from raison.core.outputs import PROBABILITIES
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
@@ -197,11 +199,11 @@ def _as_trainable(model: object) -> Classifier:
     if not isinstance(model, Classifier):
         raise UnsupportedError(f"cannot train {name}", ["it is no classifier and finds no answers in texts"])
     reasons = []
-    if Capability.CLASSES not in model.capabilities:
+    if model.outputs not in PROBABILITIES:
         reasons.append(WITHOUT_CLASSES)
     if model.multi_label:
         reasons.append("it says yes or no to each label, and the criteria ask for one prediction")
-    if Capability.ATTENTION not in model.capabilities:
+    if not model.offers(ReadableAttention):
         reasons.append("its attention cannot be read, and the explanation is made of it")
     if model.model is not model.core:
         reasons.append("it is wrapped by adapters: merge them first (model.merge_and_unload())")

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from raison.core.capabilities.passes import Passes
 from raison.core.metric import Metric
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
@@ -82,7 +83,7 @@ class MaskedTexts(nn.Module):
         texts, encoding = self._texts, self._texts.encoding
         found = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
         with torch.no_grad(), self.attributor.quiet():
-            for rows, part in texts.model.in_batches(encoding, self._shares):
+            for rows, part in texts.model.ask(Passes).in_batches(encoding, self._shares):
                 found[rows, : part.shape[1]] = part.double().cpu()
         return found
 

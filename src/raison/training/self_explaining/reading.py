@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import HeadMixture, InterpretableAttention, places_of, read_map
@@ -41,18 +44,18 @@ class SelfExplaining(nn.Module):
     def forward(self, encoding: Encoding, states: bool = False) -> Read:
         """One pass of the model, with its attention read on the way."""
         watched: AbstractContextManager[list[Tensor]] = watched_layers(self.core) if states else nullcontext([])
-        with self.model.tap(record=self.explainer.steps) as tap, watched as layers:
-            decisions = self.model.decisions(encoding)
+        with self.model.ask(ReadableAttention).tap(record=self.explainer.steps) as tap, watched as layers:
+            decisions = self.model.ask(Passes).decisions(encoding)
         shares = read_map(self.explainer, tap, places_of(encoding, self.over, self.model.device))
         return Read(decisions, shares, _mean_state(layers, encoding) if states else None)
 
     def kept(self, encoding: Encoding, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
         """Decisions on embeddings that are mixed with those of removed tokens; see criterion.Step.kept."""
-        model = self.model
-        own, other = model.embed(encoding), model.embed(model.removed(encoding, _in_place(model)))
+        model, words = self.model, self.model.ask(WordEmbeddings)
+        own, other = words.embed(encoding), words.embed(words.removed(encoding, _in_place(model)))
         removable = encoding.scored.to(keep.device)
         stays = torch.where(removable, keep, 1).to(own)[..., None]
-        return model.decisions(encoding, stays * own + (1 - stays) * other)
+        return model.ask(Passes).decisions(encoding, stays * own + (1 - stays) * other)
 
 
 class BatchStep:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.registry import name_of
 from raison.models.adapters.classifier import Classifier
@@ -93,19 +94,19 @@ class TaskTexts(nn.Module):
     def step(self, rows: list[int]) -> TaskStep:
         """One pass over some of the texts."""
         encoding, labels = self._train.select(rows)
-        return TaskStep(encoding, labels.to(self._model.device), self._model.decisions(encoding))
+        return TaskStep(encoding, labels.to(self._model.device), self._model.ask(Passes).decisions(encoding))
 
 
 def accuracy(model: Classifier, texts: Labelled) -> float:
     """Share of texts of which every part is predicted as labelled."""
-    return float((model.predicted(texts.encoding) == texts.labels).all(-1).double().mean())
+    return float((model.ask(Passes).predicted(texts.encoding) == texts.labels).all(-1).double().mean())
 
 
 def scores_of(model: Classifier, texts: Labelled) -> ClassScores | None:
     """How well the classes are predicted; None for a model that finds answers, whose positions are no classes."""
     if model.head.in_place:
         return None
-    predicted = model.predicted(texts.encoding)[:, 0].tolist()
+    predicted = model.ask(Passes).predicted(texts.encoding)[:, 0].tolist()
     return class_scores(predicted, texts.labels[:, 0].tolist(), len(model.classes))
 
 

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import kstest
 from torch import nn
 
-from raison.core.model import Shift
+from raison.core.capabilities.embeddings import Shift
 from raison.models.gradients import embedding_shift as shifts
 from raison.models.gradients.embedding_shift import ball_vector, mean_norm, shifted_tables
 from tests.contracts.conftest import TEXTS

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from transformers import activations
 
 import raison
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.capabilities.rules import BackwardRules
 from raison.core.errors import UnsupportedError
-from raison.core.model import Capability
 from raison.core.rules import Difference, Relevance
 from raison.core.target import Target
 from raison.models.gradients.rules.mode import RuleBook, applied
@@ -41,13 +43,13 @@ def back(book: RuleBook, function: Callable[..., Tensor], *inputs: Tensor) -> tu
 def test_forward_values_stay_bit_for_bit(name: str, rules: Relevance | str) -> None:
     model = raison.load(*TINY[name]())
     encoding = model.encode(list(TEXTS) + list(reversed(TEXTS)), "token")
-    embeds = model.embed(encoding)
+    embeds = model.ask(WordEmbeddings).embed(encoding)
     embeds = torch.cat([embeds[:3], embeds[3:] * 0.5]).requires_grad_()
     book = rescale_rules(6) if isinstance(rules, str) else relevance_rules(rules)
     with tap(model.core, (), ()):
-        plain = model.logits(encoding, embeds)
+        plain = model.ask(Passes).logits(encoding, embeds)
         with applied(book, model.core):
-            ruled = model.logits(encoding, embeds)
+            ruled = model.ask(Passes).logits(encoding, embeds)
         (slopes,) = torch.autograd.grad(plain[:3].sum(), embeds)
         (changed,) = torch.autograd.grad(ruled[:3].sum(), embeds)
     assert torch.equal(plain, ruled)
@@ -168,8 +170,8 @@ def test_fused_attention_is_refused() -> None:
 
 def test_a_model_without_the_interface_says_what_is_missing() -> None:
     model = raison.load(*TINY["bert"]())
-    assert Capability.RULES in model.capabilities
-    model.capabilities -= {Capability.RULES}
+    assert model.offers(BackwardRules)
+    model.capabilities = tuple(one for one in model.capabilities if not isinstance(one, BackwardRules))
     with pytest.raises(UnsupportedError, match="integrated_gradients"):
         raison.explain(model, TEXTS[0], "attn_lrp")
 
@@ -177,12 +179,12 @@ def test_a_model_without_the_interface_says_what_is_missing() -> None:
 def test_gradients_do_not_depend_on_the_batch() -> None:
     model = raison.load(*TINY["roberta"]())
     encoding = model.encode(list(TEXTS), "word")
-    embeds = model.embed(encoding)
+    embeds = model.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.tensor([0, 1, 2]), None, "logit")
     for rules in (ATTN, Difference(embeds * 0.5)):
-        together, values = model.ruled_gradients(encoding, embeds, rules, target)
+        together, values = model.ask(BackwardRules).ruled_gradients(encoding, embeds, rules, target)
         model.budget.tokens = 1
-        alone, own = model.ruled_gradients(encoding, embeds, rules, target)
+        alone, own = model.ask(BackwardRules).ruled_gradients(encoding, embeds, rules, target)
         torch.testing.assert_close(values, own, rtol=0, atol=1e-6)
         for length, first, second in zip(encoding.lengths, together, alone, strict=True):
             assert len(first) == length

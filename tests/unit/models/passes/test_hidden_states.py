@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.batching import TokenBatch, TokenBudget
@@ -72,6 +73,6 @@ def test_no_gradients() -> None:
 
 def test_toys_have_them_too() -> None:
     toy = Linear()
-    found = toy.hidden_states(encoding())
+    found = toy.ask(HiddenStates).hidden_states(encoding())
     assert [len(states) for states in found] == list(encoding().lengths)
     torch.testing.assert_close(found[0], 2 * toy.embed(encoding())[0, : len(found[0])].float())

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
@@ -59,7 +61,7 @@ def test_gradients_equal_those_of_whole_passes(name: str) -> None:
     encoding, _ = problem(model)
     target = Target(torch.tensor([0, 1, 0]), None, "probability")
     points, weights = torch.tensor([0.2, 0.6, 0.9]), torch.tensor([0.5, 0.3, 0.2])
-    embeds = model.embed(encoding)
+    embeds = model.ask(WordEmbeddings).embed(encoding)
 
     def path(text: int, positions: Tensor) -> Tensor:
         return positions[:, None, None] * embeds[text]
@@ -67,9 +69,9 @@ def test_gradients_equal_those_of_whole_passes(name: str) -> None:
     widths = []
     wide = [m for m in layer_stack(model.core)[-1].modules() if isinstance(m, nn.Linear)][-1]
     hook = wide.register_forward_hook(lambda _module, args, _output: widths.append(args[0].shape[1]))
-    model.path_gradients(encoding, path, points, weights, target)
+    model.ask(WordEmbeddings).path_gradients(encoding, path, points, weights, target)
     widths.clear()
-    found, values = model.path_gradients(encoding, path, points, weights, target)
+    found, values = model.ask(WordEmbeddings).path_gradients(encoding, path, points, weights, target)
     hook.remove()
     assert set(widths) == {1}
     slow, expected = path_gradients(model.forward, model.budget, encoding, path, (points, weights), target)
@@ -162,8 +164,8 @@ def test_changed_weights_are_read_and_gradients_are_whole() -> None:
     after = model.masked_logits(encoding, keeps, "mask")
     assert not torch.allclose(before[0], after[0], atol=1e-3)
     close(after, whole(model, encoding, keeps, "mask"))
-    embeds = model.embed(encoding).requires_grad_()
-    model.logits(encoding, embeds)[:, 0].sum().backward()
+    embeds = model.ask(WordEmbeddings).embed(encoding).requires_grad_()
+    model.ask(Passes).logits(encoding, embeds)[:, 0].sum().backward()
     assert embeds.grad is not None
     assert embeds.grad[:, 1].abs().max() > 0
 
@@ -193,12 +195,12 @@ def test_another_thread_is_left_alone() -> None:
     model = Classifier(*TINY["bert"](), "bert")
     encoding, _ = problem(model)
     with torch.no_grad():
-        expected = model.logits(encoding)
+        expected = model.ask(Passes).logits(encoding)
     found: list[Tensor] = []
 
     def run() -> None:
         with torch.no_grad():
-            found.append(model.logits(encoding))
+            found.append(model.ask(Passes).logits(encoding))
 
     def within(batch: batching.TokenBatch, embeds: Tensor | None) -> Tensor:
         other = threading.Thread(target=run)

@@ -10,8 +10,10 @@ from torch import Tensor
 
 import raison
 from raison.core.attention import AttentionSite
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, OutOfMemoryError, UnsupportedError
-from raison.core.model import Capability
 from raison.integration import randomized
 from raison.methods.rpi import Rpi
 from raison.models.adapters.classifier import Classifier
@@ -120,8 +122,8 @@ def test_a_text_of_one_token(name: str, layer: int, monkeypatch: pytest.MonkeyPa
 def test_a_site_describes_its_layer(name: str) -> None:
     model = load(name)
     encoding = model.encode([TEXT])
-    with torch.no_grad(), model.tap() as tapped:
-        model.logits(encoding)
+    with torch.no_grad(), model.ask(ReadableAttention).tap() as tapped:
+        model.ask(Passes).logits(encoding)
     for layer in range(3):
         site, own = site_of(model, layer), tapped.probabilities[layer][0]
         alone = layer == 2 and not name.endswith(("mean", "t5_encoder"))
@@ -129,12 +131,12 @@ def test_a_site_describes_its_layer(name: str) -> None:
         assert len(site.rows) == len(site.input_rows) == site.probabilities.shape[1] == (1 if alone else own.shape[1])
         reach = site_of(model, 1).read if alone else slice(None)
         torch.testing.assert_close(site.probabilities, own[:, reach], atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(site.rows, model.prediction_rows(encoding)[0, reach])
+        torch.testing.assert_close(site.rows, model.ask(ReadableAttention).prediction_rows(encoding)[0, reach])
         assert site.input_rows.tolist() == encoding.scored[0, reach].float().tolist()
 
 
 def test_a_head_that_reads_the_decoder_has_no_sites() -> None:
-    assert Capability.ATTENTION_PATHS not in load("t5").capabilities
+    assert not load("t5").offers(ReplaceableAttention)
 
 
 def test_one_text_at_a_time() -> None:

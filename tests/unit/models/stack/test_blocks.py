@@ -11,6 +11,10 @@ from torch import nn
 from transformers import AlbertConfig, AutoModelForSequenceClassification, BertConfig
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
@@ -81,7 +85,7 @@ def test_the_model_stays_and_only_blocks_are_copied(name: str) -> None:
     encoding = model.encode(texts)
     before, state = snapshot(model.model), torch.get_rng_state()
     modes = [module.training for module in model.model.modules()]
-    plain = model.logits(encoding).detach()
+    plain = model.ask(Passes).logits(encoding).detach()
     own = storages(model.model)
     models = RandomisedModels(model)
     total = models.count
@@ -92,13 +96,13 @@ def test_the_model_stays_and_only_blocks_are_copied(name: str) -> None:
         blocks = [find_blocks(model.core)[total - number] for number in numbers]
         expected = {id(p): p.numel() * p.element_size() for block in blocks for p in block.parameters()}
         assert sum(new.values()) == sum(expected.values())
-        found = other.logits(encoding).detach()
+        found = other.ask(Passes).logits(encoding).detach()
         assert torch.equal(found, plain) == (not numbers)
         keeps = some_keeps(encoding)
         other.masked_logits(encoding, keeps, other.removals[0])
         # In between, and with the other one still in use.
         assert snapshot(model.model) == before
-        assert torch.equal(model.logits(encoding).detach(), plain)
+        assert torch.equal(model.ask(Passes).logits(encoding).detach(), plain)
     assert [module.training for module in model.model.modules()] == modes
     assert torch.equal(torch.get_rng_state(), state)
     assert model.core.get_input_embeddings().weight.grad.eq(1).all()
@@ -126,7 +130,7 @@ def test_as_a_copy_whose_blocks_were_overwritten(name: str, how: str) -> None:
                     target.copy_(values[id(source)])
         quick = models.model(numbers)
         with torch.no_grad():
-            assert torch.equal(quick.logits(encoding), slow.logits(encoding))
+            assert torch.equal(quick.ask(Passes).logits(encoding), slow.ask(Passes).logits(encoding))
         # Twice: the second time the lower blocks' work is known.
         for _ in range(2):
             found = quick.masked_logits(encoding, keeps, removal)
@@ -175,16 +179,16 @@ def test_passes_that_look_inside_are_whole() -> None:
     models = RandomisedModels(model)
     other, again = models.cascading(1), models.cascading(1)
     with torch.no_grad():
-        other.logits(encoding)
-        with counted(again) as counts, again.tap() as seen:
-            again.logits(encoding)
+        other.ask(Passes).logits(encoding)
+        with counted(again) as counts, again.ask(ReadableAttention).tap() as seen:
+            again.ask(Passes).logits(encoding)
         assert counts == [1, 1, 1]
         assert sorted(seen.probabilities) == [0, 1, 2]
     with counted(again) as counts:
-        again.logits(encoding)
+        again.ask(Passes).logits(encoding)
     assert counts == [1, 1, 1]
     with counted(again) as counts:
-        states = again.hidden_states(encoding)
+        states = again.ask(HiddenStates).hidden_states(encoding)
     assert min(counts) > 0
     slow = RandomisedModels(model).cascading(1).hidden_states(encoding)
     assert all(torch.equal(*pair) for pair in zip(states, slow, strict=True))
@@ -195,13 +199,13 @@ def test_other_embeddings_are_other_inputs() -> None:
     encoding = model.encode(texts)
     models = RandomisedModels(model)
     other = models.cascading(1)
-    embeds = model.embed(encoding)
+    embeds = model.ask(WordEmbeddings).embed(encoding)
     with torch.no_grad():
-        plain = other.logits(encoding)
-        moved = other.logits(encoding, embeds.flip(-1))
+        plain = other.ask(Passes).logits(encoding)
+        moved = other.ask(Passes).logits(encoding, embeds.flip(-1))
         assert not torch.allclose(plain, moved, atol=1e-3)
         assert torch.equal(moved, RandomisedModels(model).cascading(1).logits(encoding, embeds.flip(-1)))
-        assert torch.equal(other.logits(encoding), plain)
+        assert torch.equal(other.ask(Passes).logits(encoding), plain)
 
 
 def test_the_store_is_bounded_and_keeps_the_first() -> None:

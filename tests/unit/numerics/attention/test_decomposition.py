@@ -6,7 +6,9 @@ from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
 
 import raison
-from raison.core.anatomy import Anatomy, Trace
+from raison.core.anatomy import Trace
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnsupportedError
 from raison.numerics.attention.decomposition import (
     Choices,
@@ -38,19 +40,19 @@ def carried(anatomy: Anatomy, trace: Trace, choices: Choices) -> list[Tensor]:
 def test_parts_make_what_the_layers_made(name: str) -> None:
     model = load(name, torch.float32)
     encoding = model.encode(TEXTS)
-    anatomy = model.anatomy()
+    anatomy = model.ask(Anatomy)
     for text, trace in enumerate(anatomy.traces(encoding)):
         for layer in range(anatomy.layers):
             found = layer_output(trace, layer, anatomy.weights(layer))
             torch.testing.assert_close(found, trace.states[layer + 1], rtol=1e-4, atol=1e-5)
-        logits = model.logits(encoding.select([text])).detach()[0]
+        logits = model.ask(Passes).logits(encoding.select([text])).detach()[0]
         torch.testing.assert_close(head_output(trace, anatomy.head()), logits, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "llama", "modernbert"])
 def test_vectors_sum_to_the_state_after_every_layer(name: str) -> None:
     model = load(name)
-    anatomy = model.anatomy()
+    anatomy = model.ask(Anatomy)
     trace = anatomy.traces(model.encode(TEXTS[:1]))[0]
     found = carried(anatomy, trace, Choices())
     for layer, vectors in enumerate(found):
@@ -64,7 +66,7 @@ def test_vectors_sum_to_the_state_after_every_layer(name: str) -> None:
 def test_little_memory_changes_no_number(name: str, scratch: int) -> None:
     """One head and one source at a time, one head and a few, a few heads."""
     model = load(name)
-    anatomy = model.anatomy()
+    anatomy = model.ask(Anatomy)
     trace = anatomy.traces(model.encode(TEXTS[1:2]))[0]
     whole, part = (
         head_vectors(carried(anatomy, trace, choices)[-1], trace, anatomy.head())
@@ -93,7 +95,7 @@ class Largest(torch.overrides.TorchFunctionMode):
 
 def test_products_stay_within_the_scratch_memory() -> None:
     model = load("bert")
-    anatomy = model.anatomy()
+    anatomy = model.ask(Anatomy)
     trace = anatomy.traces(model.encode(TEXTS[1:2]))[0]
     weights = anatomy.weights(1)
     vectors = through_layer(None, trace, 0, anatomy.weights(0), Choices())
@@ -135,10 +137,10 @@ def test_adapters_are_part_of_the_matrices() -> None:
         wrapped = get_peft_model(model.double(), config)
     loaded = raison.load(wrapped, tokenizer)
     wrapped.train()
-    anatomy = loaded.anatomy()
+    anatomy = loaded.ask(Anatomy)
     trace = anatomy.traces(loaded.encode(TEXTS[:1]))[0]
     terms = head_vectors(carried(anatomy, trace, Choices())[-1], trace, anatomy.head())
-    logits = loaded.logits(loaded.encode(TEXTS[:1])).detach()[0]
+    logits = loaded.ask(Passes).logits(loaded.encode(TEXTS[:1])).detach()[0]
     torch.testing.assert_close(terms.sum(0), logits, rtol=1e-10, atol=1e-10)
     assert wrapped.training
 

@@ -6,6 +6,9 @@ from collections import Counter
 import pytest
 import torch
 
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.models.loading.load import load
 from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
 from raison.models.tokens.small_vocabulary import choose_pieces
@@ -50,11 +53,11 @@ def test_a_small_model_has_its_size(architecture: str) -> None:
     assert (adapter.removals[0] == "mask") is (architecture != "gpt2")
     assert adapter.max_tokens == 40
     encoding = adapter.encode(["the quiet sea"], "word")
-    with adapter.tap() as tapped:
-        adapter.logits(encoding)
+    with adapter.ask(ReadableAttention).tap() as tapped:
+        adapter.ask(Passes).logits(encoding)
     assert len(tapped.probabilities) == 2
     assert tapped.probabilities[0].shape[1] == 2
-    assert adapter.embed(encoding).shape[-1] == 16
+    assert adapter.ask(WordEmbeddings).embed(encoding).shape[-1] == 16
     adapter.encode(["sea " * 30], "word")
 
 

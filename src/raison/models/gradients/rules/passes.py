@@ -30,7 +30,7 @@ class RuledPasses:
     def gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        """See LanguageModel.ruled_gradients."""
+        """See BackwardRules.ruled_gradients."""
         points = 2 if isinstance(rules, Difference) else 1
         lengths = encoding.lengths
         found: dict[int, Tensor] = {}

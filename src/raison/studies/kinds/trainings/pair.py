@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
@@ -242,7 +243,7 @@ def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, 
         # One at a time: a large data set's tokens need not be in memory together.
         encoding = model.encode([row.text], "token", truncate)
         # A model of answers was asked for its answer when it read the text.
-        said = (model.predicted(encoding) if encoding.spans is None else encoding.spans)[0]
+        said = (model.ask(Passes).predicted(encoding) if encoding.spans is None else encoding.spans)[0]
         if row.answers:
             there = [answer for answer in row.answers if inside_window(encoding, [answer])[0]]
             right = any(bool((said == answer_tokens(encoding, [answer])[0]).all()) for answer in there)

@@ -1,0 +1,30 @@
+"""Layers as parts."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from raison.core.anatomy import HeadWeights, LayerWeights, Trace
+from raison.core.capability import Capability
+from raison.core.encoding import Encoding
+
+
+class Anatomy(Capability):
+    """Its layers can be decomposed into each token's contribution: their weights, and what they compute for a text."""
+
+    name: ClassVar[str] = "decomposition"
+    absence: ClassVar[str] = "cannot be decomposed"
+    way_out: ClassVar[str] = "Use attention_rollout or integrated_gradients."
+
+    layers: int
+
+    @abstractmethod
+    def traces(self, encoding: Encoding) -> list[Trace]:
+        """What the layers computed for each text, in one pass of all of them without gradients."""
+
+    @abstractmethod
+    def weights(self, layer: int) -> LayerWeights:
+        """The weights of a layer, counted from 0, made anew each time where the model holds them in another form."""
+
+    @abstractmethod
+    def head(self) -> HeadWeights:
+        """The part after the last layer. Raises UnsupportedError if the logits are no such chain."""

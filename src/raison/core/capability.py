@@ -1,0 +1,18 @@
+"""What a model may offer beyond its predictions. core/capabilities has one file for each."""
+
+from abc import ABC
+from typing import ClassVar
+
+
+class Capability(ABC):
+    """An object that an adapter may offer, and that a method asks for by its abstract class.
+
+    A subclass in core/capabilities says what can be asked of it. An adapter offers an implementation of that subclass.
+    """
+
+    name: ClassVar[str]
+    """As lists and errors have it; also the name of the file."""
+    absence: ClassVar[str]
+    """What is said of a model without it: "NAME ... ", as a predicate."""
+    way_out: ClassVar[str] = ""
+    """What to do on a model without it, as a sentence."""
