@@ -9,6 +9,9 @@ import jaxtyping
 import pytest
 import torch
 
+# jaxtyping finds it by its name when it imports the first module of the package.
+import tests.checked  # noqa: F401
+
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if _WORKERS > 1:
     _THREADS = max(1, (os.cpu_count() or 1) // _WORKERS)
