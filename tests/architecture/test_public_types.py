@@ -1,10 +1,12 @@
-"""What a type checker makes of the public names: the README's Python, and calls whose results have one type."""
+"""What a type checker makes of the package, of the README's Python, and of calls whose results have one type."""
 
 import ast
 import doctest
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,15 +50,18 @@ def python_of(page: str) -> str:
     )
 
 
-def test_the_readme_and_the_front_door_pass_a_type_checker(tmp_path: Path) -> None:
+def test_the_package_the_readme_and_the_front_door_pass_a_type_checker(tmp_path: Path) -> None:
+    """In one run: what mypy reads of torch and of the package takes most of its time."""
     readme = python_of((ROOT / "README.md").read_text(encoding="utf-8"))
     assert "raison.explain(" in readme
-    path = tmp_path / "public.py"
-    path.write_text(readme + USES, encoding="utf-8")
-    # With the project's settings and cache: everything but this file is known from the check of the package.
+    (tmp_path / "public.py").write_text(readme + USES, encoding="utf-8")
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["packages"]
+    assert "raison.core" in packages
+    named = [word for package in ("public", *packages) for word in ("--package", package)]
     found = subprocess.run(
-        [Path(sys.executable).parent / "mypy", path],
+        [Path(sys.executable).parent / "mypy", *named],
         cwd=ROOT,
+        env={**os.environ, "MYPYPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
