@@ -1,8 +1,9 @@
-"""Writes methods.md and metrics.md from the code. `--check`: are they, and the pages of findings.py, stale?"""
+"""Writes methods.md, metrics.md and families.md from the code. `--check`: are they, or pages of findings.py, stale?"""
 
 import sys
 from pathlib import Path
 
+import families
 import findings
 
 from raison.cli.catalogue import LEGEND, method_rows, metric_rows
@@ -96,7 +97,7 @@ def main() -> int:
     """Write the pages, or say which are stale."""
     stale = []
     check = "--check" in sys.argv
-    for name, text in (("methods.md", methods()), ("metrics.md", metrics())):
+    for name, text in (("methods.md", methods()), ("metrics.md", metrics()), ("families.md", families.page(NOTE))):
         path = FOLDER / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(name)

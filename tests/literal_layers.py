@@ -17,7 +17,8 @@ from raison.core.target import Of, Target
 from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
 
-POST, PRE = ("bert", "distilbert", "electra", "roberta"), ("gpt2", "llama", "mistral", "t5_encoder")
+POST = ("albert", "bert", "big_bird", "deberta_v2", "distilbert", "electra", "mpnet", "roberta")
+PRE = ("gpt2", "llama", "mistral", "t5_encoder")
 TEXTS = ("a dull plot", "I love this so much !", "no")
 
 
@@ -76,7 +77,13 @@ def layers(name: str, model: nn.Module) -> list[Layer]:
         return [_t5(block) for block in model.transformer.encoder.block]
     if name == "distilbert":
         return [_distilbert(block) for block in model.distilbert.transformer.layer]
-    return [_bert(block) for block in getattr(model, name).encoder.layer]
+    if name == "albert":
+        # One module, run three times.
+        return [_albert(model.albert.encoder.albert_layer_groups[0].albert_layers[0])] * 3
+    if name == "mpnet":
+        return [_mpnet(block) for block in model.mpnet.encoder.layer]
+    base = {"big_bird": "bert", "deberta_v2": "deberta"}.get(name, name)
+    return [_bert(block) for block in getattr(model, base).encoder.layer]
 
 
 def _layer(value: tuple, output: tuple, norms: tuple, mlp: tuple, repeats: int = 1) -> Layer:
@@ -93,11 +100,24 @@ def _layer(value: tuple, output: tuple, norms: tuple, mlp: tuple, repeats: int =
     )
 
 
-def _bert(block: nn.Module) -> Layer:
+def _albert(block: nn.Module) -> Layer:
+    own, mlp = block.attention, (block.ffn, None, block.activation, block.ffn_output)
+    return _layer(matrix(own.value), matrix(own.dense), (own.LayerNorm, block.full_layer_layer_norm), mlp)
+
+
+def _mpnet(block: nn.Module) -> Layer:
     own = block.attention
     mlp = (block.intermediate.dense, None, block.intermediate.intermediate_act_fn, block.output.dense)
+    return _layer(matrix(own.attn.v), matrix(own.attn.o), (own.LayerNorm, block.output.LayerNorm), mlp)
+
+
+def _bert(block: nn.Module) -> Layer:
+    own = block.attention
+    # DeBERTa names its projections otherwise.
+    value = dict(own.self.named_children()).get("value_proj") or own.self.value
+    mlp = (block.intermediate.dense, None, block.intermediate.intermediate_act_fn, block.output.dense)
     norms = (own.output.LayerNorm, block.output.LayerNorm)
-    return _layer(matrix(own.self.value), matrix(own.output.dense), norms, mlp)
+    return _layer(matrix(value), matrix(own.output.dense), norms, mlp)
 
 
 def _distilbert(block: nn.Module) -> Layer:

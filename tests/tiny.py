@@ -11,22 +11,30 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 from transformers import (
+    AlbertConfig,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    BartConfig,
     BertConfig,
+    BigBirdConfig,
+    DebertaConfig,
+    DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
     GPT2Config,
     LlamaConfig,
+    LongformerConfig,
     MistralConfig,
     ModernBertConfig,
+    MPNetConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen3Config,
     RobertaConfig,
     T5Config,
+    XLNetConfig,
 )
 
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
@@ -53,6 +61,17 @@ _DISTILBERT = {
 }
 _GPT2 = {"n_embd": HIDDEN, "n_head": HEADS, "n_inner": INNER, "n_layer": 3, "n_positions": POSITIONS}
 _T5 = {"d_model": HIDDEN, "num_heads": HEADS, "d_kv": 8, "d_ff": INNER, "num_layers": 2}
+_DEBERTA = _BERT_LIKE | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
+_BART = {
+    "d_model": HIDDEN,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": HEADS,
+    "decoder_attention_heads": HEADS,
+    "encoder_ffn_dim": INNER,
+    "decoder_ffn_dim": INNER,
+    "max_position_embeddings": POSITIONS,
+}
 
 _FAMILIES: dict[str, tuple[Callable[..., PreTrainedConfig], str]] = {
     "bert": (partial(BertConfig, **_BERT_LIKE), "bert_uncased"),
@@ -69,6 +88,33 @@ _FAMILIES: dict[str, tuple[Callable[..., PreTrainedConfig], str]] = {
         "roberta",
     ),
     "t5": (partial(T5Config, **_T5, decoder_start_token_id=0), "unigram"),
+    "deberta": (partial(DebertaConfig, **_DEBERTA, type_vocab_size=0), "roberta"),
+    # As DeBERTa-v3 is built; so few buckets that texts of some words reach the logarithmic ones.
+    "deberta_v2": (
+        partial(
+            DebertaV2Config,
+            **_DEBERTA,
+            type_vocab_size=0,
+            position_buckets=8,
+            share_att_key=True,
+            norm_rel_ebd="layer_norm",
+        ),
+        "bert",
+    ),
+    # One module is run three times.
+    "albert": (partial(AlbertConfig, **_BERT_LIKE, embedding_size=16), "bert_uncased"),
+    "mpnet": (partial(MPNetConfig, **_BERT_LIKE | {"max_position_embeddings": POSITIONS + 2}), "roberta"),
+    # Block-sparse models are those of tests/integration/test_odd_models.py.
+    "big_bird": (partial(BigBirdConfig, **_BERT_LIKE, attention_type="original_full"), "bert"),
+    "bart": (partial(BartConfig, **_BART), "roberta"),
+    "longformer": (
+        partial(LongformerConfig, **_BERT_LIKE | {"max_position_embeddings": POSITIONS + 2}, attention_window=4),
+        "roberta",
+    ),
+    "xlnet": (
+        partial(XLNetConfig, d_model=HIDDEN, n_head=HEADS, d_inner=INNER, n_layer=3),
+        "xlnet",
+    ),
     # Three layers as the others have, and no kinks: gradients are compared with differences.
     "t5_encoder": (partial(T5Config, **_T5 | {"num_layers": 3}, feed_forward_proj="gated-gelu"), "unigram"),
 }
@@ -170,6 +216,9 @@ LANGUAGE_MODELS = ("gpt2", "llama", "mistral", "qwen3")
 TINY: dict[str, Callable[[], tuple[PreTrainedModel, PreTrainedTokenizerFast]]] = {
     name: partial(build, name) for name in _FAMILIES
 }
+
+TAPPED = tuple(name for name in _FAMILIES if name not in ("longformer", "xlnet"))
+"""Families whose attention can be read."""
 
 TEXTS = (
     "The old sailor told a modest story about the sea.",

@@ -133,7 +133,21 @@ def _roberta() -> PreTrainedTokenizerFast:
 
 
 def _unigram() -> PreTrainedTokenizerFast:
-    special = ["<pad>", "</s>", "<unk>"]
+    return _pieces("$A </s>", "$A </s> $B </s>", {"eos_token": "</s>"})
+
+
+def _xlnet() -> PreTrainedTokenizerFast:
+    """The answer is read at the end; the tokenizer's own padding stands at the beginning."""
+    roles = {"eos_token": "</s>", "sep_token": "<sep>", "cls_token": "<cls>", "mask_token": "<mask>"}
+    found = _pieces("$A <sep> <cls>:2", "$A <sep> $B:1 <sep>:1 <cls>:2", roles)
+    found.padding_side = "left"
+    found.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    return found
+
+
+def _pieces(single: str, pair: str, roles: dict[str, str]) -> PreTrainedTokenizerFast:
+    """SentencePiece's unigrams, with these templates and further special tokens."""
+    special = ["<pad>", *roles.values(), "<unk>"]
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
@@ -143,10 +157,10 @@ def _unigram() -> PreTrainedTokenizerFast:
     scores = [(piece, math.log(counts[piece] / counts.total())) for piece in pieces]
     tokenizer.model = models.Unigram([*((token, 0.0) for token in special), *scores], unk_id=special.index("<unk>"))
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", special.index("</s>"))]
+        single=single, pair=pair, special_tokens=[(token, special.index(token)) for token in roles.values()]
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>", pad_token="<pad>", model_max_length=512
+        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", model_max_length=512, **roles
     )
 
 
@@ -180,6 +194,7 @@ TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
     "gpt2_prefix_space_untrimmed": cache(lambda: _gpt2(add_prefix_space=True, trim_offsets=False)),
     "roberta": cache(_roberta),
     "unigram": cache(_unigram),
+    "xlnet": cache(_xlnet),
     "llama": cache(_llama),
 }
 """By name, each built once. All share their instances: whoever changes one must copy it first."""

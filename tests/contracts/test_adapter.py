@@ -35,6 +35,14 @@ def test_batched_logits_equal_the_plain_model(tiny: Classifier) -> None:
     assert plain.std(0).min() > 1e-3, "a model that ignores its input would pass"
 
 
+def test_a_text_in_a_batch_is_a_text_alone(tiny: Classifier) -> None:
+    run = tiny.ask(Passes).logits
+    with torch.no_grad():
+        together = run(tiny.encode(TEXTS))
+        alone = torch.cat([run(tiny.encode([text])) for text in TEXTS])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+
+
 def test_everything_kept_equals_plain_under_every_removal(tiny: Classifier) -> None:
     encoding = tiny.encode(TEXTS)
     keeps = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
@@ -62,8 +70,11 @@ def _one_sequence(model: Classifier, ids: torch.Tensor) -> torch.Tensor:
     """The plain model, told that nothing is padding: ids that look like it must move neither positions nor pooling."""
     extra = {}
     padding = model.core.config.pad_token_id
-    if model.core.config.model_type == "roberta":
+    if model.core.config.model_type in ("longformer", "mpnet", "roberta"):
         extra["position_ids"] = torch.arange(len(ids))[None] + padding + 1
+    if model.core.config.model_type == "xlnet":
+        # The last token, from which it answers, is of a type of its own.
+        extra["token_type_ids"] = torch.tensor([[0] * (len(ids) - 1) + [2]])
     try:
         if model.readout is not None:
             model.core.config.pad_token_id = None
@@ -181,7 +192,9 @@ def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> Non
     tried = {finding.capability for finding in findings} - {None}
     # Passes are tried with each of the others, and nothing is claimed of the rest that could be.
     assert {kind for kind in KINDS.values() if tiny.offers(kind)} == tried | {Passes, HiddenStates, ReducedPrecision}
-    assert tiny.offers(ReadableAttention) != tiny.core.config.is_encoder_decoder
+    readable = not tiny.core.config.is_encoder_decoder and tiny.core.config.model_type not in ("longformer", "xlnet")
+    assert tiny.offers(ReadableAttention) == readable
+    assert {kind for kind in KINDS.values() if not tiny.offers(kind)} == set(tiny.withheld), "every lack has its reason"
 
 
 def test_a_failed_check_takes_its_capability_away(tiny: Classifier) -> None:

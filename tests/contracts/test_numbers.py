@@ -39,7 +39,7 @@ def scorer(family: str, problem: str | None = None) -> Classifier:
     """A tiny model with one output of a size that a sigmoid would turn into 1."""
     model, tokenizer = build(family, ("rating",), problem)
     head = dict(model.named_children()).get("score") or dict(model.named_children()).get("classifier")
-    head = head if head is not None else model.classification_head
+    head = head or dict(model.named_children()).get("logits_proj") or model.classification_head
     last = [module for module in head.modules() if isinstance(module, torch.nn.Linear)][-1]
     with torch.no_grad():
         last.weight.mul_(20)

@@ -12,15 +12,15 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     BertForMultipleChoice,
     BertForTokenClassification,
+    BigBirdConfig,
+    BigBirdForSequenceClassification,
     LongformerConfig,
     LongformerForSequenceClassification,
     PreTrainedModel,
-    XLNetConfig,
-    XLNetForSequenceClassification,
 )
 
 import raison
-from raison.core.errors import InputError, LoadError
+from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.models.loading.load import load
 from raison.models.loading.zoo import fresh_classifier
 from tests.tiny import LABELS, TINY, build_language_model
@@ -56,12 +56,6 @@ def longformer() -> PreTrainedModel:
     ).eval()
 
 
-def xlnet() -> PreTrainedModel:
-    tokenizer = TOKENIZERS["roberta"]()
-    config = XLNetConfig(vocab_size=len(tokenizer), d_model=32, n_layer=2, n_head=4, d_inner=32)
-    return XLNetForSequenceClassification(config).eval()
-
-
 @pytest.mark.parametrize("method", ["integrated_gradients", "saliency", "occlusion"])
 def test_a_model_that_pads_by_itself(method: str) -> None:
     """Longformer pads its input to whole windows, also where embeddings are given in place of ids."""
@@ -74,10 +68,60 @@ def test_a_model_that_pads_by_itself(method: str) -> None:
     assert any(one.scores)
 
 
-def test_a_model_that_would_read_padding_is_refused_with_the_reason() -> None:
-    """It was said to read at most -1 tokens; with that mended, its answers depended on the batch."""
-    with pytest.raises(LoadError, match="reads its answer from the last position of a row"):
-        load(xlnet(), TOKENIZERS["roberta"]())
+@pytest.mark.parametrize("summary", ["last", "mean", "cls_index"])
+def test_a_model_that_would_read_padding_gets_none(summary: str) -> None:
+    """XLNet reads the last position of a row, or all: with padding, its answers depended on the batch."""
+    model, tokenizer = TINY["xlnet"]()
+    model.config.summary_type = model.sequence_summary.summary_type = summary
+    loaded = load(model, tokenizer)
+    texts = [TEXT, "a modest story", "no", "a dull tale"]
+    with torch.no_grad():
+        together = loaded.logits(loaded.encode(texts))
+        alone = torch.cat([model(**tokenizer(text, return_tensors="pt")).logits for text in texts])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
+    assert (together.std(0) > 1e-3).all()
+
+
+def block_sparse(tokens: int = 4) -> PreTrainedModel:
+    tokenizer = TOKENIZERS["bert"]()
+    config = BigBirdConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_attention_heads=4,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        max_position_embeddings=256,
+        block_size=tokens,
+        id2label=dict(enumerate(LABELS)),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return BigBirdForSequenceClassification(config).eval()
+
+
+def test_a_model_that_changes_itself_on_a_short_text_is_left_as_it_was() -> None:
+    """BigBird puts full attention in place of block-sparse attention on the first short text, and stays so."""
+    given, tokenizer = block_sparse(), TOKENIZERS["bert"]()
+    kinds = [type(module) for module in given.modules()]
+    state = torch.get_rng_state()
+    loaded = load(given, tokenizer)
+    assert torch.equal(torch.get_rng_state(), state)
+    scores = raison.explain(loaded, TEXT, "attention_rollout", progress=False).scores
+    assert any(scores)
+    assert [type(module) for module in given.modules()] == kinds
+    with torch.no_grad():
+        own = loaded.logits(loaded.encode([TEXT]))
+        assert torch.equal(own, given(**tokenizer(TEXT, return_tensors="pt")).logits)
+    given.classifier.out_proj.bias.data += 1
+    with torch.no_grad():
+        assert torch.allclose(loaded.logits(loaded.encode([TEXT])), own + 1, atol=1e-5), "the weights are the same"
+
+
+def test_a_text_that_block_sparse_attention_would_read_is_refused() -> None:
+    loaded = load(block_sparse(), TOKENIZERS["bert"]())
+    assert loaded.max_tokens == 44
+    with pytest.raises(TextTooLongError, match="44"):
+        raison.explain(loaded, " ".join([TEXT] * 3), "occlusion", progress=False)
 
 
 @pytest.mark.parametrize("kind", [BertForMultipleChoice, BertForTokenClassification])

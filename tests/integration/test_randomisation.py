@@ -116,7 +116,7 @@ def test_as_a_model_that_was_overwritten_by_hand(name: str, how: str) -> None:
                 assert record.of == total
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", sorted(set(TINY) - {"albert"}))
 def test_every_family(name: str) -> None:
     model = tiny(name)
     before, state = snapshot(model.model), torch.get_rng_state()

@@ -12,7 +12,7 @@ from raison.core.method import Cost
 from raison.methods.deep_lift import DeepLift
 from raison.models.adapters.classifier import Classifier
 from raison.text.prompts import Prompt
-from tests.tiny import LANGUAGE_MODELS, TEXTS, TINY, build_language_model
+from tests.tiny import LANGUAGE_MODELS, TAPPED, TEXTS, TINY, build_language_model
 from tests.toys import in_place
 from tests.written_out import Differences, Parts, bert_logits, llama_logits
 
@@ -72,7 +72,7 @@ def test_zeros_as_the_baseline() -> None:
 @pytest.mark.parametrize(
     ("name", "of"),
     [
-        *((name, "probability") for name in sorted(TINY)),
+        *((name, "probability") for name in sorted(TAPPED)),
         *(("bert", of) for of in ("logit", "log_odds", "log_probability", "margin")),
     ],
 )

@@ -69,6 +69,7 @@ def test_models_without_known_layers_are_refused():
     model = raison.load(*TINY["t5"]())
     assert not model.offers(Anatomy)
     with pytest.raises(
-        UnsupportedError, match=r"lacks the capability 'decomposition'\. These methods work: .*occlusion"
+        UnsupportedError,
+        match=r"lacks the capability 'decomposition' \(its layers are two stacks.*\. These methods work: .*occlusion",
     ):
         raison.explain(model, TEXTS[0], "globenc")

@@ -34,7 +34,7 @@ class LanguageModel(ABC):
     capabilities: tuple[Capability, ...] = ()
     """What it offers, at most one of each kind."""
     withheld: Mapping[type[Capability], str] = MappingProxyType({})
-    """Capabilities that this model lacks although similar models have them, each with the reason."""
+    """Capabilities that this model lacks, each with the reason where there is a special one."""
     removals: tuple[str, ...]
     """The kinds of removal that the tokenizer allows, the default first."""
     max_tokens: int | None

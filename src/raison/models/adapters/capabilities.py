@@ -1,6 +1,6 @@
 """What a model can do: told by its architecture, its head and its layers."""
 
-import contextlib
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -25,6 +25,9 @@ from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
+_OF_ATTENTION = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy)
+_ALL = (Passes, HiddenStates, ReducedPrecision, WordEmbeddings, StepLogits, *_OF_ATTENTION)
+
 
 @torch.inference_mode()
 def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -44,7 +47,42 @@ def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bo
 
 
 def withheld_from(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
-    """What the architecture allows and this model does not, each with the reason."""
+    """What the model lacks, each with the reason."""
+    return _not_in_architecture(model, readout, head) | _not_in_weights(model, readout, head)
+
+
+def _not_in_architecture(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
+    found: dict[type[Capability], str] = {}
+    if readout is None:
+        found[StepLogits] = "only causal models predict after each part of a text"
+    try:
+        attention_modules(model)
+    except UnsupportedError as refusal:
+        hidden = "; ".join(refusal.reasons)
+        return found | dict.fromkeys(_OF_ATTENTION, hidden)
+    if not can_take_apart(model):
+        found[Anatomy] = _no_parts(model)
+    if model.config.is_encoder_decoder:
+        # The encoder's attention has no row that predicts.
+        reading = "its head reads the decoder, which sees the text through attention to the encoder's states"
+        found |= dict.fromkeys((ReadableAttention, ReplaceableAttention), reading)
+    # An answer is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
+    elif head.in_place:
+        found[ReplaceableAttention] = "its answer is read from all positions of the text, not from one row"
+    elif readout is not None and readout.branches != ((),):
+        found[ReplaceableAttention] = (
+            "label words of several tokens are read in several passes: there is no one attention to replace"
+        )
+    return found
+
+
+def _no_parts(model: PreTrainedModel) -> str:
+    if model.config.is_encoder_decoder:
+        return "its layers are two stacks, of which one reads the other"
+    return f"the parts of a layer of '{model.config.model_type}' with these settings are not known"
+
+
+def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
     flat = without_gradient(model)
     if flat is None:
         return {}
@@ -55,23 +93,6 @@ def withheld_from(model: PreTrainedModel, readout: Readout | None, head: Head) -
     return dict.fromkeys(lost, flat)
 
 
-def capabilities_of(model: PreTrainedModel, readout: Readout | None, head: Head) -> frozenset[type[Capability]]:
-    """What the architecture allows; `raison doctor` checks that it holds."""
-    found: set[type[Capability]] = {Passes, HiddenStates, ReducedPrecision, WordEmbeddings}
-    if readout is not None:
-        found.add(StepLogits)
-    if can_take_apart(model):
-        found.add(Anatomy)
-    with contextlib.suppress(UnsupportedError):
-        attention_modules(model)
-        found.add(BackwardRules)
-    # The head of an encoder-decoder reads the decoder: the encoder's attention has no row that predicts.
-    if not model.config.is_encoder_decoder:
-        with contextlib.suppress(UnsupportedError):
-            attention_modules(model)
-            found.add(ReadableAttention)
-            # Label words of several tokens are read in several passes: there is no one attention to replace. An answer
-            # is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
-            if not head.in_place and (readout is None or readout.branches == ((),)):
-                found.add(ReplaceableAttention)
-    return frozenset(found)
+def capabilities_of(withheld: Collection[type[Capability]]) -> frozenset[type[Capability]]:
+    """All but what is withheld; `raison doctor` checks that it holds."""
+    return frozenset(_ALL) - frozenset(withheld)

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.attention import AttentionSite
 from raison.core.capabilities.decomposition import Anatomy
-from raison.core.capabilities.embeddings import Path, Shift
+from raison.core.capabilities.embeddings import Path, Shift, WordEmbeddings
 from raison.core.capabilities.passes import Passes, Result
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
@@ -50,6 +50,7 @@ from raison.models.passes.removal import (
     unknown_id,
 )
 from raison.models.passes.rerun import Reruns
+from raison.models.passes.unpadded import reads_padding, unpadded
 from raison.models.passes.workings import Workings
 from raison.models.stack.diagnose import nonfinite_logits
 from raison.models.stack.modes import evaluating
@@ -102,13 +103,14 @@ class Classifier(LanguageModel):
         self._pooling: Pooling | None = None if self.readout is None else "last"
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
+        self._reads_padding = reads_padding(self.core.config)
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
         workings = Workings.of(model) if workings is None and self.readout is not None else workings
         own_budget = batching.TokenBudget(batching.default_budget(self.device))
         self.budget = own_budget if workings is None else workings.budget
         self.withheld = withheld_from(self.core, self.readout, self.head)
-        kinds = capabilities_of(self.core, self.readout, self.head) - frozenset(self.withheld)
-        self._pooling = self._pooling or (known_pooling(self.core) if self.withheld else None)
+        kinds = capabilities_of(self.withheld)
+        self._pooling = self._pooling or (known_pooling(self.core) if WordEmbeddings in self.withheld else None)
         self._workings = workings
         self._packed = None if workings is None else workings.packed
         self._last_row = LastRow(self.core)
@@ -327,7 +329,12 @@ class Classifier(LanguageModel):
         if self.readout is not None:
             states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
             return (self.readout.logits(states),)
-        with contextlib.nullcontext() if embeds is None else given_embeddings(embedding_tables(self.core), embeds):
+        if self._reads_padding and batch.mask is not None:
+            return unpadded(self._run, batch, embeds)
+        given = contextlib.nullcontext()
+        if embeds is not None:
+            given = given_embeddings(embedding_tables(self.core), embeds, family_of(self.core).tokens_first)
+        with given:
             return self.core(**self._inputs(batch))
 
     def _states(
@@ -366,6 +373,9 @@ class Classifier(LanguageModel):
             # Padding is on the right, so a causal model needs no mask for it.
             return inputs | {"use_cache": False}
         mask = batch.mask
+        if mask is not None and self._reads_padding:
+            # It subtracts the mask, which booleans do not allow.
+            mask = mask.long()
         return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
 
     def _raise_nonfinite(self, single: batching.TokenBatch) -> None:

@@ -46,7 +46,7 @@ def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterato
 def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> tuple[dict[int, Call], list[Tensor]]:
     """What each layer was called with, and what it put out."""
     # Under a tap the layers get masks of the kind that they will be called with again.
-    with kept_calls(dict(enumerate(stack))) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
+    with kept_calls(stack) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
         model.ask(Passes).logits(encoding)
     # A prompt with label words of several tokens is run once for each of their beginnings, the text itself last.
     return calls, outputs[-len(stack) :]
@@ -68,7 +68,7 @@ def _distances(
             emptied[list(range(len(some))), :, some] = 0
             return emptied
 
-        with tap(model.core, (), {number}, zero):
+        with tap(model.core, (), {number}, zero, number):
             without = call.expanded(len(some)).run(layer, call.hidden.expand(len(some), -1, -1))
         # A difference of two numbers near 1: single precision would lose it.
         cosine = torch.nn.functional.cosine_similarity(without.cpu().double(), own, dim=-1)

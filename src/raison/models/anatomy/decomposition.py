@@ -6,6 +6,7 @@ weights). Whether layers made of these parts give what the model's own layers ga
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.activations import ACT2FN
 from transformers.pytorch_utils import Conv1D
 
 from raison.core.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
@@ -31,7 +33,6 @@ from raison.numerics.attention.decomposition import head_output, layer_output
 
 Predict = Callable[[Encoding], Logits]
 Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
-_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
 _TOLERANCE, _HALF_TOLERANCE = 1e-3, 0.1
 """Relative, for a layer: RMS norms compute in single precision whatever the model's own is."""
 _WAY_OUT = "Use a method that needs no decomposition, such as attention_rollout or integrated_gradients."
@@ -70,7 +71,7 @@ class ModelAnatomy(Anatomy):
         rows = self._rows(encoding)
         last: list[Tensor] = []
         with (
-            kept_calls(dict(enumerate(self._stack))) as calls,
+            kept_calls(self._stack) as calls,
             hooked(self._stack[-1:], after=_keep_output(last)),
             tap(self._core, ("probabilities",)) as records,
             torch.no_grad(),
@@ -102,8 +103,8 @@ class ModelAnatomy(Anatomy):
         mlp_norm = _norm(attrgetter(parts.mlp_norm)(layer), self._outlet.like)
         assert mlp_norm is not None, "a feed-forward layer without a norm"
         inner = part(parts.inner, width)
-        value = part(parts.value, width)
         heads: int = self._core.config.num_attention_heads
+        value = _value(layer, parts.value, part(replace(parts.value, part=0, of=1), width), heads)
         features = _head_size(self._core, value, heads)
         return LayerWeights(
             parts.norm_first,
@@ -170,8 +171,8 @@ class _Outlet:
         stages: list[Stage] = []
         width = self._width
         for name in self.parts.head:
-            if name in _FUNCTIONS:
-                stages.append(_FUNCTIONS[name])
+            if name in ACT2FN:
+                stages.append(ACT2FN[name])
                 continue
             module = attrgetter(name)(self._core)
             if _is_norm(module):
@@ -210,6 +211,18 @@ def _trace(states: Sequence[Tensor], records: Tap, rows: Tensor, text: int) -> T
         tuple(records.probabilities[k][text, :, :length, :length].to(dtype) for k in sorted(records.probabilities)),
         rows.to(states[0].device, dtype),
     )
+
+
+def _value(layer: nn.Module, piece: Piece, whole: Affine, heads: int) -> Affine:
+    """The values' part of the matrix that makes them, and their bias."""
+    groups = heads if piece.by_head else 1
+    weight = whole.weight.unflatten(0, (groups, piece.of, -1))[:, piece.part].flatten(0, 1)
+    bias = whole.bias
+    if piece.bias is not None:
+        bias = attrgetter(piece.bias)(layer).detach().to(weight)
+    elif bias is not None:
+        bias = bias.unflatten(0, (groups, piece.of, -1))[:, piece.part].flatten()
+    return Affine(weight, bias)
 
 
 def _piece(module: nn.Module, piece: Piece, inputs: int, like: Tensor) -> Affine:
@@ -280,10 +293,12 @@ def _norm(module: nn.Module, like: Tensor) -> Norm | None:
         raise UnsupportedError("cannot take the model apart", [f"{type(module).__name__} is no known norm"], _WAY_OUT)
     dtype = torch.promote_types(like.dtype, torch.float32)
     gain: Tensor = module.weight.detach().to(dtype)  # type: ignore[operator]
+    own = module._parameters.get("bias")
+    bias = None if own is None else own.detach().to(dtype)
     if isinstance(module, nn.LayerNorm):
-        bias = None if module.bias is None else module.bias.detach().to(dtype)
         return Norm(gain, bias, module.eps, centred=True)
-    return Norm(gain, None, vars(module)["variance_epsilon"], centred=False)
+    # A layer norm that is written out (DeBERTa) has a bias, and an RMS norm has none.
+    return Norm(gain, bias, vars(module)["variance_epsilon"], centred=bias is not None)
 
 
 def _close(found: Tensor, plain: Tensor, tolerance: float) -> bool:

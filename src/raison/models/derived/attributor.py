@@ -65,7 +65,8 @@ class Attributor(nn.Module):
         self.dropout = nn.Dropout(DROPOUT)
         self.hidden = RowLinear(hidden, hidden)
         self.output = RowLinear(hidden, 1)
-        self.stacks = rank is not None
+        # Parameters of a row find it on the first axis.
+        self.stacks = rank is not None and not family_of(backbone).turned_inside
         if rank is not None:
             # The pooler is not part of a token's score.
             add_low_rank(backbone, rank, skipped=("pooler", "lora_"))
@@ -85,7 +86,7 @@ class Attributor(nn.Module):
         encoded = self.prediction + wanted.to(self.labels) @ self.labels
         place = nn.functional.one_hot(lengths, ids.shape[1]).to(device, torch.bool)[..., None]
         embeds = torch.where(place, encoded.to(embeds)[:, None], embeds)
-        with given_embeddings([table], embeds):
+        with given_embeddings([table], embeds, family_of(self.backbone).tokens_first):
             states = self.backbone(**self._inputs(encoding, ids, lengths))[0]
         states = self.dropout(states[:, : encoding.input_ids.shape[1]].float())
         return self.output(torch.tanh(self.hidden(states)))[..., 0].sigmoid()
@@ -121,7 +122,7 @@ class Attributor(nn.Module):
         own = torch.arange(ids.shape[1])[None, :] <= lengths[:, None]
         inputs: dict[str, Tensor | None] = {
             "input_ids": ids,
-            "attention_mask": None if bool(own.all()) else own.to(ids.device),
+            "attention_mask": None if bool(own.all()) else own.long().to(ids.device),
         }
         if self._takes_types:
             last = encoding.type_ids.gather(1, lengths[:, None] - 1)[:, 0]

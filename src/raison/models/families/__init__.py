@@ -22,6 +22,10 @@ class Piece:
     name: str
     part: int = 0
     of: int = 1
+    by_head: bool = False
+    """Whether the parts lie head by head, not one after the other."""
+    bias: str | None = None
+    """The dotted name of a bias that stands beside the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,16 @@ class Family:
     """Rows of the position table, counted in config.max_position_embeddings, that no token can use."""
     parts: Parts | None = None
     """Where the parts of the layers are; None: unknown, or not the usual two sublayers."""
+    longest: int | None = None
+    """Tokens up to which it attends as it says, where it does otherwise to longer texts; None: no such limit."""
+    order: tuple[int, ...] = ()
+    """Which of its modules each layer runs, where modules are run more than once; empty: each once, in order."""
+    tokens_first: bool = False
+    """Whether its embeddings have the tokens as their first axis, before the texts."""
+    turned_inside: bool = False
+    """Whether linear layers inside it get tensors with the tokens before the texts."""
+    hidden_attention: str | None = None
+    """Why its attention cannot be read, where that is known: a clause about "its attention"."""
 
 
 UNKNOWN = Family(model_types=())

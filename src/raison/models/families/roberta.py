@@ -24,9 +24,7 @@ FAMILY = Family(
         "camembert",
         "data2vec-text",
         "ibert",
-        "longformer",
         "luke",
-        "mpnet",
         "roberta",
         "roberta-prelayernorm",
         "xlm-roberta",
@@ -39,10 +37,7 @@ FAMILY = Family(
 
 
 def configure(config: PreTrainedConfig) -> Family:
-    """Row `pad_token_id` of the position table belongs to padding, and the rows before it to nothing.
-
-    MPNet takes 1 for the padding's row whatever its config says.
-    """
-    padding = 1 if config.model_type == "mpnet" else config.pad_token_id
+    """Row `pad_token_id` of the position table belongs to padding, and the rows before it to nothing."""
+    padding = config.pad_token_id
     family = replace(FAMILY, parts=PARTS if config.model_type in _SAME_PARTS else None)
     return family if padding is None else replace(family, position_offset=padding + 1)

@@ -12,14 +12,17 @@ from raison.models.stack.hooks import hooked
 
 
 @contextmanager
-def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings) -> Iterator[None]:
+def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings, tokens_first: bool = False) -> Iterator[None]:
     """The first look-up returns `embeds`; in an encoder-decoder, the second table's first one, one position later.
 
     An encoder-decoder classifier reads the text twice, in its decoder after a start token. Padding that the model adds
-    of its own (Longformer, to whole windows) keeps its embeddings.
+    of its own (Longformer, to whole windows) keeps its embeddings. `tokens_first` says that the tokens are the first
+    axis where the model looks them up (XLNet).
     """
 
     def padded(own: Tensor) -> Tensor:
+        if tokens_first:
+            return embeds.to(own).transpose(0, 1)
         return torch.cat([embeds.to(own), own[:, embeds.shape[1] :]], dim=1)
 
     pending: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [(tables[0], padded)]

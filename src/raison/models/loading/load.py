@@ -125,7 +125,6 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
     if use.explained != "input" or use.calibrate:
         raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
     if is_a(core, "ForSequenceClassification"):
-        _check_padding(core, name)
         return Classifier(model, tokenizer, name)
     if is_answering(core):
         return answering(model, tokenizer, name)
@@ -134,16 +133,6 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
     if classifies(core, tokenizer):
         return Classifier(model, tokenizer, name)
     raise LoadError(no_head(name, f"it is a {kind}"))
-
-
-def _check_padding(core: PreTrainedModel, name: str) -> None:
-    """LoadError for a model that reads its answer where shorter texts of a batch have padding (XLNet)."""
-    if getattr(core.config, "summary_type", None) == "last":
-        raise LoadError(
-            f"'{name}' is a {type(core).__name__}, which reads its answer from the last position of a row: where texts "
-            "of different lengths are run together, that is padding. Such models are not supported; BERT, RoBERTa, "
-            "ELECTRA, ModernBERT, T5 and decoders are."
-        )
 
 
 def _is_causal(core: PreTrainedModel) -> bool:

@@ -95,8 +95,10 @@ class Reruns:
         length = encoding.lengths[0]
         ids, types = encoding.input_ids[:, :length], encoding.type_ids[:, :length]
         batch = TokenBatch(ids.clone(), types.clone(), torch.tensor([length]))
-        layers = dict(list(enumerate(self._stack()))[min(wanted) :])
-        with kept_calls(layers) as calls, tap(self._core, ("probabilities", "value"), set(wanted)) as records:
+        with (
+            kept_calls(self._stack(), min(wanted)) as calls,
+            tap(self._core, ("probabilities", "value"), set(wanted)) as records,
+        ):
             self._predict(batch)
         return Base(batch, calls, records, rows[:length])
 
@@ -216,7 +218,7 @@ class UpperRunner(Runner):
         def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
             return attention.to(tensor) if step == "probabilities" else tensor
 
-        with tap(self._core, (), {self._layer}, put_in):
+        with tap(self._core, (), {self._layer}, put_in, self._layer):
             for number in range(self._layer, self._last):
                 hidden = self._call(number, hidden)
             if self._row is None:
@@ -235,7 +237,7 @@ class UpperRunner(Runner):
             return tensor
 
         try:
-            with tap(self._core, (), {self._last}, stop):
+            with tap(self._core, (), {self._last}, stop, self._last):
                 self._call(self._last, hidden)
         except _ReachedError as reached:
             return reached.output[:, :, self._row : self._row + 1]  # type: ignore[operator]
@@ -250,7 +252,7 @@ class UpperRunner(Runner):
 
         count = len(output)
         own = hidden[:, row : row + 1].expand(count, -1, -1)
-        with tap(self._core, (), {self._last}, put_in):
+        with tap(self._core, (), {self._last}, put_in, self._last):
             return self._base.calls[self._last].of_row(row).expanded(count).run(self._stack[self._last], own)
 
     def _head(self, hidden: Float[Tensor, "points tokens hidden"]) -> Logits:

@@ -1,6 +1,6 @@
 """The layers of a transformer as modules that can be called again: with a batch in place of one text, or on one row."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,20 +32,22 @@ class Call:
         """The same for a batch of equal texts, without a copy; for a call with one."""
 
         def expand(tensor: Tensor) -> Tensor:
-            wide = tensor.dim() > 1 and tensor.shape[0] == 1
+            wide = tensor.dim() > 1 and tensor.shape[0] == 1 and not self._tells_distances(tensor)
             return tensor.expand(batch, *tensor.shape[1:]) if wide else tensor
 
         return self._mapped(expand)
 
     def of_row(self, row: int) -> "Call":
         """The same for one position alone."""
-        tokens = self.hidden.shape[1]
+        texts, tokens = self.hidden.shape[:2]
 
         def cut(tensor: Tensor) -> Tensor:
             if tensor.dim() == 4:
                 # A mask (batch, heads, query, key): a position that is alone sees itself.
                 return tensor[..., row : row + 1, row : row + 1]
-            if tensor.dim() > 1 and tensor.shape[1] == tokens:
+            if self._tells_distances(tensor):
+                return tensor[:, row : row + 1, row : row + 1]
+            if tensor.dim() > 1 and tensor.shape[1] == tokens and tensor.shape[0] in (1, texts):
                 # With gaps a linear layer would multiply row by row.
                 return tensor[:, row : row + 1].contiguous()
             # One number per text, where there are as many texts as tokens, is none per token.
@@ -63,23 +65,30 @@ class Call:
         found: Tensor = output[0] if isinstance(output, tuple) else output
         return found
 
+    def _tells_distances(self, tensor: Tensor) -> bool:
+        """Whether it says how far tokens are apart, (1, query, key): the same for every text."""
+        tokens = self.hidden.shape[1]
+        return not tensor.is_floating_point() and tuple(tensor.shape) == (1, tokens, tokens)
+
     def _mapped(self, change: Change) -> "Call":
         mapped = {name: _map(value, change) for name, value in self.kwargs.items()}
         return Call(tuple(_map(value, change) for value in self.args), mapped)
 
 
 def layer_stack(model: nn.Module) -> list[nn.Module]:
-    """The layers of a model, one for each of its attention modules, in order.
+    """The layers of a model, one for each of its attention modules, in the order of computation.
 
-    Raises UnsupportedError where they are not one list of modules with one attention module in each.
+    A module that is run several times stands there as often. Raises UnsupportedError where they are not one list of
+    modules with one attention module in each.
     """
-    attention = [id(module) for module in attention_modules(model)]
+    passes = [id(module) for module in attention_modules(model)]
+    attention = list(dict.fromkeys(passes))
     for stack in model.modules():
         if not isinstance(stack, nn.ModuleList) or len(stack) != len(attention):
             continue
         inside = [[id(module) for module in layer.modules() if id(module) in attention] for layer in stack]
         if inside == [[module] for module in attention]:
-            return list(stack)
+            return [stack[attention.index(number)] for number in passes]
     raise UnsupportedError(
         f"cannot re-run single layers of {type(model).__name__}",
         ["its layers are not one list with an attention module in each"],
@@ -87,15 +96,25 @@ def layer_stack(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def kept_calls(layers: Mapping[int, nn.Module]) -> Iterator[dict[int, Call]]:
-    """What layers are called with inside the context, the latest call of each, by their numbers."""
+def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int, Call]]:
+    """What the layers of a stack are called with inside the context, the latest call of each, by their numbers.
+
+    Of layers below the lowest one nothing is kept. A model runs a module as often as it stands in the stack.
+    """
     calls: dict[int, Call] = {}
-    numbers = {layer: number for number, layer in layers.items()}
+    numbers: dict[nn.Module, list[int]] = {}
+    for number, layer in enumerate(stack):
+        numbers.setdefault(layer, []).append(number)
+    made = dict.fromkeys(numbers, 0)
 
     def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        calls[numbers[layer]] = Call(args, kwargs)
+        own = numbers[layer]
+        number = own[made[layer] % len(own)]
+        made[layer] += 1
+        if number >= lowest:
+            calls[number] = Call(args, kwargs)
 
-    with hooked(layers.values(), before=keep):
+    with hooked([layer for layer, own in numbers.items() if own[-1] >= lowest], before=keep):
         yield calls
 
 

@@ -1,21 +1,24 @@
 """Read and edit the steps of a model's attention, through the attention registry of transformers.
 
 Inside the context the model computes with its family's own eager attention function, called as it is: nothing is
-rewritten, so outputs equal eager attention exactly, in every dtype. The function's few torch calls (matmul, softmax,
-dropout, matmul) are watched on the way, which is where steps are recorded and edited.
+rewritten, so outputs equal eager attention exactly, in every dtype. The function's few torch calls (stack/steps.py) are
+watched on the way, which is where steps are recorded and edited. A family that does not use the registry and writes its
+attention out in its modules (DeBERTa, MPNet, BigBird) is watched in the same way, while such a module runs.
+
+Layers are counted in the order of computation. Where a model runs one module several times (ALBERT), each of these
+passes is a layer.
 """
 
 import copy
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Literal, get_args
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
@@ -24,9 +27,10 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.models.families import family_of
+from raison.models.stack.hooks import Args, Keywords, hooked
+from raison.models.stack.steps import STEPS, Step, Steps, writes_out
 
-Step = Literal["query", "key", "value", "scores", "probabilities", "output"]
-STEPS: tuple[Step, ...] = get_args(Step)
 Edit = Callable[[Step, int, Tensor], Tensor]
 """(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
 
@@ -45,8 +49,9 @@ class Tap:
     """
 
     query: dict[int, HeadStates] = field(default_factory=dict)
+    """What is multiplied with the keys. In DeBERTa this product is a part of the scores, beside those of positions."""
     key: dict[int, HeadStates] = field(default_factory=dict)
-    """After repetition: as many heads as the queries have."""
+    """What is multiplied with the queries; after repetition: as many heads as these have."""
     value: dict[int, HeadStates] = field(default_factory=dict)
     """After repetition: as many heads as the queries have."""
     scores: dict[int, Attention] = field(default_factory=dict)
@@ -70,6 +75,7 @@ def tap(
     record: Collection[str] = ("probabilities",),
     layers: Collection[int] | None = None,
     edit: Edit | None = None,
+    first: int = 0,
 ) -> Iterator[Tap]:
     """Record and edit attention in the passes that this thread makes inside the context.
 
@@ -77,6 +83,7 @@ def tap(
     default; of an encoder-decoder, those of the encoder). `edit` is called with every step of these layers. Taps can
     be nested: edits apply from the outermost to the innermost, records hold what came out. Other threads that run the
     model meanwhile are neither recorded nor edited. On leaving, also through an exception, the model is as before.
+    Where layers share a module and are called one by one, and not by the model, `first` is the first one's number.
 
     Raises UnsupportedError for a model whose attention cannot be tapped, UnknownNameError and InputError for a step
     or a layer that does not exist.
@@ -89,14 +96,19 @@ def tap(
     if not chosen <= set(range(len(modules))):
         raise InputError(f"layers {sorted(chosen)}: the model has {len(modules)} attention layers, numbered from 0.")
     records = Tap()
-    numbers = {id(module): number for number, module in enumerate(modules) if number in chosen}
     configs = configs_of(model)
     inside = frozenset(id(part) for part in (*model.modules(), *configs))
-    opened = _Opened(records, frozenset(record), numbers, inside, edit)
+    opened = _Opened(records, frozenset(record), frozenset(chosen), _Numbers(modules, first), inside, edit)
     _switch(configs)
     _OPEN.set((*_OPEN.get(), opened))
     try:
-        yield records
+        with ExitStack() as watching:
+            if opened.numbers.shared:
+                watching.enter_context(hooked([_transformer(model).base_model], before=opened.numbers.restart))
+            if own := [module for module in modules if not _dispatches(module)]:
+                mode = watching.enter_context(_Watch(opened))
+                watching.enter_context(hooked(own, before=mode.begin, inner=mode.end))
+            yield records
     finally:
         _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
         _restore(configs)
@@ -123,34 +135,61 @@ def untapped_copy(config: PreTrainedConfig) -> PreTrainedConfig:
 
 
 def attention_modules(model: nn.Module) -> list[nn.Module]:
-    """The self-attention modules of a model in the order of its layers; of an encoder-decoder, the encoder's.
+    """The self-attention modules of a model in the order of computation; of an encoder-decoder, the encoder's.
 
-    Raises UnsupportedError where the attention cannot be tapped.
+    A module that is run several times stands there as often. Raises UnsupportedError where the attention cannot be
+    tapped.
     """
     base = _transformer(model)
     root = base.get_encoder() if base.config.is_encoder_decoder else base
     modules = [module for module in root.modules() if _dispatches(module)]
+    modules = modules or [module for module in root.modules() if writes_out(module)]
+    family = family_of(base)
     reasons = []
     if not modules:
-        reasons.append("its attention does not go through the attention interface of transformers")
-    # ALBERT runs one module in several layers: a module then says nothing about the layer it computes.
+        reasons.append(
+            family.hidden_attention or "its attention does not go through the attention interface of transformers"
+        )
     groups = vars(base.config).get("num_hidden_groups")
-    if groups is not None and groups < base.config.num_hidden_layers:
+    if groups is not None and groups < base.config.num_hidden_layers and not family.order:
         reasons.append("its layers share one attention module")
-    if any(_eager(module) is None for module in modules):
+    if any(_dispatches(module) and _eager(module) is None for module in modules):
         reasons.append("its modeling file has no eager_attention_forward")
     if reasons:
         raise UnsupportedError(f"cannot read the attention of {type(base).__name__}", reasons, _WAY_OUT)
-    return modules
+    return [modules[number] for number in family.order] or modules
+
+
+class _Numbers:
+    """Which layer a call of a module is."""
+
+    def __init__(self, modules: list[nn.Module], first: int) -> None:
+        self._places = {id(module): number for number, module in enumerate(modules)}
+        self.shared = len(self._places) < len(modules)
+        """Whether a module is several layers: then calls are counted."""
+        self._next = first
+
+    def restart(self, _module: nn.Module, _args: Args, _kwargs: Keywords) -> None:
+        """A pass of the whole model begins."""
+        self._next = 0
+
+    def of_call(self, module: nn.Module) -> int | None:
+        """The layer of the call that is made now; None for a module that is no layer."""
+        number = self._places.get(id(module))
+        if number is None or not self.shared:
+            return number
+        self._next += 1
+        return self._next - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opened:
-    """A tap while its context is open: what to record, of which modules (id -> layer), and the edit."""
+    """A tap while its context is open: what to record, of which layers, and the edit."""
 
     records: Tap
     steps: frozenset[str]
-    numbers: dict[int, int]
+    layers: frozenset[int]
+    numbers: _Numbers
     inside: frozenset[int]
     """Ids of all modules of the model, and of the configs that they hold."""
     edit: Edit | None
@@ -243,15 +282,72 @@ def _attention(
     here = [opened for opened in _OPEN.get() if id(module) in opened.inside]
     if not here:
         return _elsewhere(module, attention_mask)(*inputs, **kwargs)
-    eager = _eager(module)
-    taps = [(opened, opened.numbers[id(module)]) for opened in here if id(module) in opened.numbers]
+    steps = _steps(module, here)
+    if steps is None:
+        return _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
+    with steps:
+        found = _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
+    steps.check(module)
+    return found  # type: ignore[no-any-return]
+
+
+def _steps(module: nn.Module, here: list[_Opened]) -> Steps | None:
+    """What follows the call of an attention module; None where no tap looks at this layer."""
+    numbers = [(opened, opened.numbers.of_call(module)) for opened in here]
+    taps = [(opened, layer) for opened, layer in numbers if layer is not None and layer in opened.layers]
     if not taps:
-        return eager(*inputs, **kwargs)  # type: ignore[misc]
-    with _Watch(taps) as watch:
-        output, weights = eager(*inputs, **kwargs)  # type: ignore[misc]
-    watch.check(module)
-    # The function returns (batch, query, heads, features); records have the heads first in every step.
-    return watch.visit_turned("output", output, 1, 2), weights
+        return None
+
+    def visit(step: Step, tensor: Tensor) -> Tensor:
+        for opened, layer in taps:
+            if opened.edit is None:
+                continue
+            edited = opened.edit(step, layer, tensor)
+            if edited.shape != tensor.shape:
+                raise InputError(f"an edit of {step} returned shape {tuple(edited.shape)}, not {tuple(tensor.shape)}.")
+            tensor = edited
+        for opened, layer in taps:
+            if step in opened.steps:
+                opened.records[step][layer] = tensor
+        return tensor
+
+    watched = frozenset(step for step in STEPS if any(opened.watches(step) for opened, _ in taps))
+    return Steps(visit, watched, vars(module).get("num_attention_heads"))
+
+
+class _Watch(TorchFunctionMode):
+    """Follows modules that write their attention out, while one of them runs.
+
+    Of nested taps the outermost one follows, for all of them.
+    """
+
+    def __init__(self, opened: _Opened) -> None:
+        super().__init__()
+        self._opened = opened
+        self._steps: Steps | None = None
+
+    def begin(self, module: nn.Module, _args: Args, _kwargs: Keywords) -> None:
+        """A module is called."""
+        here = [opened for opened in _OPEN.get() if id(module) in opened.inside]
+        self._steps = _steps(module, here) if here[0] is self._opened else None
+
+    def end(self, module: nn.Module, _args: Args, _output: Any) -> None:
+        """It returns."""
+        if self._steps is not None:
+            self._steps.check(module)
+        self._steps = None
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if self._steps is None:
+            return func(*args, **(kwargs or {}))
+        try:
+            return self._steps.call(func, args, kwargs or {})
+        except BaseException:
+            # The module is left here, without an end.
+            self._steps = None
+            raise
 
 
 def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Tensor, Tensor | None]]:
@@ -276,66 +372,6 @@ def _mask(*args: Any, config: PreTrainedConfig, **kwargs: Any) -> Any:
         return eager_mask(*args, config=config, **kwargs)
     own = ALL_MASK_ATTENTION_FUNCTIONS.get(implementation_of(config) or "eager")
     return None if own is None else own(*args, config=config, **kwargs)
-
-
-_MATMUL = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm})
-_SOFTMAX = frozenset({nn.functional.softmax, torch.softmax, Tensor.softmax})
-_DROPOUT = frozenset({nn.functional.dropout})
-
-
-class _Watch(TorchFunctionMode):
-    """Follows one call of an eager attention function: matmul(query, key), softmax, dropout, matmul(., value)."""
-
-    def __init__(self, taps: list[tuple[_Opened, int]]) -> None:
-        super().__init__()
-        self._taps = taps
-        self._next = [_MATMUL, _SOFTMAX, _DROPOUT, _MATMUL]
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if self._next and func in self._next[0]:
-            self._next.pop(0)
-            args = (*self._visit_arguments(*args[:2]), *args[2:])
-        return func(*args, **(kwargs or {}))
-
-    def check(self, module: nn.Module) -> None:
-        """Raises UnsupportedError if the function did not take the steps that every known one takes."""
-        if self._next:
-            raise UnsupportedError(
-                f"cannot read the attention of {type(module).__name__}",
-                ["its eager attention is not matmul, softmax, dropout, matmul"],
-                _WAY_OUT,
-            )
-
-    def visit_turned(self, step: Step, tensor: Tensor, first: int, second: int) -> Tensor:
-        """Visit a step whose tensor has two axes the other way round."""
-        if not any(opened.watches(step) for opened, _ in self._taps):
-            return tensor
-        return self._visit(step, tensor.transpose(first, second)).transpose(first, second)
-
-    def _visit_arguments(self, first: Tensor, second: Any = None) -> tuple[Any, ...]:
-        """Visit what enters the call that was just taken off the list."""
-        done = 4 - len(self._next)
-        if done == 1:
-            return self._visit("query", first), self.visit_turned("key", second, -1, -2)
-        if done == 4:
-            return first, self._visit("value", second)
-        visited = self._visit("scores" if done == 2 else "probabilities", first)
-        return (visited,) if second is None else (visited, second)
-
-    def _visit(self, step: Step, tensor: Tensor) -> Tensor:
-        for opened, layer in self._taps:
-            if opened.edit is None:
-                continue
-            edited = opened.edit(step, layer, tensor)
-            if edited.shape != tensor.shape:
-                raise InputError(f"an edit of {step} returned shape {tuple(edited.shape)}, not {tuple(tensor.shape)}.")
-            tensor = edited
-        for opened, layer in self._taps:
-            if step in opened.steps:
-                opened.records[step][layer] = tensor
-        return tensor
 
 
 AttentionInterface.register(TAP, _attention)

@@ -1,16 +1,24 @@
 """The transformers model inside what a caller gives, and where its embeddings and its head are."""
 
+from typing import cast
+
+import torch
 from torch import nn
 from transformers import PreTrainedModel
 
 from raison.core.errors import UnsupportedError
 from raison.models.families import Pooling, family_of
+from raison.models.stack.blocks import twin
 
 
 def inner_model(model: nn.Module) -> PreTrainedModel:
-    """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise."""
+    """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise.
+
+    A model that would change its own modules on the first short text (BigBird) gives way to a twin with its weights
+    that has changed already.
+    """
     if isinstance(model, PreTrainedModel):
-        return model
+        return _fully_attending(model) if family_of(model).longest is not None else model
     from peft import PeftModel
 
     if not isinstance(model, PeftModel):
@@ -25,7 +33,16 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
             ["its virtual tokens stand for no text"],
             "LoRA and other adapters of weights work.",
         )
-    return model.get_base_model()
+    return inner_model(model.get_base_model())
+
+
+def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
+    """Modules of its own over the same tensors, in evaluation mode, with full attention."""
+    found = cast(PreTrainedModel, twin(model, {})).eval()
+    with torch.random.fork_rng(devices=[]):
+        # Draws layers that give way to the model's own at once.
+        found.base_model.set_attention_type("original_full")
+    return found
 
 
 def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:

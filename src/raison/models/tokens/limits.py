@@ -13,12 +13,16 @@ def max_tokens(config: PreTrainedConfig, tokenizer_limit: int) -> int | None:
 
     The smaller of the model's limit and `tokenizer_limit` (the tokenizer's model_max_length; above 1e9 it means none).
     A model's limit is the size of its position table less the rows that its family leaves unused; for rotary positions
-    it is the length that the model was trained for; relative positions (T5) have none.
+    it is the length that the model was trained for; relative positions (T5) have none. Block-sparse attention (BigBird)
+    is not read beyond the length up to which such a model has full attention.
     """
     # Names that a config class maps to its own (n_positions of GPT-2) answer to the standard name, too.
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     limits = [] if tokenizer_limit > _NO_LIMIT else [tokenizer_limit]
+    family = family_of(config)
+    if family.longest is not None:
+        limits.append(family.longest)
     # XLNet, whose positions are relative, says -1.
     if positions is not None and positions > 0:
-        limits.append(positions - family_of(config).position_offset)
+        limits.append(positions - family.position_offset)
     return min(limits, default=None)

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from raison.models.stack.diagnose import first_nonfinite
 from raison.models.stack.tap import attention_modules
-from tests.tiny import TINY
+from tests.tiny import TAPPED, TINY
 
 
 def pass_of(name: str) -> tuple[PreTrainedModel, Callable[[], object]]:
@@ -30,7 +30,7 @@ def test_a_sound_model_has_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_the_innermost_culprit_is_named(name: str, value: float) -> None:
     model, run = pass_of(name)
     names = {module: dotted for dotted, module in model.named_modules()}

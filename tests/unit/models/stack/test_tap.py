@@ -1,5 +1,7 @@
 """The attention tap against the models' own eager attention, on every family."""
 
+import copy
+
 import pytest
 import torch
 from peft import LoraConfig, TaskType, get_peft_model
@@ -7,6 +9,8 @@ from torch import Tensor, nn
 from transformers import (
     AlbertConfig,
     AlbertForSequenceClassification,
+    DebertaConfig,
+    DebertaForSequenceClassification,
     DebertaV2Config,
     DebertaV2ForSequenceClassification,
     Gemma2Config,
@@ -19,7 +23,7 @@ from transformers.pytorch_utils import Conv1D
 
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.stack.tap import STEPS, Tap, attention_modules, tap
-from tests.tiny import TINY, eager_logits, padded_batch
+from tests.tiny import LABELS, TAPPED, TINY, eager_logits, padded_batch
 
 SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 
@@ -29,7 +33,7 @@ def roll_probabilities(step: str, layer: int, tensor: Tensor) -> Tensor:
     return tensor.roll(1, -1) if step == "probabilities" else tensor
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_equals_eager_exactly(name: str, dtype: torch.dtype) -> None:
     model, inputs = padded_batch(name)
@@ -44,22 +48,23 @@ def test_equals_eager_exactly(name: str, dtype: torch.dtype) -> None:
         assert (rows.sum(-1).float() - 1).abs().max() < tolerance
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_layers_are_numbered_in_the_order_of_computation(name: str) -> None:
     model, inputs = padded_batch(name)
     modules = attention_modules(model)
-    assert len(modules) == model.config.num_hidden_layers, "of T5, only the encoder's"
+    assert len(modules) == model.config.num_hidden_layers, "of encoder-decoders, only the encoder's"
     called: list[nn.Module] = []
-    handles = [module.register_forward_hook(lambda module, *_: called.append(module)) for module in modules]
+    handles = [module.register_forward_hook(lambda module, *_: called.append(module)) for module in set(modules)]
     model(**inputs)
     for handle in handles:
         handle.remove()
     assert called == modules
-    if name == "t5":
+    assert (len(set(modules)) == 1) == (name == "albert"), "which runs one module as every layer"
+    if name in ("bart", "t5"):
         assert set(modules) <= set(model.get_encoder().modules())
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_steps_follow_from_each_other(name: str) -> None:
     model, inputs = padded_batch(name)
     with tap(model, record=STEPS) as seen:
@@ -68,14 +73,14 @@ def test_steps_follow_from_each_other(name: str) -> None:
         assert seen.key[layer].shape == seen.query[layer].shape == seen.value[layer].shape
         assert torch.allclose(seen.scores[layer].softmax(-1), seen.probabilities[layer], atol=1e-6)
         assert torch.allclose(seen.probabilities[layer] @ seen.value[layer], seen.output[layer], atol=1e-5)
-        if name not in ("t5", "t5_encoder"):  # which add a bias for relative positions
+        if name not in ("t5", "t5_encoder", "mpnet", "deberta", "deberta_v2"):  # which add what positions say
             scale = attention_modules(model)[layer].head_dim ** -0.5 if name == "qwen3" else (32 // 4) ** -0.5
             plain = seen.query[layer] @ seen.key[layer].transpose(-1, -2) * scale
             visible = seen.scores[layer] > -1e30
             assert torch.allclose(plain[visible], seen.scores[layer][visible], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_padding_and_windows_are_masked(name: str) -> None:
     model, inputs = padded_batch(name)
     with tap(model) as seen:
@@ -97,7 +102,7 @@ def test_padding_and_windows_are_masked(name: str) -> None:
             assert (outside == 0) == (layer % 2 == 1), "even layers are global, odd ones local"
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_identity_edit_changes_nothing(name: str) -> None:
     model, inputs = padded_batch(name)
     calls: list[tuple[str, int]] = []
@@ -113,7 +118,7 @@ def test_identity_edit_changes_nothing(name: str) -> None:
     assert calls == [(step, layer) for layer in range(len(attention_modules(model))) for step in order]
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 @pytest.mark.parametrize("edited", STEPS)
 def test_every_step_can_be_edited(name: str, edited: str) -> None:
     model, inputs = padded_batch(name)
@@ -130,7 +135,7 @@ def test_every_step_can_be_edited(name: str, edited: str) -> None:
     assert torch.equal(seen[edited][0], plain[edited][0])
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_gradients_reach_the_records(name: str) -> None:
     model, inputs = padded_batch(name)
     with tap(model, record=STEPS) as seen:
@@ -185,10 +190,10 @@ def test_an_edit_can_start_the_graph_of_a_frozen_model() -> None:
     assert torch.autograd.grad(logits.sum(), seen.probabilities[2])[0].abs().max() > 0
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_nested_taps(name: str) -> None:
     model, inputs = padded_batch(name)
-    expected = eager_logits(model, inputs)
+    expected, own = eager_logits(model, inputs), model.config._attn_implementation
     with tap(model) as outer:
         with tap(model, record=("scores",), layers=[1], edit=roll_probabilities) as inner:
             edited = model(**inputs).logits
@@ -198,7 +203,7 @@ def test_nested_taps(name: str) -> None:
         rolled = outer.probabilities[1]
         assert torch.equal(model(**inputs).logits, expected)
         assert torch.equal(outer.probabilities[1].roll(1, -1), rolled)
-    assert model.config._attn_implementation == "sdpa"
+    assert model.config._attn_implementation == own
 
 
 def test_records_are_those_of_the_latest_pass() -> None:
@@ -218,7 +223,7 @@ def projections(model: PreTrainedModel) -> list[str]:
     return [name for name, part in model.named_modules() if part in attention and isinstance(part, nn.Linear | Conv1D)]
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_peft_models(name: str) -> None:
     model, inputs = padded_batch(name)
     lora = LoraConfig(
@@ -231,12 +236,12 @@ def test_peft_models(name: str) -> None:
     with torch.random.fork_rng(devices=[]):
         adapted = get_peft_model(model, lora)
     adapted.eval()
-    expected = eager_logits(adapted.get_base_model(), inputs)
+    expected, own = eager_logits(adapted.get_base_model(), inputs), adapted.config._attn_implementation
     for outer in (adapted, adapted.get_base_model()):
         with tap(outer) as seen:
             assert torch.equal(adapted(**inputs).logits, expected)
         assert len(seen.probabilities) == len(attention_modules(model))
-    assert adapted.config._attn_implementation == "sdpa"
+    assert adapted.config._attn_implementation == own
 
 
 def test_layers_and_steps_are_checked() -> None:
@@ -271,11 +276,63 @@ def test_softcap_and_sinks_are_honoured() -> None:
 
 
 def test_models_that_cannot_be_tapped_say_so() -> None:
-    small = SMALL | {"vocab_size": 50}
-    with torch.random.fork_rng(devices=[]):
-        own_way = DebertaV2ForSequenceClassification(DebertaV2Config(**small))
-        shared = AlbertForSequenceClassification(AlbertConfig(**small, embedding_size=16))
-    for model, reason in ((own_way, "attention interface"), (shared, "share one"), (nn.Linear(1, 1), "transformers")):
+    reasons = (("longformer", "overlapping chunks of a window"), ("xlnet", "one Einstein sum each"))
+    for name, reason in reasons:
+        model, _ = TINY[name]()
+        own = model.config._attn_implementation
         with pytest.raises(UnsupportedError, match=reason), tap(model):
             pass
-    assert own_way.config._attn_implementation != "raison_tap"
+        assert model.config._attn_implementation == own
+    with pytest.raises(UnsupportedError, match="transformers"), tap(nn.Linear(1, 1)):
+        pass
+
+
+@pytest.mark.parametrize("settings", [{"num_hidden_groups": 2}, {"inner_group_num": 2}, {"num_hidden_layers": 5}])
+def test_layers_that_share_modules_are_counted_as_they_are_run(settings: dict[str, int]) -> None:
+    small = SMALL | {"vocab_size": 50, "num_hidden_layers": 4, "embedding_size": 16, "initializer_range": 0.5}
+    with torch.random.fork_rng(devices=[]):
+        model = AlbertForSequenceClassification(AlbertConfig(**small | settings)).eval()
+    tokens = {"input_ids": torch.arange(3, 23).reshape(2, 10), "attention_mask": torch.ones(2, 10, dtype=torch.long)}
+    own = copy.deepcopy(model)
+    own.set_attn_implementation("eager")
+    expected = own(**tokens, output_attentions=True)
+    for _ in range(2):  # the second pass counts from the beginning
+        with tap(model, record=("probabilities",)) as seen:
+            assert torch.equal(model(**tokens).logits, expected.logits)
+        assert len(seen.probabilities) == len(expected.attentions)
+        for layer, rows in enumerate(expected.attentions):
+            assert torch.equal(seen.probabilities[layer], rows)
+
+
+@pytest.mark.parametrize("kind", ["plain", "content only", "positions of its own", "talking heads", "long"])
+@pytest.mark.parametrize("name", ["deberta", "deberta_v2"])
+def test_every_setting_of_disentangled_attention(name: str, kind: str) -> None:
+    """The probabilities are those that the model itself returns, in every form that its attention can take."""
+    settings = {
+        "plain": {"relative_attention": False, "position_biased_input": True},
+        "content only": {"pos_att_type": []},
+        "positions of its own": {"pos_att_type": ["c2p"], "share_att_key": False},
+        "talking heads": {"talking_head": True},
+        "long": {"max_relative_positions": 4, "position_buckets": -1},
+    }[kind]
+    small = SMALL | {"vocab_size": 50, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "pad_token_id": 0}
+    classes = {
+        "deberta": (DebertaConfig, DebertaForSequenceClassification),
+        "deberta_v2": (DebertaV2Config, DebertaV2ForSequenceClassification),
+    }
+    config_of, model_of = classes[name]
+    with torch.random.fork_rng(devices=[]):
+        model = model_of(config_of(**small | settings, initializer_range=0.5, num_labels=len(LABELS))).eval()
+    mask = torch.ones(2, 10, dtype=torch.long)
+    mask[1, 7:] = 0
+    tokens = {"input_ids": torch.arange(3, 23).reshape(2, 10), "attention_mask": mask}
+    with torch.no_grad():
+        expected = model(**tokens, output_attentions=True)
+        with tap(model) as seen:
+            assert torch.equal(model(**tokens).logits, expected.logits)
+    for layer, rows in enumerate(expected.attentions):
+        if kind == "talking heads" and name == "deberta":
+            # What it returns is mixed over the heads already.
+            assert not torch.equal(seen.probabilities[layer], rows)
+        else:
+            assert torch.equal(seen.probabilities[layer], rows)

@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.models.stack import blocks
 from raison.models.stack.tap import STEPS, attention_modules, tap, untapped_copy
 from tests.threads import in_another
-from tests.tiny import TINY, eager_logits, padded_batch
+from tests.tiny import TAPPED, eager_logits, padded_batch
 
 
 def snapshot(model: nn.Module) -> tuple[object, ...]:
@@ -27,7 +27,7 @@ def roll_probabilities(step: str, layer: int, tensor: Tensor) -> Tensor:
     return tensor.roll(1, -1) if step == "probabilities" else tensor
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_model_is_untouched(name: str) -> None:
     model, inputs = padded_batch(name)
     before, state = snapshot(model), torch.get_rng_state()
@@ -79,7 +79,7 @@ def test_two_models_interleaved() -> None:
     assert one.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", TAPPED)
 def test_another_thread_is_not_tapped(name: str) -> None:
     model, inputs = padded_batch(name)
     expected, plain = eager_logits(model, inputs), model(**inputs).logits

@@ -1,0 +1,32 @@
+"""BigBird: absolute positions; the head reads the first token ([CLS]).
+
+Texts up to a length (704 tokens as released) have full attention, and longer ones block-sparse attention. The latter
+fills texts up to whole blocks and gives the last block a place of its own, so that padding changes what a text is told.
+Here such models have full attention, for texts up to that length.
+"""
+
+from dataclasses import replace
+
+from transformers import PreTrainedConfig
+
+from raison.models.families import Family, Parts, Piece
+
+PARTS = Parts(
+    attention_norm="attention.output.LayerNorm",
+    value=Piece("attention.self.value"),
+    output=Piece("attention.output.dense"),
+    mlp_norm="output.LayerNorm",
+    inner=Piece("intermediate.dense"),
+    outer=Piece("output.dense"),
+    activation="intermediate.intermediate_act_fn",
+    head=("classifier.dense", "gelu", "classifier.out_proj"),
+)
+FAMILY = Family(model_types=("big_bird",), pools="first", parts=PARTS)
+
+
+def configure(config: PreTrainedConfig) -> Family:
+    """The head has the layers' own activation. The length is that of BigBirdModel.forward."""
+    parts = replace(PARTS, head=("classifier.dense", config.hidden_act, "classifier.out_proj"))
+    sparse = config.attention_type == "block_sparse"
+    longest = (5 + 2 * config.num_random_blocks) * config.block_size
+    return replace(FAMILY, parts=parts, longest=longest if sparse else None)

@@ -1,0 +1,27 @@
+"""DeBERTa: disentangled relative positions; the pooler reads the first token ([CLS])."""
+
+from dataclasses import replace
+
+from transformers import PreTrainedConfig
+
+from raison.models.families import Family, Parts, Piece
+
+PARTS = Parts(
+    attention_norm="attention.output.LayerNorm",
+    # One matrix makes queries, keys and values, head by head; their biases stand apart.
+    value=Piece("attention.self.in_proj", 2, 3, by_head=True, bias="attention.self.v_bias"),
+    output=Piece("attention.output.dense"),
+    mlp_norm="output.LayerNorm",
+    inner=Piece("intermediate.dense"),
+    outer=Piece("output.dense"),
+    activation="intermediate.intermediate_act_fn",
+    head=("pooler.dense", "gelu", "classifier"),
+)
+FAMILY = Family(model_types=("deberta",), pools="first", parts=PARTS)
+
+
+def configure(config: PreTrainedConfig) -> Family:
+    """The pooler's function is a setting. Talking heads mix what the heads found."""
+    talking = config.to_dict().get("talking_head", False)
+    head = ("pooler.dense", config.pooler_hidden_act, "classifier")
+    return replace(FAMILY, parts=None if talking else replace(PARTS, head=head))

@@ -1,0 +1,26 @@
+"""DeBERTa-v2 and v3: disentangled relative positions; the pooler reads the first token ([CLS])."""
+
+from dataclasses import replace
+
+from transformers import PreTrainedConfig
+
+from raison.models.families import Family, Parts, Piece
+
+PARTS = Parts(
+    attention_norm="attention.output.LayerNorm",
+    value=Piece("attention.self.value_proj"),
+    output=Piece("attention.output.dense"),
+    mlp_norm="output.LayerNorm",
+    inner=Piece("intermediate.dense"),
+    outer=Piece("output.dense"),
+    activation="intermediate.intermediate_act_fn",
+    head=("pooler.dense", "gelu", "classifier"),
+)
+FAMILY = Family(model_types=("deberta-v2",), pools="first", parts=PARTS)
+
+
+def configure(config: PreTrainedConfig) -> Family:
+    """The pooler's function is a setting. With a convolution after the first layer, layers are no chain."""
+    convolved = config.to_dict().get("conv_kernel_size", 0) > 0
+    head = ("pooler.dense", config.pooler_hidden_act, "classifier")
+    return replace(FAMILY, parts=None if convolved else replace(PARTS, head=head))

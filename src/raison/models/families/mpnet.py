@@ -1,0 +1,16 @@
+"""MPNet: absolute and relative positions, the former counted from 2; the head reads the first token (<s>)."""
+
+from raison.models.families import Family, Parts, Piece
+
+PARTS = Parts(
+    attention_norm="attention.LayerNorm",
+    value=Piece("attention.attn.v"),
+    output=Piece("attention.attn.o"),
+    mlp_norm="output.LayerNorm",
+    inner=Piece("intermediate.dense"),
+    outer=Piece("output.dense"),
+    activation="intermediate.intermediate_act_fn",
+    head=("classifier.dense", "tanh", "classifier.out_proj"),
+)
+# It takes 1 for the padding's row of the position table, whatever its config says.
+FAMILY = Family(model_types=("mpnet",), pools="first", position_offset=2, parts=PARTS)

@@ -1,0 +1,30 @@
+"""Passes without padding, for models that would read it."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedConfig
+
+from raison.core.dims import Embeddings
+from raison.models.passes.batching import TokenBatch
+from raison.models.passes.heads import Outputs, class_logits
+
+Run = Callable[[TokenBatch, Embeddings | None], Outputs]
+
+
+def reads_padding(config: PreTrainedConfig) -> bool:
+    """Whether the head takes the last position of a row, or the mean of all, whatever stands there (XLNet)."""
+    return config.to_dict().get("summary_type") in ("last", "mean", "cls_index")
+
+
+def unpadded(run: Run, batch: TokenBatch, embeds: Embeddings | None) -> tuple[Tensor]:
+    """The class logits of all rows, those of equal length together. As many passes as there are lengths."""
+    order: list[int] = []
+    found: list[Tensor] = []
+    for length in batch.lengths.unique().tolist():
+        rows = (batch.lengths == length).nonzero()[:, 0].tolist()
+        own = None if embeds is None else embeds[rows, :length]
+        found.append(class_logits(run(batch.select(rows), own)))
+        order += rows
+    return (torch.cat(found)[torch.tensor(order).argsort()],)
