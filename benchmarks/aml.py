@@ -25,6 +25,7 @@ from raison.core.problem import Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
 from raison.masking.attribution import Reading
 from raison.masking.explainer import find
+from raison.masking.soft import Prediction
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.explainers import new_attributor, read_card, usual_folder, write
@@ -69,8 +70,8 @@ def measured(model: Classifier, texts: list[str], checkpoint: str | None, name: 
         explainer.maps(
             model,
             batch.encoding,
-            (wanted, batch.target.index),
-            (STEPS, None),
+            Prediction(wanted, batch.target.index),
+            explainer.tuning(STEPS, None),
             [np.random.default_rng(0) for _ in texts],
         )
 

@@ -28,9 +28,9 @@ from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.ivra import make_trainable, trainable_copy
 from raison.training.recipes.ivra_settings import IvraSettings
 from raison.training.self_explaining.criterion import create_criteria
-from raison.training.self_explaining.reading import SelfExplaining
+from raison.training.self_explaining.reading import Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Lessons, Plan, Simulation
-from raison.training.self_explaining.texts import Labelled, TaughtTexts
+from raison.training.self_explaining.texts import TaughtTexts
 
 TEXTS, ROUNDS = 16, 3
 CRITERIA = ("comp", "suff", "suff_kl", "cons", "clust", "sim")

@@ -9,9 +9,9 @@ from raison.data import Dataset, Row
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design
 from raison.training.self_explaining.criterion import Criterion
-from raison.training.self_explaining.reading import SelfExplaining
+from raison.training.self_explaining.reading import Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Lessons, Plan, Simulation
-from raison.training.self_explaining.texts import Labelled, TaughtTexts
+from raison.training.self_explaining.texts import TaughtTexts
 from tests.attention_explainers import Explainer, random_explainer
 from tests.tiny import TINY
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
 from raison.training.loop import checkpoint
 from raison.training.loop.objective import Batch, Objective
-from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit, learning_rate
+from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit, learning_rate
 from raison.training.objectives.cross_entropy import CrossEntropy
 
 
@@ -336,7 +336,7 @@ def rates_of(plan: TrainSettings, module: nn.Module, monkeypatch: pytest.MonkeyP
 
 
 def test_decay_multiplies_the_rate_after_so_many_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replace(PLAN, epochs=5, learning_rate=0.02, warmup=0.5, decay=(0.5, 2))
+    plan = replace(PLAN, epochs=5, learning_rate=0.02, warmup=0.5, decay=StepDecay(0.5, 2))
     found = rates_of(plan, net(), monkeypatch)
     # Neither warm-up nor a fall to nothing.
     expected = [0.02] * 40 + [0.01] * 40 + [0.005] * 20
@@ -345,7 +345,7 @@ def test_decay_multiplies_the_rate_after_so_many_epochs(monkeypatch: pytest.Monk
 
 
 def test_parameters_may_have_rates_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replace(PLAN, epochs=2, decay=(0.1, 1), factors=(("layers.3.", 10.0), ("layers.0.bias", 0.0)))
+    plan = replace(PLAN, epochs=2, decay=StepDecay(0.1, 1), factors=(("layers.3.", 10.0), ("layers.0.bias", 0.0)))
     module = net()
     before = {name: value.clone() for name, value in module.state_dict().items()}
     found = rates_of(plan, module, monkeypatch)
@@ -365,7 +365,7 @@ def test_rates_of_one_are_plain_training() -> None:
 
 
 def test_a_killed_run_with_decay_and_factors_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
-    plan = replace(PLAN, decay=(0.5, 1), factors=(("layers.3.", 5.0),))
+    plan = replace(PLAN, decay=StepDecay(0.5, 1), factors=(("layers.3.", 5.0),))
     whole, stopped = net(), net()
     wanted = fit(plan, whole, Points(), Mortal(lambda: False))
     plan = replace(plan, checkpoint=tmp_path / "state")
@@ -374,7 +374,7 @@ def test_a_killed_run_with_decay_and_factors_ends_as_an_uninterrupted_one(tmp_pa
     stopped = net()
     assert fit(plan, stopped, Points(), Mortal(lambda: False)).losses == wanted.losses
     assert same(stopped.state_dict(), whole.state_dict())
-    for other in (replace(plan, decay=(0.4, 1)), replace(plan, factors=(("layers.3.", 4.0),))):
+    for other in (replace(plan, decay=StepDecay(0.4, 1)), replace(plan, factors=(("layers.3.", 4.0),))):
         with pytest.raises(InputError, match="other settings"):
             fit(other, net(), Points(), Mortal(lambda: False))
 

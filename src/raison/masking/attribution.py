@@ -1,4 +1,4 @@
-"""Maps of an attribution model: of texts as it is, and fine-tuned on each of them."""
+"""Maps of an attribution model, as it is and after fine-tuning on each text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Reading:
         return cls(attributor, tokens, align(tokens, encoding.units), merge)
 
     def select(self, rows: Sequence[int], units: int) -> "Reading":
-        """The same for some of the texts, of which none has more than `units` units."""
+        """The same for some of the texts; none of them has more than `units` units."""
         return Reading(self.attributor, self.tokens.select(rows), self.alignment.select(rows, units), self.merge)
 
     def shares(
@@ -59,27 +59,27 @@ class Tuning:
 def tuned_maps(reading: Reading, masks: SoftMasks, tuning: Tuning) -> Iterator[Float[Tensor, "batch units"]]:
     """The map of every text before each step of its fine-tuning and after the last: steps + 1 maps.
 
-    Every text has its own copy of the tuned parameters. Low-rank parameters are stacked, and all texts are tuned at
-    once. A text's numbers do not depend on the others, because losses are summed and AdamW works on single numbers. An
-    attribution model that is trained as a whole takes one text at a time. A step costs a forward and a backward pass of
-    the attribution model and of each masked text.
+    Every text has its own copy of the tuned parameters. Low-rank parameters are stacked, so that all texts are tuned at
+    once. A text's map does not depend on the other texts, because losses are summed and AdamW updates each number on
+    its own. An attribution model whose weights are all trained takes one text at a time. A step costs a forward and a
+    backward pass of the attribution model and of each masked text.
     """
     rows = (len(masks.encoding),) if reading.attributor.stacks else ()
     with reading.attributor.alone():
-        own = reading.attributor.tuned()
-    parameters = {name: p.detach().expand(*rows, *p.shape).clone().requires_grad_() for name, p in own.items()}
+        tuned = reading.attributor.tuned()
+    parameters = {name: p.detach().expand(*rows, *p.shape).clone().requires_grad_() for name, p in tuned.items()}
     optimizer = torch.optim.AdamW(parameters.values(), lr=tuning.learning_rate, weight_decay=tuning.weight_decay)
     for step in range(tuning.steps):
         for group in optimizer.param_groups:
             group["lr"] = tuning.learning_rate * (tuning.steps - step) / tuning.steps
         with torch.enable_grad():
-            shares = reading.shares(masks.wanted, parameters)
+            shares = reading.shares(masks.prediction.probabilities, parameters)
             loss = masks.losses(shares, tuning.weights, tuning.size).sum()
-            # Never the explained model's parameters: they are the caller's.
-            found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+            # Not of the explained model's parameters, which are the caller's.
+            gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
         yield shares.detach()
-        for parameter, gradient in zip(parameters.values(), found, strict=True):
+        for parameter, gradient in zip(parameters.values(), gradients, strict=True):
             parameter.grad = gradient
         optimizer.step()
     with torch.no_grad():
-        yield reading.shares(masks.wanted, parameters)
+        yield reading.shares(masks.prediction.probabilities, parameters)

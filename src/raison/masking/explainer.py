@@ -8,13 +8,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.masking.attribution import Reading, Tuning, tuned_maps
+from raison.masking.soft import Prediction
 from raison.masking.substitutes import Substitutes
 from raison.models.derived import explainers
 from raison.models.derived.attributor import Attributor
@@ -26,7 +27,7 @@ KIND = "aml"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explainer:
-    """An attribution model as it was best for one metric, and how its masks are made."""
+    """An attribution model at its best for one metric, and how its masks are made."""
 
     attributor: Attributor
     card: Card
@@ -43,37 +44,41 @@ class Explainer:
         """The losses' weights that were found for this metric."""
         return LossWeights(**self.goal.weights)
 
+    def tuning(self, steps: int, learning_rate: float | None) -> Tuning:
+        """How it is fine-tuned on a text; with None, at the rate of its training."""
+        rate = learning_rate or self.goal.learning_rate
+        return Tuning(steps, rate, self.weights, self.card.size)  # type: ignore[arg-type]
+
     def maps(
         self,
         model: LanguageModel,
         encoding: Encoding,
-        prediction: tuple[Float[Tensor, "batch classes"], Int[Tensor, " batch"]],
-        tuning: tuple[int, float | None],
+        prediction: Prediction,
+        tuning: Tuning,
         rngs: Sequence[np.random.Generator],
     ) -> Float[Tensor, "maps batch units"]:
-        """The maps of all texts before each step of fine-tuning and after the last; `tuning` is (steps, rate).
+        """The maps of all texts before each step of fine-tuning and after the last.
 
-        `prediction` are the probabilities to explain and the class to lose. Texts of like length are tuned together.
+        Texts of similar length are tuned together.
         """
-        (wanted, index), (steps, rate) = prediction, tuning
-        settings = Tuning(steps, rate or self.goal.learning_rate, self.weights, self.card.size)  # type: ignore[arg-type]
-        found = torch.zeros(steps + 1, len(encoding), max(encoding.unit_counts), dtype=torch.float64)
+        steps, widest = tuning.steps, max(encoding.unit_counts)
+        maps = torch.zeros(steps + 1, len(encoding), widest, dtype=torch.float64)
 
         def run(rows: list[int]) -> Float[Tensor, "maps rows units"]:
-            part = encoding.select(rows)
+            part, wanted = encoding.select(rows), prediction.select(rows)
             reading = Reading.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
             if not steps:
                 with torch.no_grad():
-                    return reading.shares(wanted[rows])[None].double().cpu()
-            # Copies: where memory runs out, the same numbers are drawn once more.
-            own = [copy.deepcopy(rngs[row]) for row in rows]
-            masks = self.substitutes.masks(model, part, (wanted[rows], index[rows]), own, self.attributor.substitute)
-            return torch.stack(list(tuned_maps(reading, masks, settings))).double().cpu()
+                    return reading.shares(wanted.probabilities)[None].double().cpu()
+            # Copies: if memory runs out, the same numbers are drawn again.
+            draws = [copy.deepcopy(rngs[row]) for row in rows]
+            masks = self.substitutes.masks(model, part, wanted, draws, self.attributor.substitute)
+            return torch.stack(list(tuned_maps(reading, masks, tuning))).double().cpu()
 
         with self.attributor.quiet():
-            for rows, maps in self._in_batches(model, encoding, steps, run):
-                found[:, rows, : maps.shape[2]] = maps
-        return found
+            for rows, some in self._in_batches(model, encoding, steps, run):
+                maps[:, rows, : some.shape[2]] = some
+        return maps
 
     def masked_texts(self) -> int:
         """Masked versions of a text that one step of fine-tuning reads."""
@@ -88,7 +93,7 @@ class Explainer:
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()
-"""Explainers that were loaded and checked, as long as their models are in use."""
+"""Explainers that were loaded and checked, by model."""
 
 
 def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Explainer:
@@ -101,13 +106,13 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     card = explainers.read_card(folder, model.name)
     name = explainers.goal_of(card, metric, folder)
     state = folder / card.goals[name].file
-    # A file that is missing is refused, like a broken one, where it is read.
+    # A missing or broken file is refused when it is read.
     written = state.stat().st_mtime_ns if state.exists() else 0
     key = (folder, name, written, explainers.version_of(model))
     known = _KNOWN.setdefault(model, {})
     if key not in known:
         explainers.check_fits(card, model, folder)
-        # Also inside a caller's inference mode: its tensors could not be fine-tuned later.
+        # Not in the caller's inference mode, whose tensors could not be fine-tuned later.
         with torch.inference_mode(False):
             attributor = explainers.load_attributor(folder, card, name, model)
         known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))

@@ -21,20 +21,31 @@ from raison.numerics.losses.attributive_masking import (
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """What the masks of some texts are made for: the probabilities to keep, and the class to lose if inverted."""
+
+    probabilities: Float[Tensor, "batch classes"]
+    classes: Int[Tensor, " batch"]
+
+    def select(self, rows: Sequence[int]) -> "Prediction":
+        """Those of some of the texts, in the given order."""
+        return Prediction(self.probabilities[list(rows)], self.classes[list(rows)])
+
+
 @dataclass(frozen=True, slots=True)
 class SoftMasks:
     """Texts whose units can be partly masked.
 
     `embeds` are the texts' word embeddings; `substitutes` are the embeddings that replace each token (or one row for
-    all). `wanted` are the probabilities to keep under the mask; `index` is the class to lose under the inverse mask.
+    all).
     """
 
     model: LanguageModel
     encoding: Encoding
     embeds: Embeddings
     substitutes: Embeddings
-    wanted: Float[Tensor, "batch classes"]
-    index: Int[Tensor, " batch"]
+    prediction: Prediction
 
     def select(self, rows: Sequence[int]) -> "SoftMasks":
         """The same for some of the texts, in the given order."""
@@ -43,31 +54,30 @@ class SoftMasks:
         one = self.substitutes.shape[:2] == (1, 1)
         substitutes = self.substitutes if one else self.substitutes[chosen, :width]
         embeds = self.embeds[chosen, :width]
-        return SoftMasks(self.model, part, embeds, substitutes, self.wanted[chosen], self.index[chosen])
+        return SoftMasks(self.model, part, embeds, substitutes, self.prediction.select(chosen))
 
     def losses(
         self, shares: Float[Tensor, "batch units"], weights: LossWeights, kind: MaskSize
     ) -> Float[Tensor, " batch"]:
         """Equation 4 of each text, differentiable in the units' shares.
 
-        Up to two forward passes of each text, in one batch: the masked and the inversely masked one. Tokens of no unit
+        Up to two forward passes of each text, in one batch: one masked, one inversely masked. Tokens outside of units
         are always visible.
         """
-        texts = len(self.encoding)
-        own = self._own(shares)
+        texts, multi_label = len(self.encoding), self.model.multi_label
         masks = ([shares] if weights.prediction else []) + ([1 - shares] if weights.inverse else [])
         logits = self._logits(masks)
         total = torch.zeros(texts, dtype=logits.dtype, device=logits.device)
         if weights.prediction:
             masked = logits[:texts]
-            total = total + weights.prediction * prediction_loss(masked, self.wanted.to(masked), self.model.multi_label)
+            kept = self.prediction.probabilities.to(masked)
+            total = total + weights.prediction * prediction_loss(masked, kept, multi_label)
         if weights.inverse:
             inverse = logits[-texts:]
-            total = total + weights.inverse * inverse_loss(
-                inverse, self.index.to(inverse.device), self.model.multi_label
-            )
+            lost = self.prediction.classes.to(inverse.device)
+            total = total + weights.inverse * inverse_loss(inverse, lost, multi_label)
         if weights.size:
-            total = total + weights.size * size_loss(shares, own, kind).to(total)
+            total = total + weights.size * size_loss(shares, self._units(shares), kind).to(total)
         return total
 
     def _logits(self, masks: Sequence[Float[Tensor, "batch units"]]) -> Float[Tensor, "rows classes"]:
@@ -82,6 +92,7 @@ class SoftMasks:
             self.encoding.select(list(range(texts)) * len(masks)), torch.cat(blended)
         )
 
-    def _own(self, shares: Tensor) -> Bool[Tensor, "batch units"]:
+    def _units(self, shares: Tensor) -> Bool[Tensor, "batch units"]:
+        """Where a text has a unit."""
         counts = torch.tensor(self.encoding.unit_counts, device=shares.device)
         return torch.arange(shares.shape[1], device=shares.device)[None, :] < counts[:, None]

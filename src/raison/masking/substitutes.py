@@ -1,4 +1,4 @@
-"""The replacements of masked tokens: those of the paper's masking choices that a soft mask can make."""
+"""The replacements of masked tokens: the paper's masking choices that also work for soft masks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -15,26 +15,26 @@ from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.model import LanguageModel
-from raison.masking.soft import SoftMasks
+from raison.masking.soft import Prediction, SoftMasks
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.fill_in import FillIn
 
 Masking = Literal["mask", "ellipsis", "unk", "pad", "random", "predicted", "learned"]
-"""In a token's place: a designated token, a random one, one that fits the context, an embedding that is learned."""
+"""What replaces a token: a designated token, a random one, one that fits the context, or a learned embedding."""
 
 DESIGNATED = ("mask", "ellipsis", "unk", "pad")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Substitutes:
-    """Makes the embeddings that take the place of masked tokens. `filler` predicts tokens from their context."""
+    """Makes the embeddings that replace masked tokens. `filler` predicts tokens from their context."""
 
     masking: Masking
     filler: FillIn | None = None
 
     @classmethod
     def of(cls, model: LanguageModel, masking: str, filler: str | None) -> "Substitutes":
-        """Raises InputError or LoadError where tokens are to be predicted and nothing can do so."""
+        """Raises InputError or LoadError if tokens are to be predicted and no model can predict them."""
         name = masking_name(model, masking)
         if name != "predicted":
             return cls(name)
@@ -48,21 +48,21 @@ class Substitutes:
         self,
         model: LanguageModel,
         encoding: Encoding,
-        prediction: tuple[Float[Tensor, "batch classes"], Int[Tensor, " batch"]],
+        prediction: Prediction,
         rngs: Sequence[np.random.Generator],
         learned: Float[Tensor, " hidden"] | None,
     ) -> SoftMasks:
-        """Texts ready to be masked; `prediction` are the probabilities to keep and the class to lose.
+        """Texts ready to be masked.
 
-        `learned` is the attribution model's own embedding, where it has one: gradients lead into it.
+        `learned` is the attribution model's own embedding if it has one; gradients flow into it.
         """
         substitutes = self.embeddings(model, encoding, rngs) if learned is None else learned[None, None]
-        return SoftMasks(model, encoding, model.ask(WordEmbeddings).embed(encoding).detach(), substitutes, *prediction)
+        return SoftMasks(model, encoding, model.ask(WordEmbeddings).embed(encoding).detach(), substitutes, prediction)
 
     def embeddings(self, model: LanguageModel, encoding: Encoding, rngs: Sequence[np.random.Generator]) -> Embeddings:
-        """One embedding for each token, without gradients; of designated, random or predicted tokens.
+        """One embedding for each token, without gradients: of a designated, a random or a predicted token.
 
-        Random ones are drawn, each text's by its own generator, from the tokens of all units of the text.
+        Random tokens are drawn from those of all units of the text, with the text's own generator.
         """
         words = model.ask(WordEmbeddings)
         if self.masking in DESIGNATED:
@@ -88,7 +88,7 @@ def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
         raise UnsupportedError(
             f"{model.name} has nothing to mask with",
             ["its tokenizer has no mask token, none for three dots and no unknown token"],
-            f"Choose what stands in: --masking {' or '.join(others)}.",
+            f"Choose another replacement: --masking {' or '.join(others)}.",
         )
     if wanted in DESIGNATED and wanted not in model.removals:
         raise UnsupportedError(
@@ -103,7 +103,7 @@ def _shuffled(encoding: Encoding, rngs: Sequence[np.random.Generator]) -> torch.
     """Every token of a unit replaced by a token of any unit of the same text, drawn at random."""
     ids = encoding.input_ids.clone()
     for row, rng in enumerate(rngs):
-        own = encoding.scored[row]
-        pool = encoding.input_ids[row, own].numpy()
-        ids[row, own] = torch.from_numpy(rng.choice(pool, len(pool)))
+        scored = encoding.scored[row]
+        pool = encoding.input_ids[row, scored].numpy()
+        ids[row, scored] = torch.from_numpy(rng.choice(pool, len(pool)))
     return ids

@@ -17,6 +17,7 @@ from raison.core.outputs import PROBABILITIES, Outputs
 from raison.core.problem import Problem
 from raison.core.target import probabilities
 from raison.masking.explainer import KIND, find
+from raison.masking.soft import Prediction
 from raison.models.derived.explainers import files_of
 
 
@@ -92,8 +93,9 @@ class Aml(Method):
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
         explainer = find(problem.model, self.checkpoint, self.metric)
         texts = range(len(problem.encoding))
-        prediction = (_wanted(problem), problem.target.index)
-        maps = explainer.maps(problem.model, problem.encoding, prediction, (self.steps, self.learning_rate), rngs)
+        prediction = Prediction(_wanted(problem), problem.target.index)
+        tuning = explainer.tuning(self.steps, self.learning_rate)
+        maps = explainer.maps(problem.model, problem.encoding, prediction, tuning, rngs)
         problem.note("trained_for", [explainer.metric for _ in texts])
         for text in texts:
             once = 1 + explainer.masked_texts()

@@ -14,7 +14,7 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.core.unit import segments
 from raison.models.adapters.self_report import Reply, ask, writer_of
-from raison.text.questions import Form, question
+from raison.text.questions import Form, Subject, question
 from raison.text.self_reports import SelfReport, read_self_report
 
 Unreadable = Literal["error", "zeros"]
@@ -99,7 +99,7 @@ class SelfExplanation(Method):
             answer += f", not {classes[int(target.against[text])]}"
         units = [unit.text for unit in encoding.units[text]]
         shown = "\n".join(segments(encoding.texts[text]))
-        return question(self.form, shown, units, (classes, answer), encoding.unit)
+        return question(self.form, Subject(shown, units, encoding.unit, classes, answer))
 
     def _check_read(self, name: str, reply: Reply, report: SelfReport) -> None:
         if report.missing == 1 and self.unreadable == "error":

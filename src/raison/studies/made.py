@@ -108,7 +108,7 @@ def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
     if len(train) < _FEWEST:
         raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))
-    return split(train, None, (len(train) - few, few), seed)
+    return split(train, None, len(train) - few, few, seed)
 
 
 def _rows(table: Mapping[str, Any]) -> Dataset:

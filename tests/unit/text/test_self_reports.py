@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raison.text.questions import question
+from raison.text.questions import Subject, question
 from raison.text.self_reports import read_self_report
 
 UNITS = ["the", "film", "is", "not", "the", "best", "."]
@@ -158,10 +158,10 @@ def test_hostile_answers_are_read_in_no_time():
 
 def test_a_question_takes_the_text_as_it_is():
     text = "a {units} of {} {answer}"
-    asked = question("rank", text, text.split(), (("bad", "good"), "good"), "word")
+    asked = question("rank", Subject(text, text.split(), "word", ("bad", "good"), "good"))
     assert asked.endswith(f"Text: {text}\nWords: a, {{units}}, of, {{}}, {{answer}}\nClass: good\nRanking:")
     assert "The classes are: bad, good." in asked
-    asked = question("score", "a\n b c", ["a\n b", "c"], (("bad", "good"), "good"), "sentence")
+    asked = question("score", Subject("a\n b c", ["a\n b", "c"], "sentence", ("bad", "good"), "good"))
     assert asked.endswith("Text: a\n b c\nSentences:\n1. a b\n2. c\nClass: good\nScores:")
 
 
@@ -169,7 +169,7 @@ def test_a_question_takes_the_text_as_it_is():
 @pytest.mark.parametrize("form", ["rank", "score"])
 def test_the_example_in_a_question_keeps_to_the_form(form, unit):
     """What the model is shown is what is read: the example's answer names each of its units once."""
-    asked = question(form, "nothing here", ["nothing", "here"], (("bad", "good"), "good"), unit)
+    asked = question(form, Subject("nothing here", ["nothing", "here"], unit, ("bad", "good"), "good"))
     (before, example, _) = asked.split("\n\n")
     listed, answer = example.partition("\nRanking:\n" if form == "rank" else "\nScores:\n")[::2]
     shown = listed.partition("s:")[2].partition("\nClass:")[0].strip()

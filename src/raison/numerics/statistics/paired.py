@@ -78,7 +78,7 @@ def difference(
     low, high = _interval(sums, make, drawn)
     parts = pairs.shape[2]
     second_test = _second_test(np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed)
-    p = _p_value(pairs, sums, make, (observed, drawn))
+    p = _p_value(pairs, sums, make, observed, drawn)
     return Difference(observed, low, high, p, count, second_test)
 
 
@@ -106,7 +106,7 @@ def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str =
 
 
 def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
-    """The studentised bootstrap where the texts are few; NaN else."""
+    """The studentised bootstrap if there are few texts, otherwise NaN."""
     if len(columns) >= FEW:
         return math.nan
     return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
@@ -120,8 +120,8 @@ def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.nd
         step = np.zeros((1, values.shape[1]))
         step[0, part] = 1e-6 * max(1e-6, float(np.abs(values[:, part]).max()))
         slopes.append(float((make(centre + step) - make(centre - step))[0]) / (2 * step[0, part]))
-    found: Float[np.ndarray, " texts"] = (values - centre) @ np.array(slopes)
-    return found
+    shares: Float[np.ndarray, " texts"] = (values - centre) @ np.array(slopes)
+    return shares
 
 
 def _gaps(means: SampleMeans, make: Pool) -> Gaps:
@@ -132,15 +132,15 @@ def _gaps(means: SampleMeans, make: Pool) -> Gaps:
 def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
     """Percentiles of the gap over resampled texts."""
     # Both sides in one product: two, of few columns each, would take many times as long.
-    found = np.concatenate([weights @ sums for weights in drawn.resamples()])
-    means = (found[:, :-1] / found[:, -1:]).reshape(len(found), 2, -1).swapaxes(0, 1)
+    resampled = np.concatenate([weights @ sums for weights in drawn.resamples()])
+    means = (resampled[:, :-1] / resampled[:, -1:]).reshape(len(resampled), 2, -1).swapaxes(0, 1)
     low, high = np.nanquantile(_gaps(means, make), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
-def _p_value(pairs: Pairs, sums: Sums, make: Pool, found: tuple[float, Draws]) -> float:
+def _p_value(pairs: Pairs, sums: Sums, make: Pool, observed: float, drawn: Draws) -> float:
     """Share of the swaps whose gap is at least as far from 0 as the observed one."""
-    (observed, drawn), count = found, pairs.shape[1]
+    count = pairs.shape[1]
     # Rounding errors are a share of what is subtracted, not of the difference: magnitudes, so that nothing cancels.
     scale = float(np.nansum(make(np.abs(pairs).mean(axis=1))))
     least = abs(observed) - TOLERANCE * scale

@@ -35,24 +35,35 @@ _WORDS = _Example(("what", "a", "warm", "but", "slow", "film"), (0.1, 0.0, 0.9, 
 _SENTENCES = _Example(("We came by bus.", "What a warm film!", "It is slow."), (0.0, 0.9, -0.5))
 
 
-def question(form: Form, text: str, units: Sequence[str], said: tuple[Sequence[str], str], unit: str) -> str:
-    """The question which of a text's units led to an answer; `said` are the classes to choose from, and the answer.
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a question is about: a text, its units and their name, the classes to choose from, and the answer."""
+
+    text: str
+    units: Sequence[str]
+    unit: str
+    classes: Sequence[str]
+    answer: str
+
+
+def question(form: Form, subject: Subject) -> str:
+    """The question which units of the text led to the answer.
 
     White space within a unit is shown as one space. Braces in the text are text.
     """
-    classes, answer = said
+    unit = subject.unit
     example = _SENTENCES if unit == "sentence" else _WORDS
     values = {
         "unit": unit,
         "Unit": unit.capitalize(),
-        "classes": ", ".join(classes),
+        "classes": ", ".join(subject.classes),
         "example": " ".join(example.units),
         "example_units": _listed(form, example.units),
         "example_class": _CLASS,
         "example_answer": "\n".join(example.ranking() if form == "rank" else example.scored()),
-        "text": text,
-        "units": _listed(form, [one_line(own) for own in units]),
-        "answer": answer,
+        "text": subject.text,
+        "units": _listed(form, [one_line(text) for text in subject.units]),
+        "answer": subject.answer,
     }
     wording = (_FOLDER / f"{form}.txt").read_text(encoding="utf-8").strip()
     # In one go, so that nothing that is put in is read as a slot.
@@ -69,4 +80,4 @@ def _listed(form: Form, units: Sequence[str]) -> str:
 
 
 def _numbered(units: Sequence[str]) -> list[str]:
-    return [f"{number}. {own}" for number, own in enumerate(units, start=1)]
+    return [f"{number}. {text}" for number, text in enumerate(units, start=1)]

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,16 +31,23 @@ class Batches(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StepDecay:
+    """The learning rate is multiplied by `factor` after every `epochs` epochs."""
+
+    factor: float
+    epochs: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrainSettings:
     """How to train. Lengths are in steps; one step is one batch.
 
     `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the end
-    of `schedule_epochs`, by default the run's own epochs. With `decay` = (factor, epochs), it is instead multiplied by
-    the factor after every so many epochs. `factors` are (beginning of a parameter's name, factor of its rate). `clip`
-    bounds the norm of the gradient (math.inf: not at all). `checkpoint` is the file to save to every `checkpoint_every`
-    steps, at every evaluation and at the end of an epoch, and to resume from. `keep_best` keeps the weights of each
-    score's best evaluation and ends with those of the first score. `identity` names what the settings do not show
-    (data, base model): resuming requires the same.
+    of `schedule_epochs`, by default the run's own epochs. `decay` takes the place of this schedule. `factors` are
+    (beginning of a parameter's name, factor of its rate). `clip` bounds the norm of the gradient (math.inf: not at
+    all). `checkpoint` is the file to save to every `checkpoint_every` steps, at every evaluation and at the end of an
+    epoch, and to resume from. `keep_best` keeps the weights of each score's best evaluation and ends with those of the
+    first score. `identity` names what the settings do not show (data, base model): resuming requires the same.
     """
 
     epochs: int = 2
@@ -55,7 +62,7 @@ class TrainSettings:
     identity: str = ""
     progress: bool = True
     schedule_epochs: int | None = None
-    decay: tuple[float, int] | None = None
+    decay: StepDecay | None = None
     factors: tuple[tuple[str, float], ...] = ()
 
 
@@ -156,8 +163,8 @@ class _Run:
 
     def _rate(self, step: int) -> float:
         if self.settings.decay is not None:
-            factor, epochs = self.settings.decay
-            return self.settings.learning_rate * factor ** (step // (len(self.batches) * epochs))
+            decay = self.settings.decay
+            return self.settings.learning_rate * decay.factor ** (step // (len(self.batches) * decay.epochs))
         epochs = self.settings.schedule_epochs or self.settings.epochs
         return learning_rate(self.settings, step, len(self.batches) * epochs)
 
@@ -249,7 +256,8 @@ class _Run:
         # Not the file's place nor the interval: they may change between two starts of the same run.
         s = self.settings
         numbers = (s.epochs, s.schedule_epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
-        extras = tuple(extra for extra in (s.decay, s.factors) if extra)
+        decay = None if s.decay is None else astuple(s.decay)
+        extras = tuple(extra for extra in (decay, s.factors) if extra)
         watched = None if self.evaluation is None else (self.evaluation.every, self.evaluation.patience)
         shown = (*numbers, *extras)
         return f"{shown} {len(self.batches)} batches, {self.objective}, evaluated {watched}, {s.identity}"
@@ -293,12 +301,12 @@ def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
         raise InputError("the module has no trainable parameters.")
     groups: list[dict[str, Any]] = []
     for prefix, factor in (*settings.factors, ("", 1.0)):
-        own = [parameter for name, parameter in named if name.startswith(prefix)]
+        matching = [parameter for name, parameter in named if name.startswith(prefix)]
         named = [(name, parameter) for name, parameter in named if not name.startswith(prefix)]
         decay = 0.0 if prefix else settings.weight_decay
-        groups.append({"params": [p for p in own if p.ndim > 1], "weight_decay": decay, "factor": factor})
+        groups.append({"params": [p for p in matching if p.ndim > 1], "weight_decay": decay, "factor": factor})
         # Decay pulls towards zero, which for a bias, a norm's scale or a coefficient is not the simplest function.
-        groups.append({"params": [p for p in own if p.ndim <= 1], "weight_decay": 0.0, "factor": factor})
+        groups.append({"params": [p for p in matching if p.ndim <= 1], "weight_decay": 0.0, "factor": factor})
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate)
 
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -41,7 +40,7 @@ from raison.training.loop.tuning import Report, SearchSettings, Trial, best, sea
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml_settings import LOSSES, AmlSettings, check_settings
 from raison.training.recipes.apart import check_apart, learned_by
-from raison.training.recipes.card import run_notes
+from raison.training.recipes.card import Call, run_notes
 from raison.training.recipes.chance import check_learned
 from raison.training.recipes.masks import MaskedTexts, RowBatches, part_of
 from raison.training.recipes.samples import split, stratified_rows
@@ -65,6 +64,8 @@ class _Job:
     tried: Prepared
     """The texts that trials of the search learn from."""
     validation: Prepared
+    data: tuple[Dataset, ...]
+    """The data sets that the texts were drawn from."""
     out: Path
     identity: Identity
 
@@ -92,37 +93,35 @@ def train_aml(
     Raises InputError, UnsupportedError or LoadError before anything is trained, and InputError if every trial of the
     search diverges.
     """
-    started = time.monotonic()
+    call = Call.now(command)
     refuse_others(out, AML)
     check_apart([data.name, *learned_by(model.name)], [data, dev])
     job = _prepared(model, data, out, settings, dev)
     with training_in(out, AML, job.identity):
-        card = _searched_and_trained(job, (data, dev), (command, started))
+        card = _searched_and_trained(job, call)
         for leftover in (JOURNAL, *(CHECKPOINT.format(number) for number in range(len(job.names)))):
             disk.remove(out / leftover)
     return card
 
 
-def _searched_and_trained(job: _Job, splits: tuple[Dataset, Dataset | None], told: tuple[str, float]) -> Card:
-    """`told` are the command and when it started."""
-    settings, (command, started) = job.settings, told
+def _searched_and_trained(job: _Job, call: Call) -> Card:
+    settings = job.settings
     trials = () if settings.weights is not None else _search(job)
     chosen = {name: _weights(job, trials, name) for name in job.names}
-    found: dict[str, Best] = {}
+    moments: dict[str, Best] = {}
     for number, weights in enumerate(dict.fromkeys(chosen.values())):
-        found |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
-    seconds = time.monotonic() - started
+        moments |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
     provenance = {
-        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in splits if d is not None],
+        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in job.data],
         "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
         "trials": [_plain(trial) for trial in trials],
-        **run_notes(command, seconds),
+        **run_notes(call),
     }
-    return _saved(job, chosen, found, provenance)
+    return _saved(job, chosen, moments, provenance)
 
 
 def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None) -> _Job:
-    """Everything that can be wrong is found here; every text is predicted once."""
+    """Checks everything before training; every text is predicted once."""
     metrics = create_metrics(settings.metrics)
     _check_metrics(model, metrics)
     check_settings(settings)
@@ -132,9 +131,9 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
         raise UnsupportedError(f"cannot train an explainer for {model.name}", [why])
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
     backbone = settings.backbone or (LIGHT if model.offers(StepLogits) else explainers.OWN)
-    # A backbone that cannot be used is told before the texts are read.
+    # A backbone that cannot be used is refused before the texts are read.
     new_attributor(model, backbone, settings.rank, learned=False)
-    train, held_out = split(data, dev, (settings.texts, settings.validation), settings.seed)
+    train, held_out = split(data, dev, settings.texts, settings.validation, settings.seed)
     encoded = Settings(unit=settings.unit, truncate=True)
     validation = prepare(model, held_out.texts, encoded)
     if settings.above_chance:
@@ -158,6 +157,7 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
         train=learned,
         tried=part_of(learned, tried),
         validation=validation,
+        data=(data,) if dev is None else (data, dev),
         out=out,
         identity=identity,
     )
@@ -181,7 +181,7 @@ def _check_classes(validation: Prepared) -> None:
 
 
 def _check_learned(validation: Prepared, held_out: Dataset) -> None:
-    """InputError for a model at chance. Texts without labels, or with those of another task, say nothing of it."""
+    """InputError for a model at chance. Texts without labels, or with labels of another task, cannot show this."""
     try:
         labels = held_out.class_indices(validation.model.classes)
     except InputError:
@@ -223,11 +223,11 @@ def _search(job: _Job) -> tuple[Trial, ...]:
 
 
 def _forget_failures(job: _Job) -> None:
-    """Without a trial that went well the journal is of no use, and would stand in the way of better settings."""
+    """Remove the journal if every trial failed: it is useless, and would prevent a search with better settings."""
     journal = job.out / JOURNAL
     records = RecordStore(journal).read().records
-    own = bool(records) and records[0].get("search") == digest_of(job.identity)
-    if own and all(record.get("state") == "failed" for record in records[1:]):
+    of_this_job = bool(records) and records[0].get("search") == digest_of(job.identity)
+    if of_this_job and all(record.get("state") == "failed" for record in records[1:]):
         disk.remove(journal)
 
 
@@ -245,7 +245,7 @@ def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int)
 
 
 def _scorer(metrics: Sequence[Metric]) -> Callable[[nn.Module], dict[str, float]]:
-    """What is measured of the texts that a run masks."""
+    """Scores the masks of a run by these metrics."""
 
     def scores(module: nn.Module) -> dict[str, float]:
         assert isinstance(module, MaskedTexts)
@@ -280,22 +280,24 @@ def _file_of(metric: str, taken: Collection[str]) -> str:
 
 
 def _plain(trial: Trial) -> dict[str, Any]:
-    """As JSON has it, which has no NaN: null."""
+    """The trial for JSON, with null in place of NaN."""
     reports = [{name: value if math.isfinite(value) else None for name, value in r.items()} for r in trial.reports]
     scores = {name: value if math.isfinite(value) else None for name, value in trial.scores.items()}
     return asdict(trial) | {"scores": scores, "reports": reports}
 
 
-def _saved(job: _Job, chosen: Mapping[str, LossWeights], found: Mapping[str, Best], provenance: dict[str, Any]) -> Card:
-    """Write the explainer; what it says of its validation is measured on what is saved."""
+def _saved(
+    job: _Job, chosen: Mapping[str, LossWeights], moments: Mapping[str, Best], provenance: dict[str, Any]
+) -> Card:
+    """Write the explainer. Its validation scores are measured with the weights as they are saved."""
     s, attributor = job.settings, job.attributor()
     judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
     goals: dict[str, Goal] = {}
     states: dict[str, dict[str, Tensor]] = {}
     for metric in job.metrics:
         name = label_of(metric)
-        best_moment = found[name]
-        same = [other for other, goal in goals.items() if found[other].weights is best_moment.weights]
+        best_moment = moments[name]
+        same = [other for other, goal in goals.items() if moments[other].weights is best_moment.weights]
         file = goals[same[0]].file if same else _file_of(name, states)
         states[file] = {key.removeprefix("attributor."): value for key, value in best_moment.weights.items()}
         attributor.load_state_dict({key: value.half().float() for key, value in states[file].items()}, strict=False)

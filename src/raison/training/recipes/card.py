@@ -3,6 +3,7 @@
 import json
 import platform
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,6 +18,24 @@ from raison.models.loading.zoo import CARD
 from raison.numerics.measures.class_scores import ClassScores
 
 _LIBRARIES = ("torch", "transformers", "peft")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The call that started a training: its command, and when it began."""
+
+    command: str
+    started: float
+    """By time.monotonic."""
+
+    @classmethod
+    def now(cls, command: str = "") -> "Call":
+        return cls(command, time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +92,11 @@ def described(card: Mapping[str, Any], split: str) -> str:
     return f"accuracy {card['accuracy'][split]:.4f}, macro F1 {f1['macro']:.4f} ({classes})"
 
 
-def run_notes(command: str, seconds: float) -> dict[str, Any]:
-    """What any training run notes of itself, as plain JSON values; memory at its highest, of the whole process."""
+def run_notes(call: Call) -> dict[str, Any]:
+    """What any training run notes of itself, as plain JSON values; `peak_bytes` is of the whole process."""
     return {
-        "command": command,
-        "seconds": round(seconds),
+        "command": call.command,
+        "seconds": round(call.seconds),
         "threads": torch.get_num_threads(),
         "peak_bytes": peak_bytes(),
         "versions": _versions(),
@@ -85,7 +104,7 @@ def run_notes(command: str, seconds: float) -> dict[str, Any]:
 
 
 def peak_bytes() -> int | None:
-    """The most memory that this process has held so far; None where the platform does not tell."""
+    """The highest memory use of this process so far; None if the platform does not report it."""
     if sys.platform == "win32":
         return None
     import resource
@@ -101,7 +120,7 @@ def _versions() -> dict[str, str]:
 def write_card(out: Path, card: Mapping[str, Any]) -> None:
     """Write card.json, and README.md for people."""
     write_whole(out / "README.md", _page(card))
-    # Last: an adapter with a card is a finished one.
+    # Written last: an adapter with a card is finished.
     write_whole(out / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
 
 

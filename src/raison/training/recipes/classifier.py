@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.apart import check_apart
-from raison.training.recipes.card import Outcome, Setup, make_card, write_card
+from raison.training.recipes.card import Call, Outcome, Setup, make_card, write_card
 
 CHECKPOINT_FILE = "training.checkpoint"
 _LAST = 100
@@ -114,7 +113,7 @@ def train_classifier(
 
     Raises InputError on invalid labels or settings, LoadError if the base cannot be loaded.
     """
-    started = time.monotonic()
+    call = Call.now(command)
     refuse_others(out, CLASSIFIER)
     check_apart([data.train.name], [data.test, data.dev])
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
@@ -129,20 +128,20 @@ def train_classifier(
         SETTINGS: digest_of([job.labels, asdict(replace(settings, progress=False))]),
     }
     with training_in(out, CLASSIFIER, identity):
-        return _trained(replace(job, identity=digest_of(identity)), folder, (command, started))
+        return _trained(replace(job, identity=digest_of(identity)), folder, call)
 
 
-def _trained(job: _Job, folder: Path, told: tuple[str, float]) -> dict[str, Any]:
-    """Train, save, measure what was saved; `told` are the command and when it started."""
-    settings, (command, started) = job.settings, told
+def _trained(job: _Job, folder: Path, call: Call) -> dict[str, Any]:
+    """Train, save, measure what was saved."""
+    settings = job.settings
     rows = _chosen(job.data.train.rows, settings.limit, settings.seed)
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
     module = adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
     _save_adapter(job, module.model)
     scores = _saved_scores(job, folder)
-    outcome = Outcome(len(rows), sum(losses) / len(losses), time.monotonic() - started, scores)
-    card = make_card(Setup(_base(job.base), job.labels, job.data.named(), _noted(settings), command), outcome)
+    outcome = Outcome(len(rows), sum(losses) / len(losses), call.seconds, scores)
+    card = make_card(Setup(_base(job.base), job.labels, job.data.named(), _noted(settings), call.command), outcome)
     write_card(job.out, card)
     disk.remove(job.out / CHECKPOINT_FILE)
     return card
@@ -172,12 +171,12 @@ def labels_of(train: Dataset) -> tuple[str, ...]:
     """The names of the classes that training data has. Raises InputError where they cannot be told."""
     if train.labels:
         return train.labels
-    found = {row.label for row in train.rows}
-    if None in found or len(found) < 2:
+    labels = {row.label for row in train.rows}
+    if None in labels or len(labels) < 2:
         raise InputError(f"{train.name} needs a label in every row and at least two different ones.")
-    if all(isinstance(label, int) for label in found):
+    if all(isinstance(label, int) for label in labels):
         raise InputError(f"the labels of {train.name} are numbers: name them in order with --labels first,second,...")
-    return tuple(sorted(str(label) for label in found))
+    return tuple(sorted(str(label) for label in labels))
 
 
 def _chosen(rows: tuple[Row, ...], limit: int | None, seed: int) -> tuple[Row, ...]:
@@ -207,8 +206,10 @@ def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
     stacks = [module for module in model.base_model.modules() if isinstance(module, nn.ModuleList)]
     if not stacks or not 1 <= blocks <= len(stacks[0]):
         raise InputError(f"last_layers cannot be {blocks}: the model has {len(stacks[0]) if stacks else 0} blocks.")
-    own = {id(module) for block in stacks[0][-blocks:] for module in block.modules() if isinstance(module, nn.Linear)}
-    return sorted(name for name, module in model.named_modules() if id(module) in own)
+    chosen = {
+        id(module) for block in stacks[0][-blocks:] for module in block.modules() if isinstance(module, nn.Linear)
+    }
+    return sorted(name for name, module in model.named_modules() if id(module) in chosen)
 
 
 def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTrainedTokenizerBase) -> History:

@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,21 +34,20 @@ from raison.models.loading import weights, zoo
 from raison.models.loading.load import load
 from raison.models.loading.pretrained import moved
 from raison.models.stack.modes import drawing, quiet
-from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.apart import check_apart, learned_by
-from raison.training.recipes.card import run_notes
+from raison.training.recipes.card import Call, run_notes
 from raison.training.recipes.chance import check_learned
 from raison.training.recipes.classifier import labels_of
 from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
 from raison.training.recipes.masks import RowBatches
 from raison.training.recipes.samples import split
-from raison.training.self_explaining.reading import SelfExplaining
+from raison.training.self_explaining.reading import Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Lessons, Plan, Simulation, chosen_rows
 from raison.training.self_explaining.texts import (
     ACCURACY,
     TOGETHER,
-    Labelled,
     TaskTexts,
     TaughtTexts,
     accuracy,
@@ -60,12 +58,12 @@ from raison.training.self_explaining.texts import (
 CHECKPOINT = "training.checkpoint"
 CARD = "fine_tuned.json"
 HEADS = ("classifier", "score", "qa_outputs", "lm_head", "pooler")
-"""Layers that stay whole where the others get low-rank matrices."""
+"""Layers whose weights are all trained where the others get low-rank matrices."""
 EXPLAINER = "network.explainer."
 STUDENT_TOKENS, LONGEST = 256, 512
-"""Tokens that a student reads of a text; of a question with its context where the model knows no limit."""
+"""Tokens of a text that a student reads; of a question with its context if the model states no limit."""
 DEVELOPMENT = 0.1
-"""Share of the data that is held out where nothing else is said."""
+"""Share of the data that is held out by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,8 @@ class _Job:
     judged: Labelled
     out: Path
     identity: Identity
+    data: tuple[Dataset, ...]
+    """The data sets that the texts were drawn from."""
 
 
 def fine_tune(
@@ -87,7 +87,7 @@ def fine_tune(
     measurements on the held-out texts. A killed run resumes from its checkpoint in `out`; a finished one is not
     repeated. Raises InputError, LoadError, and DataError for a folder that holds anything else.
     """
-    started = time.monotonic()
+    call = Call.now()
     refuse_others(out, FINE_TUNING)
     check_apart([data.name], [dev])
     folder = weights.located(base, settings.progress)
@@ -103,10 +103,10 @@ def fine_tune(
             "base": base,
             "accuracy": round(accuracy(model, job.judged), 4),
             "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
-            "history": curves(history.scores, history.steps, started),
+            "history": curves(history.scores, history.steps, call.seconds),
         }
         _save_model(model, out)
-        # Last: a model with a card is a finished one.
+        # Written last: a model with a card is finished.
         disk.write_whole(out / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
         disk.remove(out / CHECKPOINT)
     return card
@@ -126,53 +126,50 @@ def train_ivra(
     model itself and the random state are unchanged afterwards. A killed run resumes from its checkpoint in `out`.
     Raises InputError, UnsupportedError or LoadError before anything is trained.
     """
-    started = time.monotonic()
+    call = Call.now(command)
     settings.created()
     refuse_others(out, IVRA)
     check_apart([data.name, *learned_by(model.name)], [data, dev])
-    own = trainable_copy(model)
-    job = _job(own, data, dev, out, settings)
+    copied = trainable_copy(model)
+    job = _job(copied, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **identity_of(model)})
     network = _network(job, settings)
-    known = scores_of(own, job.judged)
+    known = scores_of(copied, job.judged)
     if settings.above_chance and known is not None:
         check_learned(model.name, known)
     with training_in(out, IVRA, job.identity):
-        card = _trained(job, network, settings, (model.name, command, started), [d for d in (data, dev) if d])
+        card = _trained(job, network, settings, model.name, call)
         write(out / settings.form, card, network.explainer)
         disk.remove(out / CHECKPOINT)
     return card
 
 
-def _trained(
-    job: _Job, network: SelfExplaining, settings: IvraSettings, told: tuple[str, str, float], splits: list[Dataset]
-) -> AttentionCard:
-    """Train and save the model; `told` are the name of the one it was made of, the command, and when it started."""
-    own, (name, command, started) = job.model, told
-    criteria = settings.created()
-    before = accuracy(own, job.judged)
+def _trained(job: _Job, network: SelfExplaining, settings: IvraSettings, source: str, call: Call) -> AttentionCard:
+    """Train and save the model; `source` is the name of the model that it is a copy of."""
+    model, criteria = job.model, settings.created()
+    before = accuracy(model, job.judged)
     student = _simulation(job, network, settings) if any(c.trains_student for c in criteria) else None
     texts = TaughtTexts(network, job.train, job.judged, student)
     texts.states = any(criterion.reads_states for criterion in criteria)
     history = _fit(job, texts, settings)
-    after, learned = accuracy(own, job.judged), scores_of(own, job.judged)
-    _save_model(own, job.out)
+    after, learned = accuracy(model, job.judged), scores_of(model, job.judged)
+    _save_model(model, job.out)
     return AttentionCard(
         design=settings.design,
-        shape=HeadShape.of(own, job.judged.encoding),
+        shape=HeadShape.of(model, job.judged.encoding),
         model=str(job.out),
-        classes=own.classes,
-        vocabulary=explainers.vocabulary_of(own),
-        said=explainers.said_by(own),
+        classes=model.classes,
+        vocabulary=explainers.vocabulary_of(model),
+        said=explainers.said_by(model),
         criteria=tuple(label_of(criterion) for criterion in criteria),
-        history=curves(history.scores, history.steps, started),
+        history=curves(history.scores, history.steps, call.seconds),
         provenance={
-            "from": name,
+            "from": source,
             "accuracy": {"before": round(before, 4), "after": round(after, 4)},
-            "f1": None if learned is None else learned.to_dict(own.classes),
-            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in splits],
+            "f1": None if learned is None else learned.to_dict(model.classes),
+            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in job.data],
             "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
-            **run_notes(command, time.monotonic() - started),
+            **run_notes(call),
         },
     )
 
@@ -187,24 +184,24 @@ def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
 
 def trainable_copy(model: LanguageModel) -> Classifier:
     """A copy to train, in single precision. Raises UnsupportedError for what cannot be trained."""
-    own = _as_trainable(model)
+    trainable = _as_trainable(model)
     with quiet():
-        own = copy.deepcopy(own)
-    own.core.float()
-    return own
+        copied = copy.deepcopy(trainable)
+    copied.core.float()
+    return copied
 
 
 def _as_trainable(model: object) -> Classifier:
     name = model.name if isinstance(model, LanguageModel) else type(model).__name__
     if not isinstance(model, Classifier):
-        raise UnsupportedError(f"cannot train {name}", ["it is no classifier and finds no answers in texts"])
+        raise UnsupportedError(f"cannot train {name}", ["it neither classifies texts nor finds answers in them"])
     reasons = []
     if model.outputs not in PROBABILITIES:
         reasons.append(WITHOUT_CLASSES)
     if model.multi_label:
-        reasons.append("it says yes or no to each label, and the criteria ask for one prediction")
+        reasons.append("it decides on each label separately, and the criteria need a single prediction")
     if not model.offers(ReadableAttention):
-        reasons.append("its attention cannot be read, and the explanation is made of it")
+        reasons.append("its attention cannot be read, and the explanation is made from it")
     if model.model is not model.core:
         reasons.append("it is wrapped by adapters: merge them first (model.merge_and_unload())")
     if reasons:
@@ -219,14 +216,16 @@ def _job(
     out: Path,
     settings: FineTuneSettings | IvraSettings,
 ) -> _Job:
-    train, held_out = split(data, dev, _counts(data, dev, settings), settings.seed)
+    judged_by = _judged_by(data, dev, settings)
+    learned_from = settings.texts or (len(data) - (0 if dev is not None else judged_by))
+    train, held_out = split(data, dev, learned_from, judged_by, settings.seed)
     learned, judged = _labelled(model, train), _labelled(model, held_out)
     make_trainable(model.core, settings.rank, settings.seed)
     identity = {
         DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
         SETTINGS: digest_of(asdict(replace(settings, progress=False))),
     }
-    return _Job(settings, model, learned, judged, out, identity)
+    return _Job(settings, model, learned, judged, out, identity, (data,) if dev is None else (data, dev))
 
 
 def _network(job: _Job, settings: IvraSettings) -> SelfExplaining:
@@ -235,12 +234,11 @@ def _network(job: _Job, settings: IvraSettings) -> SelfExplaining:
     return SelfExplaining(job.model, explainer.to(job.model.device), settings.over)
 
 
-def _counts(data: Dataset, dev: Dataset | None, settings: FineTuneSettings | IvraSettings) -> tuple[int, int]:
-    """Texts to learn from and to judge by."""
-    judged = settings.validation
-    if judged is None:
-        judged = len(dev) if dev is not None else max(1, round(DEVELOPMENT * len(data)))
-    return settings.texts or (len(data) - (0 if dev is not None else judged)), judged
+def _judged_by(data: Dataset, dev: Dataset | None, settings: FineTuneSettings | IvraSettings) -> int:
+    """How many texts to judge by."""
+    if settings.validation is not None:
+        return settings.validation
+    return len(dev) if dev is not None else max(1, round(DEVELOPMENT * len(data)))
 
 
 def _labelled(model: Classifier, data: Dataset) -> Labelled:
@@ -251,12 +249,12 @@ def _labelled(model: Classifier, data: Dataset) -> Labelled:
 
 
 def make_trainable(core: PreTrainedModel, rank: int | None, seed: int) -> None:
-    """What learns: everything but the embeddings, or low-rank matrices, drawn by the seed, and the head."""
+    """Choose what is trained: everything but the embeddings, or low-rank matrices (drawn by the seed) and the head."""
     if rank is None:
         core.requires_grad_(True)
     else:
         device = next(core.parameters()).device
-        # New matrices are random, which the caller's own sequence must not notice.
+        # New matrices are random; the caller's generator must not advance.
         with drawing(seed):
             add_low_rank(core, rank, HEADS)
         if not any(isinstance(module, LowRank) for module in core.modules()):
@@ -274,7 +272,7 @@ def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> S
     model = job.model
     answers = model.head.in_place
     if answers:
-        # As long as the model's own: an answer must not be cut off.
+        # As many tokens as the model reads: an answer must not be cut off.
         student = new_answering_student(settings.student, model.max_tokens or LONGEST, settings.seed)
     else:
         student = new_student(settings.student, model.classes, STUDENT_TOKENS, settings.seed)
@@ -285,8 +283,8 @@ def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> S
     read = student.encode(taught.texts, "token", True)
     if answers and not torch.equal(read.input_ids, taught.input_ids):
         raise InputError(
-            f"the student {settings.student} reads other tokens than {model.name}, and answers are told by their "
-            "tokens: give a student with the model's tokenizer (--student)."
+            f"the student {settings.student} does not read the same tokens as {model.name}, and answers are given as "
+            "positions of tokens: choose a student with the model's tokenizer (--student)."
         )
     explainer = new_explainer(HeadShape.of(student, read), settings.design).to(student.device)
     skeleton = SelfExplaining(student, explainer, settings.over)
@@ -299,7 +297,7 @@ def _batches(job: _Job) -> RowBatches:
 
 
 def _plan(job: _Job) -> TrainSettings:
-    """What fine-tuning and training share."""
+    """The settings that fine-tuning and training share."""
     settings = job.settings
     return TrainSettings(
         epochs=settings.epochs,
@@ -318,7 +316,7 @@ def _fit(job: _Job, texts: TaughtTexts, settings: IvraSettings) -> History:
     plan = replace(
         _plan(job),
         warmup=0.0,
-        decay=(settings.decay, DECAY_EPOCHS),
+        decay=StepDecay(settings.decay, DECAY_EPOCHS),
         factors=((EXPLAINER, settings.coefficient_rate),),
     )
     criteria = settings.weighted()

@@ -18,7 +18,7 @@ from raison.explaining.attribution import Batch as Prepared
 from raison.explaining.attribution import explanations_of
 from raison.explaining.measuring import measure
 from raison.masking.attribution import Reading
-from raison.masking.soft import SoftMasks
+from raison.masking.soft import Prediction, SoftMasks
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.derived.attributor import Attributor
@@ -29,7 +29,7 @@ from raison.training.loop.objective import Batch
 
 @dataclass(frozen=True, slots=True)
 class RowBatches:
-    """Numbers of texts in batches of like length, in an order set by the seed and the epoch alone.
+    """Numbers of texts in batches of similar length, in an order that depends only on the seed and the epoch.
 
     Implements trainer.Batches. `lengths` are in tokens.
     """
@@ -54,10 +54,10 @@ class RowBatches:
 
 
 class MaskedTexts(nn.Module):
-    """The trainer's view: an attribution model on texts that are known by their numbers.
+    """The trainer's view: an attribution model on texts, which are given by their numbers.
 
-    The explained model is no part of the module: its weights are neither saved nor moved, and get no gradients. Its
-    predictions of the whole texts are those that `texts` holds, made once.
+    The explained model is not part of the module: its weights are neither saved nor moved, and get no gradients. Its
+    predictions of the whole texts were made once and are in `texts`.
     """
 
     def __init__(
@@ -73,46 +73,47 @@ class MaskedTexts(nn.Module):
 
     def forward(self, rows: Int[Tensor, " batch"], weights: LossWeights, size: MaskSize) -> Float[Tensor, " batch"]:
         """Equation 4 of each text: a pass of the attribution model and up to two of the explained one."""
-        own = rows.tolist()
-        masks = self._masks(own)
+        numbers = rows.tolist()
+        masks = self._masks(numbers)
         with torch.autocast(self.attributor.prediction.device.type, torch.bfloat16, enabled=self._half):
-            return masks.losses(self._shares(own).float(), weights, size)
+            return masks.losses(self._shares(numbers).float(), weights, size)
 
     def shares(self) -> Float[Tensor, "batch units"]:
         """The map of every text, without gradients: one pass of the attribution model each."""
         texts, encoding = self._texts, self._texts.encoding
-        found = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
+        shares = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
         with torch.no_grad(), self.attributor.quiet():
             for rows, part in texts.model.ask(Passes).in_batches(encoding, self._shares):
-                found[rows, : part.shape[1]] = part.double().cpu()
-        return found
+                shares[rows, : part.shape[1]] = part.double().cpu()
+        return shares
 
     def scores(self, metrics: Sequence[Metric]) -> dict[str, float]:
-        """The mean of each metric over the texts, turned so that higher is better.
+        """The mean of each metric over the texts, with its sign changed if lower is better.
 
         Perturbed texts that were evaluated before are not evaluated again.
         """
         explanations = explanations_of(self._texts, Aml(), self.shares())
         values = np.array(measure(self._texts, explanations, metrics), dtype=float)
-        found = {}
+        scores = {}
         for metric, column in zip(metrics, values.T, strict=True):
             defined = column[~np.isnan(column)]
             mean = float(defined.mean()) if len(defined) else math.nan
-            found[label_of(metric)] = mean if metric.higher_is_better else -mean
-        return found
+            scores[label_of(metric)] = mean if metric.higher_is_better else -mean
+        return scores
 
     def _shares(self, rows: list[int]) -> Float[Tensor, "batch units"]:
         width = max(len(self._texts.encoding.units[row]) for row in rows)
         return self._reading.select(rows, width).shares(self._wanted[rows])
 
     def _masks(self, rows: list[int]) -> SoftMasks:
-        part, prediction = self._texts.encoding.select(rows), (self._wanted[rows], self._texts.target.index[rows])
+        part = self._texts.encoding.select(rows)
+        prediction = Prediction(self._wanted[rows], self._texts.target.index[rows])
         learned = self.attributor.substitute
         return self._substitutes.masks(self._texts.model, part, prediction, _generators(len(rows)), learned)
 
 
 def _generators(count: int) -> list[np.random.Generator]:
-    """New ones at every step, from torch's generator, which a checkpoint holds."""
+    """New generators at every step, seeded by torch's generator, whose state is part of the checkpoints."""
     seeds: list[int] = torch.randint(2**62, (count,)).tolist()
     return [np.random.default_rng(seed) for seed in seeds]
 

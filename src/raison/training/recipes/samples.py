@@ -38,12 +38,11 @@ def stratified_rows(data: Dataset, count: int, seed: int) -> list[int]:
     return sorted(number for label, numbers in groups.items() for number in numbers[: quota[label]])
 
 
-def split(data: Dataset, dev: Dataset | None, counts: tuple[int, int], seed: int) -> tuple[Dataset, Dataset]:
-    """So many texts to learn from and so many to judge by, of `dev` or else of `data`, no row in both.
+def split(data: Dataset, dev: Dataset | None, learned: int, judged: int, seed: int) -> tuple[Dataset, Dataset]:
+    """`learned` texts to learn from and `judged` ones to judge by, of `dev` or otherwise of `data`; no row in both.
 
-    Each label in proportion. Raises InputError where there are fewer rows.
+    Labels keep their proportions. Raises InputError if there are fewer rows.
     """
-    learned, judged = counts
     if dev is not None:
         return stratified(data, learned, seed), stratified(dev, judged, seed)
     both = stratified(data, learned + judged, seed)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from raison.training.loop.objective import Batch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.apart import check_apart
-from raison.training.recipes.card import Outcome, Setup, make_card
+from raison.training.recipes.card import Call, Outcome, Setup, make_card
 from raison.training.recipes.classifier import (
     CHECKPOINT_FILE,
     ClassifierSettings,
@@ -107,26 +106,26 @@ class MaskedBatches:
 
 def mistakes_in(settings: ScratchSettings) -> list[str]:
     """Why settings cannot be used, one line each."""
-    s, found = settings, []
+    s, mistakes = settings, []
     if not s.architecture and not s.base:
-        found.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
+        mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
     if s.architecture and s.architecture not in ARCHITECTURES:
-        found.append(str(UnknownNameError("architecture", s.architecture, ARCHITECTURES)))
+        mistakes.append(str(UnknownNameError("architecture", s.architecture, ARCHITECTURES)))
     elif s.architecture and s.base and s.architecture != ENCODER:
-        found.append(f"base decides the architecture, unless it is {ENCODER}; leave '{s.architecture}' out.")
+        mistakes.append(f"base decides the architecture, unless it is {ENCODER}; leave '{s.architecture}' out.")
     if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
-        found.append(str(UnknownNameError("base model", s.base, weights.names())))
+        mistakes.append(str(UnknownNameError("base model", s.base, weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
-        found.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")
+        mistakes.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")
     if min(s.layers or 1, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
-        found.append("layers, heads, epochs, batch_size and patience start at 1, max_tokens at 8.")
+        mistakes.append("layers, heads, epochs, batch_size and patience start at 1, max_tokens at 8.")
     elif s.width < s.heads or s.width % s.heads:
-        found.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
+        mistakes.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
     if s.vocabulary < _FEWEST_TOKENS:
-        found.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
+        mistakes.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
     if not 0 <= s.masked <= 1 or not s.learning_rate > 0:
-        found.append("masked is a share, from 0 to 1, and learning_rate is above 0.")
-    return found
+        mistakes.append("masked is a share, from 0 to 1, and learning_rate is above 0.")
+    return mistakes
 
 
 def train_scratch(
@@ -138,7 +137,7 @@ def train_scratch(
     last epoch when started again. card.json is written last: a folder with one is finished. Raises InputError on
     invalid settings or labels, LoadError if the base cannot be loaded.
     """
-    started = time.monotonic()
+    call = Call.now(command)
     if mistakes := mistakes_in(settings):
         raise InputError(f"this model cannot be made: {' '.join(mistakes)}")
     refuse_others(out, SCRATCH)
@@ -153,17 +152,19 @@ def train_scratch(
         model, tokenizer = _start(train, labels, settings)
         module = _trainable(model, settings)
         batches, judged = (_batches(data, labels, tokenizer, settings) for data in (train, held_out))
-        history = _fit(module, batches, judged, out, (settings, digest_of(identity)))
+        plan = _plan(settings, out, len(batches), digest_of(identity))
+        history = _fit(module, batches, judged, settings, plan)
         trained: Any = module.model
         whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
-        scores = measured(whole, judged)
+        held_out_scores = measured(whole, judged)
         _save(whole, tokenizer, out)
         losses = history.losses[-_LAST:]
-        outcome = Outcome(len(train), sum(losses) / len(losses), time.monotonic() - started, {"held_out": scores})
+        outcome = Outcome(len(train), sum(losses) / len(losses), call.seconds, {"held_out": held_out_scores})
         card = make_card(
-            Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), command), outcome
+            Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), call.command),
+            outcome,
         )
-        card["epochs"] = [round(found["accuracy"], 4) for found in history.scores]
+        card["epochs"] = [round(scores["accuracy"], 4) for scores in history.scores]
         disk.write_whole(out / zoo.CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         disk.remove(out / CHECKPOINT_FILE)
     return card
@@ -202,21 +203,23 @@ def _batches(
     return TokenBatches(tokens, data.class_indices(labels), tokenizer, settings.batch_size, settings.seed)
 
 
-def _fit(
-    module: ClassLogits, batches: TokenBatches, judged: TokenBatches, out: Path, run: tuple[ScratchSettings, str]
-) -> History:
-    settings, identity = run
-    plan = TrainSettings(
+def _plan(settings: ScratchSettings, out: Path, batches: int, identity: str) -> TrainSettings:
+    return TrainSettings(
         epochs=settings.epochs,
         learning_rate=settings.learning_rate,
         seed=settings.seed,
         keep_best=True,
         checkpoint=out / CHECKPOINT_FILE,
         # At the end of an epoch only: these models take little longer to train than to write down.
-        checkpoint_every=max(1, len(batches)),
+        checkpoint_every=max(1, batches),
         identity=identity,
         progress=settings.progress,
     )
+
+
+def _fit(
+    module: ClassLogits, batches: TokenBatches, judged: TokenBatches, settings: ScratchSettings, plan: TrainSettings
+) -> History:
     evaluation = Evaluation(lambda _: {"accuracy": accuracy(module.model, judged)}, patience=settings.patience)
     token = next(iter(replacement_ids(batches.tokenizer).values()))
     shown = MaskedBatches(batches, settings.masked, token) if settings.masked else batches

@@ -1,4 +1,4 @@
-"""A model that explains itself: its decisions and its explanation from one pass, for training."""
+"""A model that explains itself, for training: one pass gives its decisions and its explanation."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,12 +16,24 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import HeadMixture, InterpretableAttention, places_of, read_map
 from raison.models.passes.hidden_states import watched_layers
 from raison.training.self_explaining.criterion import Simulated
-from raison.training.self_explaining.simulation import Simulation
+from raison.training.self_explaining.simulation import Imitation, Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Texts by token with the right decisions: (texts, parts)."""
+
+    encoding: Encoding
+    labels: Int[Tensor, "texts parts"]
+
+    def select(self, rows: Sequence[int]) -> "Labelled":
+        """Some of the texts."""
+        return Labelled(self.encoding.select(rows), self.labels[list(rows)])
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one pass gives: decisions (batch, parts, choices), explanations, and hidden states where asked for."""
+    """What one pass gives: decisions, explanations, and hidden states if they were asked for."""
 
     decisions: Float[Tensor, "batch parts choices"]
     shares: Float[Tensor, "batch tokens"]
@@ -29,9 +41,9 @@ class Read:
 
 
 class SelfExplaining(nn.Module):
-    """A model and an explainer that is made of its attention. Its parameters are both's.
+    """A model and an explainer of its attention. The parameters are those of both.
 
-    Dropout is off. Gradients reach what asks for them.
+    Dropout is off. Gradients flow to all parameters that require them.
     """
 
     def __init__(self, model: Classifier, explainer: InterpretableAttention | HeadMixture, over: str) -> None:
@@ -52,29 +64,29 @@ class SelfExplaining(nn.Module):
     def kept(self, encoding: Encoding, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
         """Decisions on embeddings that are mixed with those of removed tokens; see criterion.Step.kept."""
         model, words = self.model, self.model.ask(WordEmbeddings)
-        own, other = words.embed(encoding), words.embed(words.removed(encoding, _in_place(model)))
+        embeds, removed = words.embed(encoding), words.embed(words.removed(encoding, _in_place(model)))
         removable = encoding.scored.to(keep.device)
-        stays = torch.where(removable, keep, 1).to(own)[..., None]
-        return model.ask(Passes).decisions(encoding, stays * own + (1 - stays) * other)
+        stays = torch.where(removable, keep, 1).to(embeds)[..., None]
+        return model.ask(Passes).decisions(encoding, stays * embeds + (1 - stays) * removed)
 
 
 class BatchStep:
-    """One batch of a run: implements criterion.Step. The pass is made when something of it is first asked for."""
+    """One batch of a run: implements criterion.Step. One pass gives decisions and explanations."""
 
     def __init__(
         self,
         module: SelfExplaining,
-        texts: tuple[Encoding, Int[Tensor, "batch parts"]],
+        texts: Labelled,
         simulation: Simulation | None,
         states: bool,
     ) -> None:
-        self.encoding, labels = texts
+        self.encoding = texts.encoding
         device = module.model.device
         self.training = module.training
         self._module, self._simulation = module, simulation
         self._read = module(self.encoding, states)
         self.decisions, self.shares = self._read.decisions, self._read.shares
-        self.labels = labels.to(device)
+        self.labels = texts.labels.to(device)
         self.scored = self.encoding.scored.to(device)
         self.explained = places_of(self.encoding, module.over, device).explained
         self.predicted = self.decisions.detach().argmax(-1)
@@ -88,7 +100,7 @@ class BatchStep:
         return self._read.states
 
     def kept(self, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
-        """See criterion.Step. Outside of training equal keeps are passed once: a loss and a score ask for the same."""
+        """See criterion.Step. Outside of training, equal keeps are evaluated once for loss and score."""
         if self.training:
             return self._module.kept(self.encoding, keep)
         key = keep.detach().cpu().numpy().tobytes()
@@ -108,13 +120,13 @@ class BatchStep:
         if self._simulation is None:
             raise RuntimeError("a criterion that needs a student must say so (Criterion.trains_student)")
         if self.training:
-            return self._simulation.learn(weight, smoothing)
-        return self._simulation.judge(self.encoding, self._read, (weight, smoothing))
+            return self._simulation.learn(Imitation(weight, smoothing))
+        return self._simulation.judge(self.encoding, self._read, Imitation(weight, smoothing))
 
 
 def _mean_state(layers: Sequence[Tensor], encoding: Encoding) -> Float[Tensor, "batch tokens hidden"]:
     mean = torch.stack([layer.float() for layer in layers]).mean(0)
-    # What a model computes at padding may be anything.
+    # States at padding are arbitrary.
     return mean * encoding.attention_mask.to(mean)[..., None]
 
 

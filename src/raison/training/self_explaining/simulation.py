@@ -19,6 +19,14 @@ EMPTY = -1
 _TINY = 1e-12
 
 
+@dataclass(frozen=True, slots=True)
+class Imitation:
+    """How the student imitates explanations: how much their divergence counts, and how they are smoothed."""
+
+    weight: float
+    smoothing: float
+
+
 class Answered(Protocol):
     """Decisions and explanations of a batch."""
 
@@ -55,8 +63,8 @@ class Lessons:
         width = self.student.input_ids.shape[1]
         rows = []
         for row, bridge in zip(shares, self.bridges, strict=True):
-            found = row[: len(bridge)] @ bridge.to(row)
-            rows.append(nn.functional.pad(found, (0, width - len(found))))
+            shown = row[: len(bridge)] @ bridge.to(row)
+            rows.append(nn.functional.pad(shown, (0, width - len(shown))))
         return torch.stack(rows)
 
 
@@ -80,14 +88,14 @@ class Simulation(nn.Module):
 
     def __init__(self, skeleton: nn.Module, lessons: Lessons, read: Callable[[Encoding], Answered], plan: Plan) -> None:
         super().__init__()
-        # In tuples, for neither is a part of this module: the skeleton's own weights are not the student's, and the
-        # model's would be saved a second time.
+        # In tuples, so that neither becomes a submodule: the skeleton's own weights are not the student's, and the
+        # model's would be saved twice.
         self._skeleton, self._reads = (skeleton,), (read,)
         self._lessons, self._plan = lessons, plan
         self._names = [name for name, parameter in skeleton.named_parameters() if parameter.requires_grad]
         for number, name in enumerate(self._names):
             self.register_buffer(f"weight{number}", skeleton.get_parameter(name).detach().clone())
-        # What is still to be learned once the model is updated, where the student goes back.
+        # With `roll_back`: the texts to learn from again once the model is updated.
         device = next(skeleton.parameters()).device
         self.register_buffer("pending", torch.full((plan.batch_size,), EMPTY, device=device))
 
@@ -96,7 +104,7 @@ class Simulation(nn.Module):
         """The student's weights by the skeleton's names."""
         return {name: self.get_buffer(f"weight{number}") for number, name in enumerate(self._names)}
 
-    def learn(self, weight: float, smoothing: float) -> Simulated:
+    def learn(self, imitation: Imitation) -> Simulated:
         """One step of both levels on texts drawn from the student's share.
 
         Passes, each of `batch_size` texts: one forward pass of the model (and one backward, by the caller); two forward
@@ -104,18 +112,18 @@ class Simulation(nn.Module):
         next call takes one more forward pass of the model and one more forward and backward pass of the student.
         """
         if self._plan.roll_back:
-            self._learn_again(weight, smoothing)
+            self._learn_again(imitation)
         rows = torch.randint(len(self._lessons.model), (self._plan.batch_size,))
-        lessons, settings = self._lessons.select(rows.tolist()), (weight, smoothing)
+        lessons = self._lessons.select(rows.tolist())
         taught = self._reads[0](lessons.model)
         shares = taught.shares.detach().requires_grad_()
-        before, inner = self._gradients(self.weights, lessons, _Fixed(taught.decisions, shares), settings)
+        before, inner = self._gradients(self.weights, lessons, _Fixed(taught.decisions, shares), imitation)
         rate = self._plan.learning_rate
         after = {name: (value - rate * inner[name]).detach() for name, value in before.items()}
         updated = {name: value.requires_grad_() for name, value in after.items()}
-        loss, agreed = self._loss(updated, lessons, taught, settings)
+        loss, agreed = self._loss(updated, lessons, taught, imitation)
         slopes = torch.autograd.grad(loss, list(updated.values()), retain_graph=True, allow_unused=True)
-        # d loss / d shares through the student's step: what its gradient, along the updated loss's, says of them.
+        # d loss / d shares through the step: of the dot product of the step's gradient and the updated loss's.
         reached = [(inner[name], slope) for name, slope in zip(inner, slopes, strict=True) if slope is not None]
         along = torch.stack([(slope * later).sum() for slope, later in reached]).sum()
         (change,) = torch.autograd.grad(along, shares)
@@ -127,31 +135,31 @@ class Simulation(nn.Module):
         # Only the gradient of `through` is wanted: the loss is that of the updated student.
         return Simulated(loss + through - through.detach(), agreed)
 
-    def judge(self, encoding: Encoding, taught: Answered, settings: tuple[float, float]) -> Simulated:
+    def judge(self, encoding: Encoding, taught: Answered, imitation: Imitation) -> Simulated:
         """The current student's results on other texts; nothing is learned."""
         student = self._student_encoding(encoding)
         with torch.no_grad():
-            loss, agreed = self._loss(self.weights, Lessons.of(encoding, student), taught, settings)
+            loss, agreed = self._loss(self.weights, Lessons.of(encoding, student), taught, imitation)
         return Simulated(loss, agreed)
 
     def _student_encoding(self, encoding: Encoding) -> Encoding:
         skeleton = self._skeleton[0]
-        found: Encoding = skeleton.model.encode(encoding.texts, "token", True)  # type: ignore[union-attr, operator]
-        return found
+        read: Encoding = skeleton.model.encode(encoding.texts, "token", True)  # type: ignore[union-attr, operator]
+        return read
 
-    def _learn_again(self, weight: float, smoothing: float) -> None:
-        """The step that was rolled back, from the model as it is by now."""
+    def _learn_again(self, imitation: Imitation) -> None:
+        """The step that was rolled back, from the updated model."""
         rows = self.pending[self.pending != EMPTY].tolist()
         if not rows:
             return
         lessons = self._lessons.select(rows)
         with torch.no_grad():
             taught = self._reads[0](lessons.model)
-        before, slopes = self._gradients(self.weights, lessons, taught, (weight, smoothing))
+        before, slopes = self._gradients(self.weights, lessons, taught, imitation)
         self._store({name: value - self._plan.learning_rate * slopes[name] for name, value in before.items()})
 
     def _gradients(
-        self, weights: Weights, lessons: Lessons, taught: Answered, settings: tuple[float, float]
+        self, weights: Weights, lessons: Lessons, taught: Answered, imitation: Imitation
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The student's weights, and the gradient of its loss with respect to each (equation 14).
 
@@ -159,40 +167,37 @@ class Simulation(nn.Module):
         """
         leaves = {name: value.detach().requires_grad_() for name, value in weights.items()}
         with torch.enable_grad():
-            loss, _ = self._loss(leaves, lessons, taught, settings)
+            loss, _ = self._loss(leaves, lessons, taught, imitation)
             slopes = torch.autograd.grad(
                 loss, list(leaves.values()), allow_unused=True, create_graph=taught.shares.requires_grad
             )
-        found = {
+        gradients = {
             name: torch.zeros_like(value) if slope is None else slope
             for (name, value), slope in zip(leaves.items(), slopes, strict=True)
         }
-        return {name: value.detach() for name, value in leaves.items()}, found
+        return {name: value.detach() for name, value in leaves.items()}, gradients
 
     def _loss(
-        self, weights: Weights, lessons: Lessons, taught: Answered, settings: tuple[float, float]
+        self, weights: Weights, lessons: Lessons, taught: Answered, imitation: Imitation
     ) -> tuple[Float[Tensor, ""], Tensor]:
         """Equation 7, averaged over the texts, and which texts the student agrees on."""
-        weight, smoothing = settings
         said = taught.decisions.detach().argmax(-1)
         answered = functional_call(self._skeleton[0], dict(weights), (lessons.student,))
-        own = self._smooth(answered.shares, lessons, smoothing)
-        apart = divergence(self._shown(lessons, taught.shares, smoothing), own, self._present(lessons))
-        loss = (cross_entropy(answered.decisions, said) + weight * apart).mean()
+        shares = self._smooth(answered.shares, lessons, imitation.smoothing)
+        shown = self._smooth(lessons.shown(taught.shares), lessons, imitation.smoothing)
+        apart = divergence(shown, shares, self._present(lessons))
+        loss = (cross_entropy(answered.decisions, said) + imitation.weight * apart).mean()
         return loss, (answered.decisions.detach().argmax(-1) == said).all(-1)
 
     def _present(self, lessons: Lessons) -> Tensor:
         return lessons.student.scored.to(self.pending.device)
 
-    def _shown(self, lessons: Lessons, shares: Tensor, smoothing: float) -> Tensor:
-        return self._smooth(lessons.shown(shares), lessons, smoothing)
-
     def _smooth(self, shares: Tensor, lessons: Lessons, smoothing: float) -> Tensor:
-        """On the student's own tokens, of sum 1, above zero. What lies on special tokens cannot be shown."""
+        """Shares of the student's units: positive, with sum 1. Mass on special tokens is lost."""
         present = self._present(lessons)
         inside = torch.where(present, shares, 0)
         total = inside.sum(1, keepdim=True)
-        # An explanation of special tokens alone shows nothing: every token equally.
+        # If an explanation has mass on special tokens only, every token counts equally.
         inside = torch.where(total > 0, inside / total.clamp_min(_TINY), present / present.sum(1, keepdim=True))
         return smoothed(inside, present, smoothing)
 
@@ -204,7 +209,7 @@ class Simulation(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """What was said, without a graph."""
+    """Decisions and explanations without a graph."""
 
     decisions: Tensor
     shares: Tensor
@@ -217,15 +222,15 @@ class _Fixed:
 def _bridge(model: Encoding, student: Encoding, row: int) -> Float[Tensor, "tokens own"]:
     """Each token's mass split evenly among the student's tokens that share a character with it."""
     overlap = torch.from_numpy(shared_characters(model.units[row], student.units[row])).float()
-    length, own = model.lengths[row], student.lengths[row]
-    ids, own_ids = model.unit_ids[row, :length], student.unit_ids[row, :own]
-    found = torch.zeros(length, own)
+    length, own_length = model.lengths[row], student.lengths[row]
+    ids, own_ids = model.unit_ids[row, :length], student.unit_ids[row, :own_length]
+    bridge = torch.zeros(length, own_length)
     scored, own_scored = ids >= 0, own_ids >= 0
     # Several positions can make one unit (the bytes of a character): they share its mass.
     per_unit = overlap[ids[scored]][:, own_ids[own_scored]]
     per_unit /= per_unit.sum(1, keepdim=True).clamp_min(1)
-    found[scored.nonzero()[:, 0][:, None], own_scored.nonzero()[:, 0][None, :]] = per_unit
-    return found
+    bridge[scored.nonzero()[:, 0][:, None], own_scored.nonzero()[:, 0][None, :]] = per_unit
+    return bridge
 
 
 def chosen_rows(count: int, share: float, seed: int) -> Int[Tensor, " rows"]:

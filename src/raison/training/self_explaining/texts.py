@@ -1,7 +1,6 @@
-"""The trainer's view of a model that learns to explain itself: texts by their numbers, steps and scores."""
+"""A model that learns to explain itself as the trainer sees it: texts by their numbers, steps and scores."""
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,28 +15,16 @@ from raison.core.registry import name_of
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.self_explaining.criterion import Criterion
-from raison.training.self_explaining.reading import BatchStep, SelfExplaining
+from raison.training.self_explaining.reading import BatchStep, Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Simulation
 
 TOGETHER, ACCURACY, LOSS = "criteria", "accuracy", "loss "
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """Texts by token with what should be said of each: (texts, parts)."""
-
-    encoding: Encoding
-    labels: Int[Tensor, "texts parts"]
-
-    def select(self, rows: Sequence[int]) -> tuple[Encoding, Int[Tensor, "batch parts"]]:
-        """Some of the texts."""
-        return self.encoding.select(rows), self.labels[list(rows)]
-
-
 class TaughtTexts(nn.Module):
     """A model that explains itself with the texts of a run: those to learn from and those to judge by.
 
-    Where there is a student, its weights are part of the module's state, but none of its parameters.
+    A student's weights are part of the module's state, but not of its parameters.
     """
 
     def __init__(
@@ -93,8 +80,9 @@ class TaskTexts(nn.Module):
 
     def step(self, rows: list[int]) -> TaskStep:
         """One pass over some of the texts."""
-        encoding, labels = self._train.select(rows)
-        return TaskStep(encoding, labels.to(self._model.device), self._model.ask(Passes).decisions(encoding))
+        texts = self._train.select(rows)
+        decisions = self._model.ask(Passes).decisions(texts.encoding)
+        return TaskStep(texts.encoding, texts.labels.to(self._model.device), decisions)
 
 
 def accuracy(model: Classifier, texts: Labelled) -> float:
@@ -110,11 +98,11 @@ def scores_of(model: Classifier, texts: Labelled) -> ClassScores | None:
     return class_scores(predicted, texts.labels[:, 0].tolist(), len(model.classes))
 
 
-def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started: float) -> dict[str, object]:
-    """The curves that a card keeps of a run: losses and scores by name, one number per evaluation.
+def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], seconds: float) -> dict[str, object]:
+    """The curves of a run for its card: losses and scores by name, one number per evaluation.
 
-    With the steps of each evaluation, and the seconds of the run. A missing score (too few texts for pairs) is null,
-    because JSON has no NaN.
+    `steps` are those of the evaluations, `seconds` the duration of the run. A missing score (too few texts for pairs)
+    is null, because JSON has no NaN.
     """
     names = list(scores[0]) if scores else []
     plain = {name: [round(s[name], 5) if math.isfinite(s[name]) else None for s in scores] for name in names}
@@ -122,5 +110,5 @@ def curves(scores: Sequence[Mapping[str, float]], steps: Sequence[int], started:
         "steps": list(steps),
         "losses": {name.removeprefix(LOSS): values for name, values in plain.items() if name.startswith(LOSS)},
         "scores": {name: values for name, values in plain.items() if not name.startswith(LOSS)},
-        "seconds": round(time.monotonic() - started, 2),
+        "seconds": round(seconds, 2),
     }

@@ -69,7 +69,7 @@ def test_too_few_rows() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_split_of_one_data_set_shares_no_row(seed: int) -> None:
-    learned, judged = split(DATA, None, (40, 20), seed)
+    learned, judged = split(DATA, None, 40, 20, seed)
     assert counts(learned) == {0: 24, 1: 12, "rare": 4}
     assert counts(judged) == {0: 12, 1: 6, "rare": 2}
     assert not set(learned.rows) & set(judged.rows)
@@ -79,18 +79,18 @@ def test_a_split_of_one_data_set_shares_no_row(seed: int) -> None:
 
 def test_a_split_counts_equal_rows_one_by_one() -> None:
     data = Dataset("d", (ROWS[0],) * 30)
-    assert [len(part) for part in split(data, None, (20, 10), 0)] == [20, 10]
+    assert [len(part) for part in split(data, None, 20, 10, 0)] == [20, 10]
 
 
 def test_other_texts_to_judge_by() -> None:
     dev = Dataset("dev", tuple(replace(row, text=f"other {row.text}") for row in ROWS))
-    learned, judged = split(DATA, dev, (100, 10), 0)
+    learned, judged = split(DATA, dev, 100, 10, 0)
     assert learned == DATA
     assert (judged.name, counts(judged)) == ("dev", {0: 6, 1: 3, "rare": 1})
     with pytest.raises(InputError, match="dev has 100 texts, but 101"):
-        split(DATA, dev, (100, 101), 0)
+        split(DATA, dev, 100, 101, 0)
     with pytest.raises(InputError, match="sorted has 100 texts, but 101"):
-        split(DATA, None, (100, 1), 0)
+        split(DATA, None, 100, 1, 0)
 
 
 def test_a_digest_tells_texts_and_their_order_apart() -> None:

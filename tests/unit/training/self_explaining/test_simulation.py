@@ -14,7 +14,7 @@ from raison.core.encoding import Encoding
 from raison.numerics.attention.interpretable import NORMS
 from raison.training.loop.checkpoint import trainable_state
 from raison.training.self_explaining.reading import Read, SelfExplaining
-from raison.training.self_explaining.simulation import Lessons, Plan, Simulation, chosen_rows
+from raison.training.self_explaining.simulation import Imitation, Lessons, Plan, Simulation, chosen_rows
 from tests.taught import TEXTS, design_of, network_of, simulation_of
 from tests.tiny import TINY
 
@@ -40,7 +40,7 @@ def drawn(seed: int) -> list[int]:
 def learn(simulation: Simulation, seed: int, weight: float = 1.0, smoothing: float = 0.05) -> tuple[Tensor, Tensor]:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        found = simulation.learn(weight, smoothing)
+        found = simulation.learn(Imitation(weight, smoothing))
     return found.loss, found.agreed
 
 
@@ -190,7 +190,9 @@ def test_the_student_is_saved_but_no_parameter_and_changes_by_its_own_steps_alon
     # The student's weights and what is pending; neither the skeleton's nor the model's.
     assert len(saved) == len(before) + 1
     assert set(before) == {name for name, value in skeleton.named_parameters() if value.requires_grad}
-    simulation.judge(network.model.encode(TEXTS, "token"), network(network.model.encode(TEXTS, "token")), (1.0, 0.01))
+    simulation.judge(
+        network.model.encode(TEXTS, "token"), network(network.model.encode(TEXTS, "token")), Imitation(1.0, 0.01)
+    )
     assert all(torch.equal(value, before[name]) for name, value in simulation.weights.items())
     loss, _ = learn(simulation, 3)
     assert any(not torch.equal(value, before[name]) for name, value in simulation.weights.items())
@@ -211,7 +213,7 @@ def test_judging_is_equation_7_of_other_texts_and_learns_and_draws_nothing() -> 
     state = torch.get_rng_state()
     with torch.no_grad():
         taught = network(encoding)
-        found = simulation.judge(encoding, taught, (0.5, 0.02))
+        found = simulation.judge(encoding, taught, Imitation(0.5, 0.02))
         expected = equation_7(skeleton, simulation.weights, alone(network, rows), rows, (0.5, 0.02))
         said = [int(one.decisions[0, 0].argmax()) for one in alone(network, rows)]
         answers = [functional_call(skeleton, simulation.weights, (network_encoding(skeleton, row),)) for row in rows]
@@ -261,7 +263,7 @@ def test_an_explanation_of_special_tokens_alone_shows_every_token_equally() -> N
     read = network(encoding)
     (skeleton,) = simulation._skeleton
     with torch.no_grad():
-        found = simulation.judge(encoding, Read(read.decisions, shares), (1.0, 0.0)).loss.item()
+        found = simulation.judge(encoding, Read(read.decisions, shares), Imitation(1.0, 0.0)).loss.item()
         answered = functional_call(skeleton, simulation.weights, (network_encoding(skeleton, 0),))
         said = int(read.decisions[0, 0].argmax())
         own = on_own_tokens(list(answered.shares[0]), network_encoding(skeleton, 0), 0.0)
