@@ -38,7 +38,7 @@ import raison
 from raison.core.encoding import Encoding
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.problem import Evaluations, Ledger, Problem
+from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.target import Target
 from raison.methods.kernel_shap import KernelShap
 from raison.methods.partition_shap import PartitionShap
@@ -93,7 +93,7 @@ class Game:
     def __post_init__(self) -> None:
         self.exact = exact_shapley(self.values)
         logits = torch.stack([torch.zeros(len(KEEPS), dtype=torch.float64), torch.from_numpy(self.values)], dim=1)
-        keys = [Evaluations.key(0, "mask", keep.tobytes()) for keep in KEEPS]
+        keys = [KeepKey.of(0, "mask", keep.tobytes()) for keep in KEEPS]
         self.evaluations = Evaluations(dict(zip(keys, logits, strict=True)))
 
     def __call__(self, keeps: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Many attacks in embedding space as one batch: descent and random changes, one row per attack.
 
-A row is computed from its own numbers alone: what it finds does not depend on the rows beside it, up to rounding.
+A row is computed from its own numbers alone, so that its result does not depend on the other rows, up to rounding.
 """
 
 from collections.abc import Sequence
@@ -59,13 +59,13 @@ class Start:
 
     @property
     def free(self) -> Bool[Tensor, "rows tokens 1"]:
-        """Which tokens may be changed: those of units, and no special token, prompt or padding."""
+        """Which tokens may be changed: those of units. Special tokens, prompts and padding are excluded."""
         return self.problem.encoding.scored.to(self.embeds.device)[..., None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """What model and method say of changed embeddings."""
+    """What model and method give at changed embeddings."""
 
     loss: Rows
     scores: Float[Tensor, "rows units"]
@@ -75,7 +75,7 @@ class Seen:
 
 @dataclass(slots=True, eq=False)
 class Best:
-    """The change with the lowest loss among those that keep the prediction; `held` is False where none did."""
+    """The change with the lowest loss among those that keep the prediction; `held` is False if none keeps it."""
 
     loss: Rows
     change: Embeddings
@@ -107,8 +107,8 @@ class Best:
         self.loss[places] = loss[better]
         self.probability[places] = seen.probability.detach()[better]
         self.scores[places, : seen.scores.shape[1]] = seen.scores.detach()[better]
-        own = better.to(change.device)
-        self.change[places.to(change.device), : change.shape[1]] = change.detach()[own]
+        device = change.device
+        self.change[places.to(device), : change.shape[1]] = change.detach()[better.to(device)]
 
 
 def explain(problem: Problem, method: Method, embeds: Embeddings) -> Float[Tensor, "rows units"]:
@@ -136,7 +136,7 @@ def explained_probability(problem: Problem, logits: Float[Tensor, "rows classes"
 
 
 def look(start: Start, embeds: Embeddings) -> Seen:
-    """Explain and predict at these embeddings; scores and, where it counts, the probability stay in the graph."""
+    """Explain and predict at these embeddings; scores and, if it is penalised, the probability stay in the graph."""
     scores = explain(start.problem, start.method, embeds)
     with torch.set_grad_enabled(bool(start.beta.any())):
         logits = classify(start.problem, embeds)
@@ -170,7 +170,7 @@ def descend(start: Start, plan: EmbeddingAttack) -> Best:
             best.steps[row] += 1
         goes_on = (quiet < plan.patience).nonzero()[:, 0].tolist()
         if len(goes_on) < len(live):
-            # All of them: those that go on are written again when they stop.
+            # Of all rows: those that go on are written again when they stop.
             ends[live, : change.shape[1]] = change
             if not goes_on:
                 break
@@ -185,12 +185,12 @@ def descend(start: Start, plan: EmbeddingAttack) -> Best:
     return best
 
 
-def disturb(start: Start, plan: EmbeddingAttack, own: Rows, rngs: Sequence[np.random.Generator]) -> Best:
+def disturb(start: Start, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.random.Generator]) -> Best:
     """The best of `plan.draws` random changes of every row: the control.
 
-    The draws alternate between uniform in the ball, a corner of it, and a corner of the smaller ball of radius `own`,
-    the largest number of the change that an attack found. Unlike an attack, a control always changes something, so the
-    best change may raise the loss.
+    The draws alternate between uniform in the ball, a corner of it, and a corner of the smaller ball whose radius, in
+    `radii`, is the largest number of the change that an attack found. Unlike an attack, a control always changes
+    something, so the best change may raise the loss.
     """
     best: Best | None = None
     lengths, hidden = start.problem.encoding.lengths, start.embeds.shape[2]
@@ -200,7 +200,7 @@ def disturb(start: Start, plan: EmbeddingAttack, own: Rows, rngs: Sequence[np.ra
             drawn = rng.uniform(-1, 1, (length, hidden))
             if number % 3:
                 drawn = np.sign(drawn)
-            size = float(own[row]) if number % 3 == 2 and own[row] > 0 else start.radius
+            size = float(radii[row]) if number % 3 == 2 and radii[row] > 0 else start.radius
             change[row, :length] = torch.from_numpy(size * drawn).to(change)
         change = change * start.free
         seen = look(start, start.embeds + change)
@@ -238,11 +238,11 @@ class _Walker:
 
 
 def _slope(start: Start, change: Embeddings) -> tuple[Seen, Embeddings]:
-    """What is seen at a change, and the loss's gradient with respect to it; zero where nothing may be changed."""
+    """What is seen at a change, and the loss's gradient with respect to it; zero for tokens that stay."""
     point = (start.embeds + change).requires_grad_()
     with torch.enable_grad():
         seen = look(start, point)
-        # The zero is for scores that no change reaches, which have no graph: saliency of a linear model.
+        # Adding zero gives a graph to scores that do not depend on the embeddings, such as saliency of a linear model.
         (gradient,) = torch.autograd.grad(seen.loss.sum() + 0 * point.sum().cpu(), point)
     if not torch.isfinite(gradient).all():
         raise NonFiniteError(

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -30,30 +31,27 @@ from raison.numerics.measures.attacks import (
 from raison.progress import Advance
 from raison.trust.attack_descent import Best, Start, classify, descend, disturb, explain, explained_probability
 from raison.trust.attack_settings import EmbeddingAttack
-from raison.trust.records import Attack, Attacked
-
-Key = tuple[str, str, str, int]
-"""Of a record: method, attack, objective, text."""
+from raison.trust.records import Attack, Attacked, AttackKey
 
 _MANY = 1024
-"""Copies of a text that a model is asked how many of them it would run together."""
+"""More copies of a text than any batch holds, to find how many a model runs together."""
 
 
 def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[str, str]:
     """The methods, by label, that cannot be attacked in embedding space on this model, each with the reason."""
-    found = {}
+    reasons = {}
     for method in methods:
         if Property.DIFFERENTIABLE not in method.properties:
-            found[label_of(method)] = _reason(method)
+            reasons[label_of(method)] = _reason(method)
             continue
         missing = method.lacking(model)
         if missing or not model.offers(WordEmbeddings):
-            found[label_of(method)] = missing[0] if missing else model.lacks(WordEmbeddings)
-    return found
+            reasons[label_of(method)] = missing[0] if missing else model.lacks(WordEmbeddings)
+    return reasons
 
 
 def boundary(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> list[int]:
-    """The texts whose prediction depends on a rounding error, so that no change surely keeps it. One pass each."""
+    """The texts whose prediction depends on rounding, so that no change certainly keeps it. One pass each."""
     return _undecided(prepare(model, texts, settings))
 
 
@@ -64,7 +62,7 @@ def attacks(
     settings: Settings,
     plans: EmbeddingAttack | Sequence[EmbeddingAttack],
     *,
-    done: Collection[Key] = (),
+    done: Collection[AttackKey] = (),
     advance: Advance | None = None,
 ) -> Iterator[list[Attacked]]:
     """Attack every method's explanation of every text by every plan, each attack with its control of random changes.
@@ -97,8 +95,11 @@ def attacks(
     return _run(jobs, counts, advance)
 
 
-Row = tuple[int, EmbeddingAttack]
-"""A text and what is done to it."""
+class Row(NamedTuple):
+    """A text, by its number, and the attack on its explanation."""
+
+    text: int
+    plan: EmbeddingAttack
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,12 @@ class _Job:
 
     @property
     def plan(self) -> EmbeddingAttack:
-        return self.rows[0][1]
+        return self.rows[0].plan
 
 
 def _run(jobs: Sequence[_Job], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
     for job in jobs:
-        # A caller's inference mode would leave no graph to go back along.
+        # In a caller's inference mode there would be no graph to differentiate.
         with torch.inference_mode(False):
             records = _attacked(job, counts)
         if advance is not None:
@@ -125,7 +126,7 @@ def _run(jobs: Sequence[_Job], counts: dict[Row, int], advance: Advance | None) 
 
 
 def _attacked(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
-    """The records of a job. Where memory runs out, it is done in two halves."""
+    """The records of a job. If memory runs out, the job is done in two halves."""
     try:
         return _attacked_at_once(job, counts)
     except torch.OutOfMemoryError:
@@ -142,32 +143,31 @@ def _attacked_at_once(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
     unit = _unit(job.batch.model, job.plan)
     original, start = _start(job, counts, unit * job.plan.epsilon)
     steps = replace(job.plan, learning_rate=unit * job.plan.learning_rate, tolerance=unit * job.plan.tolerance)
-    found = descend(start, steps)
-    sizes = found.change.abs().flatten(1).amax(1).cpu()
+    attacked = descend(start, steps)
+    sizes = attacked.change.abs().flatten(1).amax(1).cpu()
     seed = job.batch.settings.seed
-    rngs = [_rng(seed, job.batch.encoding.texts[text]) for text, _ in job.rows]
+    rngs = [_rng(seed, job.batch.encoding.texts[row.text]) for row in job.rows]
     control = disturb(start, job.plan, sizes, rngs)
     records = []
-    attacks: tuple[tuple[Attack, Best], ...] = (("embedding", found), ("noise", control))
+    attacks: tuple[tuple[Attack, Best], ...] = (("embedding", attacked), ("noise", control))
     for kind, best in attacks:
         for place, row in enumerate(job.rows):
-            text, plan = row
-            units = job.batch.encoding.unit_counts[text]
+            units = job.batch.encoding.unit_counts[row.text]
             before = original[place, :units].numpy()
-            # Without a change that keeps the prediction the measures are those of no change.
+            # If no change keeps the prediction, the measures are those of no change.
             after = best.scores[place, :units].numpy() if best.held[place] else before
-            own = float(start.probability[place])
-            probability = float(best.probability[place]) if best.held[place] else own
+            original_probability = float(start.probability[place])
+            probability = float(best.probability[place]) if best.held[place] else original_probability
             records.append(
                 Attacked(
                     method=label_of(job.method),
                     attack=kind,
-                    objective=plan.objective,
-                    text=text,
+                    objective=row.plan.objective,
+                    text=row.text,
                     k=counts[row],
                     rank_change=rank_change(before, after, counts[row]),
                     sum_change=top_sum_change(before, after, counts[row]),
-                    probability_change=probability_change(own, probability),
+                    probability_change=probability_change(original_probability, probability),
                     steps=best.steps[place],
                     held=bool(best.held[place]),
                 )
@@ -180,14 +180,14 @@ def _start(job: _Job, counts: dict[Row, int], radius: float) -> tuple[Tensor, St
     batch = job.batch
     ledger = Ledger.empty(len(batch.encoding))
     whole = Problem(batch.model, batch.encoding, batch.target, batch.removal, ledger, Evaluations())
-    problem = repeated(whole, [text for text, _ in job.rows])
+    problem = repeated(whole, [row.text for row in job.rows])
     embeds = batch.model.ask(WordEmbeddings).embed(problem.encoding).detach()
-    # A small step must not be lost in half precision.
+    # Small steps would be lost in half precision.
     embeds = embeds.to(torch.promote_types(embeds.dtype, torch.float32))
     scores = explain(problem, job.method, embeds).detach()
     top = torch.zeros(scores.shape, dtype=torch.bool)
     for place, row in enumerate(job.rows):
-        units = batch.encoding.unit_counts[row[0]]
+        units = batch.encoding.unit_counts[row.text]
         top[place, torch.from_numpy(top_units(scores[place, :units].numpy(), counts[row]))] = True
     with torch.no_grad():
         logits = classify(problem, embeds)
@@ -196,8 +196,8 @@ def _start(job: _Job, counts: dict[Row, int], radius: float) -> tuple[Tensor, St
         method=job.method,
         embeds=embeds,
         top=top,
-        alpha=torch.tensor([plan.alpha for _, plan in job.rows], dtype=torch.float64),
-        beta=torch.tensor([plan.penalty for _, plan in job.rows], dtype=torch.float64),
+        alpha=torch.tensor([row.plan.alpha for row in job.rows], dtype=torch.float64),
+        beta=torch.tensor([row.plan.penalty for row in job.rows], dtype=torch.float64),
         logits=logits,
         probability=explained_probability(problem, logits),
         radius=radius,
@@ -205,14 +205,14 @@ def _start(job: _Job, counts: dict[Row, int], radius: float) -> tuple[Tensor, St
 
 
 def _unit(model: LanguageModel, plan: EmbeddingAttack) -> float:
-    """What a plan's lengths are counted in: the standard deviation of the embedding table's numbers, if relative."""
+    """The unit of a plan's lengths: the standard deviation of the embedding table's numbers if they are relative."""
     if not plan.relative:
         return 1.0
     if not isinstance(model, Classifier):
         raise UnsupportedError(
             f"epsilon cannot be relative on {model.name}", ["it shows no embedding table"], "Use relative=False."
         )
-    # What the table gives, which some models scale.
+    # What the table returns: some models scale its weights.
     with torch.no_grad():
         weight = model.core.get_input_embeddings().weight
         assert isinstance(weight, Tensor)
@@ -234,7 +234,7 @@ def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[Embe
     objectives = [plan.objective for plan in plans]
     if len(set(objectives)) < len(objectives):
         raise InputError(
-            "two attacks have the same objective: their records could not be told apart. Give one of each."
+            "two attacks have the same objective, so that their records could not be distinguished: give one of each."
         )
     for plan in plans:
         _unit(model, plan)
@@ -243,7 +243,7 @@ def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[Embe
 def _top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[Row, int]:
     """k of every text and plan."""
     return {
-        (number, plan): checked_count(text, units, plan.share, plan.k)
+        Row(number, plan): checked_count(text, units, plan.share, plan.k)
         for number, (text, units) in enumerate(zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True))
         for plan in plans
     }
@@ -265,35 +265,35 @@ def _undecided(batch: Batch) -> list[int]:
 
 def _alike(plans: Sequence[EmbeddingAttack]) -> list[list[EmbeddingAttack]]:
     """Plans that can share a batch: they differ in what is per row, the objective and its weights."""
-    found: dict[EmbeddingAttack, list[EmbeddingAttack]] = {}
+    groups: dict[EmbeddingAttack, list[EmbeddingAttack]] = {}
     for plan in plans:
-        found.setdefault(replace(plan, objective="constrained", alpha=1.0, beta=1.0), []).append(plan)
-    return list(found.values())
+        groups.setdefault(replace(plan, objective="constrained", alpha=1.0, beta=1.0), []).append(plan)
+    return list(groups.values())
 
 
-def _rows(label: str, plans: Sequence[EmbeddingAttack], texts: Sequence[int], done: Collection[Key]) -> list[Row]:
+def _rows(label: str, plans: Sequence[EmbeddingAttack], texts: Sequence[int], done: Collection[AttackKey]) -> list[Row]:
     """What is left to do for one method."""
     kinds: tuple[Attack, ...] = ("embedding", "noise")
     return [
-        (text, plan)
+        Row(text, plan)
         for text in texts
         for plan in plans
-        if not all((label, kind, plan.objective, text) in done for kind in kinds)
+        if not all(AttackKey(label, kind, plan.objective, text) in done for kind in kinds)
     ]
 
 
 def _portions(batch: Batch, method: Method, rows: Sequence[Row]) -> list[tuple[Row, ...]]:
     """Rows of similar length, as many together as the model's budget has room for with all the method's passes."""
     lengths = batch.encoding.lengths
-    left = sorted(rows, key=lambda row: -lengths[row[0]])
-    found = []
+    left = sorted(rows, key=lambda row: -lengths[row.text])
+    portions = []
     while left:
-        longest = left[0][0]
+        longest = left[0].text
         room = len(batch.model.ask(Passes).batches(batch.encoding.select([longest] * _MANY))[0])
         size = max(1, room // max(1, method.cost(batch.encoding.unit_counts[longest]).forwards))
-        found.append(tuple(left[:size]))
+        portions.append(tuple(left[:size]))
         left = left[size:]
-    return found
+    return portions
 
 
 def _rng(seed: int, text: Text) -> np.random.Generator:
@@ -302,6 +302,7 @@ def _rng(seed: int, text: Text) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
+# As in randomisation.without_parameters, the reasons are part of headers.
 def _reason(method: Method) -> str:
     if Property.TRAINED in method.properties:
         return "its scores come from an explainer that was trained"

@@ -10,8 +10,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.stack.blocks import find_blocks
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
-from raison.trust.attacks import Key
-from raison.trust.records import Substituted
+from raison.trust.records import AttackKey, Substituted
 from raison.trust.substitution import Substitution
 from raison.trust.works import Request, Works
 
@@ -43,7 +42,7 @@ def works() -> Works:
     )
 
 
-def _substituted(request: Request, plan: Substitution, done: Collection[Key]) -> Iterator[list[Substituted]]:
+def _substituted(request: Request, plan: Substitution, done: Collection[AttackKey]) -> Iterator[list[Substituted]]:
     return substitution.substitutions(
         request.model, request.texts, _created(request), request.settings, plan, done=done
     )

@@ -13,7 +13,7 @@ from raison.core.unit import Text, segments
 from raison.models.adapters.classifier import Classifier
 
 _MARKS = ("Ġ", "▁")
-"""How tokenizers of the two kinds that mark a word's beginning write it."""
+"""How the two kinds of tokenizers that mark a word's beginning write the mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Neighbours:
             raise UnsupportedError(f"words of {model.name} have no neighbours", ["it shows no embedding table"])
         words = _words(model)
         if len(words) < 2:
-            raise UnsupportedError(f"words of {model.name} have no neighbours", ["no token of it is a whole word"])
+            raise UnsupportedError(f"words of {model.name} have no neighbours", ["none of its tokens is a whole word"])
         ids = torch.tensor(sorted(words))
         with torch.no_grad():
             rows = model.embedding_table(ids.to(model.device)).float().cpu()
@@ -56,35 +56,35 @@ class Neighbours:
 
     def nearest(self, token: int, count: int) -> list[str]:
         """The `count` words of the greatest cosine with a word, of the same capitalisation, the nearest first."""
-        own = int(torch.searchsorted(self.ids, token))
-        order = (self.directions @ self.directions[own]).argsort(descending=True, stable=True).tolist()
+        index = int(torch.searchsorted(self.ids, token))
+        order = (self.directions @ self.directions[index]).argsort(descending=True, stable=True).tolist()
         kind = _capitals(self.words[token])
-        found = []
+        nearest: list[str] = []
         for place in order:
             word = self.words[int(self.ids[place])]
-            if place != own and _capitals(word) == kind:
-                found.append(word)
-            if len(found) == count:
+            if place != index and _capitals(word) == kind:
+                nearest.append(word)
+            if len(nearest) == count:
                 break
-        return found
+        return nearest
 
     def places(self, encoding: Encoding) -> list[Place]:
         """The words of a single text that are one token and have neighbours."""
-        strings, spelled = segments(encoding.texts[0]), {word: token for token, word in self.words.items()}
-        found = []
+        strings, spelled = segments(encoding.texts[0]), {name: token for token, name in self.words.items()}
+        places = []
         ids, units, offsets = (part[0].tolist() for part in (encoding.input_ids, encoding.unit_ids, encoding.offsets))
         for position, (token, unit, (start, end)) in enumerate(zip(ids, units, offsets, strict=True)):
             if unit < 0:
                 continue
             segment = encoding.units[0][unit].segment
             string = strings[segment]
-            # Some tokenizers count the space before a word as its own.
+            # Some tokenizers count the space before a word as part of it.
             start += len(string[start:end]) - len(string[start:end].lstrip())
-            # At the beginning of a text such a tokenizer has the word without its mark: another token.
-            own = token if token in self.words else spelled.get(string[start:end], -1)
-            if own >= 0 and _alone(string, start, end) and self.words[own].lower() == string[start:end].lower():
-                found.append(Place(position, segment, start, end, own))
-        return found
+            # At the beginning of a text, such a tokenizer writes the word without its mark, as another token.
+            word = token if token in self.words else spelled.get(string[start:end], -1)
+            if word >= 0 and _alone(string, start, end) and self.words[word].lower() == string[start:end].lower():
+                places.append(Place(position, segment, start, end, word))
+        return places
 
 
 def replaced(text: Text, place: Place, word: str) -> Text:
@@ -106,16 +106,16 @@ def _words(model: Classifier) -> dict[int, str]:
     tokenizer = model.tokenizer
     special = set(tokenizer.all_special_ids)
     vocabulary = {token: name for name, token in tokenizer.get_vocab().items() if token not in special}
-    # Where beginnings are marked, only a marked token is a word; elsewhere continuations are ("##ing").
+    # Some tokenizers mark the beginnings of words, others their continuations ("##ing").
     marked = any(name.startswith(_MARKS) and len(name) > 1 for name in vocabulary.values())
-    found = {}
+    words = {}
     for token, name in vocabulary.items():
         if marked and not name.startswith(_MARKS):
             continue
         word = name.removeprefix("Ġ").removeprefix("▁")
         if word.isascii() and word.isalpha() and len(word) > 1:
-            found[token] = word
-    return found
+            words[token] = word
+    return words
 
 
 def _alone(string: str, start: int, end: int) -> bool:
@@ -130,7 +130,7 @@ def _capitals(word: str) -> tuple[bool, bool]:
 
 
 def _like(old: str, word: str) -> str:
-    """A word with the capitals of another: for tokenizers that see none."""
+    """A word with the capitals of another, for tokenizers without capitals."""
     if old.isupper() and len(old) > 1:
         return word.upper()
     return word.capitalize() if old[:1].isupper() and word.islower() else word

@@ -1,7 +1,7 @@
-"""Does an explanation depend on the model's parameters? The same texts explained with randomised blocks.
+"""Does an explanation depend on the model's parameters? Explains the same texts with randomised blocks.
 
-After Adebayo et al. 2018 (cascading and independent randomisation) and section 3.3 of the thesis: a block, attention
-and MLP with their norms, is one unit; embeddings, final norm and head stay as they are.
+After Adebayo et al. 2018 (cascading and independent randomisation) and section 3.3 of the thesis. A block (attention
+and MLP with their norms) is randomised as a whole; embeddings, final norm and head are unchanged.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -23,15 +23,13 @@ from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import How, check_how, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.measures.ranking import check_share
-from raison.trust.records import Order, Similarity
+from raison.trust.records import Order, Similarity, SimilarityKey
 
 CHUNK = 16
 """Texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 
-Key = tuple[str, str, int, int, int]
-"""Of a record: method, order, blocks, draw, text."""
 Scores = list[np.ndarray]
 """Of each text, one per unit."""
 
@@ -73,14 +71,14 @@ def similarities(
     settings: Settings,
     plan: Randomisation,
     *,
-    done: Container[Key] = frozenset(),
+    done: Container[SimilarityKey] = frozenset(),
     advance: Callable[[int], None] = lambda _records: None,
 ) -> Iterator[list[Similarity]]:
     """Similarities between the explanations of the model and of its randomised copies, as units of work are finished.
 
     A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
-    existing records; these are not yielded, and what only they need is not computed. `advance` is told of finished
-    records, including those.
+    existing records, which are neither computed nor yielded again. `advance` is told of finished records, including
+    those.
 
     The explained class (or answer to a question) stays the one that the model itself predicted. A randomised model's
     own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
@@ -104,10 +102,10 @@ def similarities(
         chunk = _Chunk(copies, texts, settings, numbers)
         for draw in range(plan.draws):
             for method in chosen:
-                for found in chunk.units(method, draw, done):
+                for similar in chunk.units(method, draw, done):
                     advance(len(numbers))
-                    if found:
-                        yield found
+                    if similar:
+                        yield similar
 
 
 def count_blocks(model: LanguageModel) -> int:
@@ -125,6 +123,7 @@ def records(model: Classifier, texts: Sequence[Text], methods: Sequence[str | Me
     return len(texts) * len(methods) * len(plan.orders) * count_blocks(model) * plan.draws
 
 
+# The reasons are part of headers, which a resumed study compares: other words would refuse it.
 def without_parameters(
     model: Classifier, texts: Sequence[Text], methods: Sequence[str | Method], settings: Settings
 ) -> dict[str, str]:
@@ -138,15 +137,15 @@ def without_parameters(
         raise InputError("texts to explain are a list of at least one text.")
     shortest = min(range(len(texts)), key=lambda number: len("".join(texts[number])))
     batch = prepare(model, [texts[shortest]], _settings_of(settings, [shortest]))
-    found = {}
+    reasons = {}
     for method in chosen:
         if Property.TRAINED in method.properties:
-            found[label_of(method)] = "its explainer was trained for the model as it is, and does not fit another one"
+            reasons[label_of(method)] = "its explainer was trained for the model as it is, and does not fit another one"
             continue
         (explanation,) = run(batch, method)
         if explanation.evaluations == explanation.gradients == 0:
-            found[label_of(method)] = "it asks the model for nothing: it has no parameters to depend on"
-    return found
+            reasons[label_of(method)] = "it asks the model for nothing: it has no parameters to depend on"
+    return reasons
 
 
 class _Copies:
@@ -161,7 +160,7 @@ class _Copies:
 
     def of(self, draw: int) -> RandomisedModels:
         if self._models is None or draw != self._draw:
-            # The old copies go before the new ones come.
+            # Release the old copies before the new ones are made.
             self._models = None
             self._models = RandomisedModels(self.model, self.plan.how, (self.plan.seed, draw))
             self._draw = draw
@@ -170,43 +169,52 @@ class _Copies:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Texts with what is known of them: the model's own explanations, by method and texts."""
+    """Some texts, with the original model's explanations of them by method and texts."""
 
     copies: _Copies
     texts: Sequence[Text]
     settings: Settings
     numbers: Sequence[int]
     batches: dict[tuple[int, ...], Batch] = field(default_factory=dict)
-    own: dict[tuple[str, tuple[int, ...]], Scores] = field(default_factory=dict)
+    originals: dict[tuple[str, tuple[int, ...]], Scores] = field(default_factory=dict)
 
-    def units(self, method: Method, draw: int, done: Container[Key]) -> Iterator[list[Similarity]]:
+    def units(self, method: Method, draw: int, done: Container[SimilarityKey]) -> Iterator[list[Similarity]]:
         """The records of each unit of work of one method and draw; an empty list for one that was done."""
         models = self.copies.of(draw)
-        # What was stored for another method's masks is not asked for again.
+        # States stored for another method's masks are not needed again.
         models.store.clear()
-        # From all blocks down: each model's lower part then goes on where that of the one before ended.
+        # From all blocks down, so that each model can use the states stored below the previous one's randomised blocks.
         for blocks in range(self.copies.blocks, 0, -1):
             scores: dict[tuple[tuple[int, ...], tuple[int, ...]], Scores] = {}
             for order in self.copies.plan.orders:
-                unit = (label_of(method), order, blocks, draw)
-                rows = tuple(number for number in self.numbers if (*unit, number) not in done)
-                # The last block alone is the beginning of both orders.
+                keys = [SimilarityKey(label_of(method), order, blocks, draw, number) for number in self.numbers]
+                missing = [key for key in keys if key not in done]
+                rows = tuple(key.text for key in missing)
+                # Both orders begin with the last block alone.
                 randomised = tuple(range(1, blocks + 1)) if order == "cascading" else (blocks,)
                 if rows and (randomised, rows) not in scores:
                     scores[randomised, rows] = self._randomised(models, randomised, rows, method)
-                yield self._records(unit, rows, method, scores[randomised, rows]) if rows else []
+                yield self._records(missing, method, scores[randomised, rows]) if rows else []
             if "cascading" not in self.copies.plan.orders:
                 # One block's copy at a time is enough.
                 models.drop_copies()
 
-    def _records(
-        self, unit: tuple[str, Order, int, int], rows: tuple[int, ...], method: Method, scores: Scores
-    ) -> list[Similarity]:
-        label, order, blocks, draw = unit
-        top, total = self.copies.plan.top, self.copies.blocks
+    def _records(self, keys: Sequence[SimilarityKey], method: Method, scores: Scores) -> list[Similarity]:
+        top = self.copies.plan.top
+        originals = self._original(tuple(key.text for key in keys), method)
         return [
-            Similarity(label, order, blocks, total, draw, row, spearman(a, b), kendall(a, b), top_k_overlap(a, b, top))
-            for row, a, b in zip(rows, self._original(rows, method), scores, strict=True)
+            Similarity(
+                method=key.method,
+                order=key.order,
+                blocks=key.blocks,
+                of=self.copies.blocks,
+                draw=key.draw,
+                text=key.text,
+                spearman=spearman(before, after),
+                kendall=kendall(before, after),
+                overlap=top_k_overlap(before, after, top),
+            )
+            for key, before, after in zip(keys, originals, scores, strict=True)
         ]
 
     def _batch(self, rows: tuple[int, ...]) -> Batch:
@@ -217,14 +225,14 @@ class _Chunk:
 
     def _original(self, rows: tuple[int, ...], method: Method) -> Scores:
         key = (label_of(method), rows)
-        if key not in self.own:
-            self.own[key] = scores_of(self._batch(rows), method)
-        return self.own[key]
+        if key not in self.originals:
+            self.originals[key] = scores_of(self._batch(rows), method)
+        return self.originals[key]
 
     def _randomised(
         self, models: RandomisedModels, randomised: tuple[int, ...], rows: tuple[int, ...], method: Method
     ) -> Scores:
-        # The target stays; what was evaluated belongs to the model as it was.
+        # The target stays; stored evaluations belong to the original model.
         batch = replace(
             self._batch(rows), model=models.model(randomised), evaluations=Evaluations(), maps={}, attributed={}
         )

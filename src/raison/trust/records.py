@@ -1,13 +1,32 @@
 """Results of randomisation and attacks for one explanation: plain numbers, one line of a file each."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from raison.core.explanation import Explanation
 
 Order = Literal["cascading", "independent"]
 Objective = Literal["unconstrained", "constrained"]
 Attack = Literal["embedding", "substitution", "noise"]
+
+
+class SimilarityKey(NamedTuple):
+    """Which similarity a record holds."""
+
+    method: str
+    order: Order
+    blocks: int
+    draw: int
+    text: int
+
+
+class AttackKey(NamedTuple):
+    """Which attack a record is about."""
+
+    method: str
+    attack: Attack
+    objective: Objective
+    text: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +49,8 @@ class Similarity:
     overlap: float
 
     @property
-    def key(self) -> tuple[str, str, int, int, int]:
-        return (self.method, self.order, self.blocks, self.draw, self.text)
+    def key(self) -> SimilarityKey:
+        return SimilarityKey(self.method, self.order, self.blocks, self.draw, self.text)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, NaN included; the store writes it as None."""
@@ -61,8 +80,8 @@ class Attacked:
     held: bool
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        return (self.method, self.attack, self.objective, self.text)
+    def key(self) -> AttackKey:
+        return AttackKey(self.method, self.attack, self.objective, self.text)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -71,7 +90,7 @@ class Attacked:
 
 @dataclass(frozen=True, slots=True)
 class Substituted:
-    """The effect of replacing words, with both explanations and so both texts; equal ones if nothing was replaced."""
+    """The effect of replacing words, with both explanations; they are equal if nothing was replaced."""
 
     record: Attacked
     before: Explanation

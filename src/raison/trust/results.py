@@ -17,14 +17,20 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.reading import Fields
 from raison.jobs.store import RecordStore
-from raison.trust.records import Attack, Attacked, Objective, Order, Similarity, Substituted
+from raison.trust.records import (
+    Attack,
+    Attacked,
+    AttackKey,
+    Objective,
+    Order,
+    Similarity,
+    SimilarityKey,
+    Substituted,
+)
 
 SIMILARITIES = "similarities.jsonl"
 ATTACKS = "attacks.jsonl"
 SUBSTITUTIONS = "substitutions.jsonl"
-
-SimilarityKey = tuple[str, str, int, int, int]
-AttackKey = tuple[str, str, str, int]
 
 
 class Keyed(Protocol):
@@ -91,7 +97,8 @@ class TrustRun:
             for order in self.orders:
                 for blocks in range(1, self.blocks + 1):
                     for draw in range(asked["draws"]):
-                        yield from ((method, order, blocks, draw, text) for text in range(asked["texts"]))
+                        for text in range(asked["texts"]):
+                            yield SimilarityKey(method, order, blocks, draw, text)
 
     def wanted_attacks(self) -> Iterator[AttackKey]:
         """The keys of all attacks of the finished run."""
@@ -101,7 +108,7 @@ class TrustRun:
         texts = [text for text in range(asked["texts"]) if text not in asked["boundary"]]
         for variant, methods in self.variants.items():
             for method in methods:
-                yield from ((method, variant.attack, variant.objective, text) for text in texts)
+                yield from (AttackKey(method, variant.attack, variant.objective, text) for text in texts)
 
     @property
     def missing(self) -> int:
@@ -129,19 +136,19 @@ def store_of(folder: Path, run: str, name: str, shard: int | None = None) -> Rec
 
 
 def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
-    """Of the texts whose words were replaced, the one whose explanation by the method changed most.
+    """The replacement of words that changed the method's explanation most.
 
-    None where no words were, or where the folder holds records only.
+    None if no words were replaced, or if the folder has no explanations.
     """
     known = {(line["method"], line["text"]): line for line in store_of(folder, run.name, SUBSTITUTIONS).read().records}
-    found = [
+    replaced = [
         record
-        for (name, attack, _, text), record in run.attacks.items()
-        if name == method and attack == "substitution" and (name, text) in known
+        for key, record in run.attacks.items()
+        if key.method == method and key.attack == "substitution" and (method, key.text) in known
     ]
-    if not found:
+    if not replaced:
         return None
-    worst = max(found, key=lambda record: (record.rank_change, record.sum_change))
+    worst = max(replaced, key=lambda record: (record.rank_change, record.sum_change))
     line = known[method, worst.text]
     return Substituted(worst, Explanation.from_dict(line["before"]), Explanation.from_dict(line["after"]))
 
@@ -156,15 +163,15 @@ def plain(record: Similarity | Attacked) -> dict[str, Any]:
 
 def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:
     stored = RecordStore(path).read()
-    found, dropped = {}, stored.dropped
+    records, dropped = {}, stored.dropped
     for line in stored.records:
         try:
             record = make(line)
         except (DataError, KeyError, TypeError, ValueError):
             dropped += 1
             continue
-        found[record.key] = record
-    return found, dropped
+        records[record.key] = record
+    return records, dropped
 
 
 def _similarity(line: dict[str, Any]) -> Similarity:

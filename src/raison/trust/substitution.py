@@ -1,10 +1,10 @@
 """Adversarial texts for explanations: words replaced by their neighbours, for any method.
 
-Beyond the thesis, whose attack asks for gradients of the explanation and changes embeddings to what no word has.
+Not in the thesis, whose attack needs gradients of the explanation and leads to embeddings of no word.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,9 +28,9 @@ from raison.numerics.measures.attacks import (
 from raison.numerics.measures.ranking import check_share
 from raison.progress import Advance
 from raison.trust.attack_settings import check_count
-from raison.trust.attacks import Key, checked_count
+from raison.trust.attacks import checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
-from raison.trust.records import Attacked, Substituted
+from raison.trust.records import Attacked, AttackKey, Substituted
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,16 @@ class Substitution:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The best text so far."""
+class _Changed:
+    """A text and the tokens that were replaced in it."""
+
+    text: Text
+    positions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A changed text with its explanation; `sum` is that of the original top units' scores."""
 
     explanation: Explanation
     probability: float
@@ -82,7 +90,7 @@ def substitutions(
     settings: Settings,
     plan: Substitution,
     *,
-    done: Collection[Key] = (),
+    done: Collection[AttackKey] = (),
     advance: Advance | None = None,
 ) -> Iterator[list[Substituted]]:
     """Attack every method's explanation of every text; yields one text's results at a time.
@@ -107,13 +115,12 @@ def substitutions(
         for text, units in zip(texts, batch.encoding.unit_counts, strict=True)
     ]
     undecided = on_boundary(batch.full.double(), model.multi_label)
-    jobs = [
-        [method for method in methods if (label_of(method), "substitution", "constrained", text) not in done]
+    missing = {
+        text: [m for m in methods if AttackKey(label_of(m), "substitution", "constrained", text) not in done]
         for text in range(len(texts))
         if not undecided[text]
-    ]
-    numbers = [text for text in range(len(texts)) if not undecided[text]]
-    return _run(_Search(model, batch, known, plan), counts, list(zip(numbers, jobs, strict=True)), advance)
+    }
+    return _run(_Search(model, batch, known, plan), counts, missing, advance)
 
 
 def kept_tries(model: LanguageModel, texts: Sequence[Text], settings: Settings, plan: Substitution) -> list[int]:
@@ -123,21 +130,21 @@ def kept_tries(model: LanguageModel, texts: Sequence[Text], settings: Settings, 
     """
     search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
     return [
-        len(search.tries(number, search.start(number), (text, ()), _rng(plan.seed, text)))
+        len(search.tries(number, search.start(number), _Changed(text), _rng(plan.seed, text)))
         for number, text in enumerate(search.batch.encoding.texts)
     ]
 
 
 def _run(
-    search: "_Search", counts: Sequence[int], jobs: Sequence[tuple[int, list[Method]]], advance: Advance | None
+    search: "_Search", counts: Sequence[int], missing: Mapping[int, Sequence[Method]], advance: Advance | None
 ) -> Iterator[list[Substituted]]:
-    for text, methods in jobs:
+    for text, methods in missing.items():
         if not methods:
             continue
-        found = [search.attack(text, method, counts[text]) for method in methods]
+        substituted = [search.attack(text, method, counts[text]) for method in methods]
         if advance is not None:
-            advance(len(found))
-        yield found
+            advance(len(substituted))
+        yield substituted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,14 +159,14 @@ class _Search:
         start = self.start(text)
         before = run(start, method)[0]
         scores = np.array(before.scores)
-        first = _Found(before, _probability(start, 0), float(scores[top_units(scores, k)].sum()), 0.0, ())
+        first = _Attempt(before, _probability(start, 0), float(scores[top_units(scores, k)].sum()), 0.0, ())
         best, held = first, False
         rng = _rng(self.plan.seed, self.batch.encoding.texts[text])
         for _ in range(self.plan.swaps):
             tried = self._round(text, start, method, best, rng)
             held |= bool(tried)
-            ranked = [_judged(first, found, k) for found in tried]
-            better = min(ranked, key=lambda found: (found.sum, -found.rank_change), default=best)
+            ranked = [_judged(first, attempt, k) for attempt in tried]
+            better = min(ranked, key=lambda attempt: (attempt.sum, -attempt.rank_change), default=best)
             if better.sum >= best.sum:
                 break
             best = better
@@ -178,46 +185,42 @@ class _Search:
         )
         return Substituted(record, before, best.explanation)
 
-    def _round(self, text: int, start: Batch, method: Method, best: _Found, rng: np.random.Generator) -> list[_Found]:
-        """Texts with one word more replaced, of those that keep the prediction, explained."""
-        tries = self.tries(text, start, (best.explanation.text, best.positions), rng)
+    def _round(
+        self, text: int, start: Batch, method: Method, best: _Attempt, rng: np.random.Generator
+    ) -> list[_Attempt]:
+        """Texts in which one more word is replaced and which keep the prediction, explained."""
+        tries = self.tries(text, start, _Changed(best.explanation.text, best.positions), rng)
         if not tries:
             return []
-        kept = self._prepare(text, [changed for changed, _ in tries])
+        kept = self._prepare(text, [changed.text for changed in tries])
         return [
-            _Found(explanation, _probability(kept, number), 0.0, 0.0, (*best.positions, position))
-            for number, ((_, position), explanation) in enumerate(zip(tries, run(kept, method), strict=True))
+            _Attempt(explanation, _probability(kept, number), 0.0, 0.0, changed.positions)
+            for number, (changed, explanation) in enumerate(zip(tries, run(kept, method), strict=True))
         ]
 
-    def tries(
-        self, text: int, start: Batch, best: tuple[Text, tuple[int, ...]], rng: np.random.Generator
-    ) -> list[tuple[Text, int]]:
-        """Of the texts that a round draws, those that keep the prediction, each with the token that was replaced.
-
-        `start` holds the text as it was, `best` the text to go on from and the tokens that were replaced in it.
-        """
-        now, positions = best
-        current = self.model.encode([now], start.settings.unit, start.settings.truncate)
+    def tries(self, text: int, start: Batch, best: _Changed, rng: np.random.Generator) -> list[_Changed]:
+        """The texts that a round draws from the best one, if they keep the prediction of the original, `start`."""
+        current = self.model.encode([best.text], start.settings.unit, start.settings.truncate)
         choices = [
             (place, word)
             for place in self.known.places(current)
-            if place.position not in positions
+            if place.position not in best.positions
             for word in self.known.nearest(place.word, self.plan.neighbours)
         ]
         drawn = [choices[i] for i in rng.permutation(len(choices))[: self.plan.tries]]
-        texts = [replaced(now, place, word) for place, word in drawn]
+        texts = [replaced(best.text, place, word) for place, word in drawn]
         if not texts:
             return []
         batch = self._prepare(text, texts)
         same = same_prediction(
             start.full.double().expand(len(texts), -1), batch.full.double(), self.model.multi_label
         ).tolist()
-        own = _probability(start, 0)
+        original = _probability(start, 0)
         return [
-            (texts[row], drawn[row][0].position)
+            _Changed(texts[row], (*best.positions, drawn[row][0].position))
             for row in range(len(texts))
             if same[row]
-            and abs(own - _probability(batch, row)) <= self.plan.tolerance
+            and abs(original - _probability(batch, row)) <= self.plan.tolerance
             and unchanged_shape(current, batch.encoding, row)
         ]
 
@@ -226,7 +229,7 @@ class _Search:
         return self._prepare(text, [self.batch.encoding.texts[text]])
 
     def _prepare(self, text: int, changed: Sequence[Text]) -> Batch:
-        """Versions of a text, with the text's own target, whatever they are predicted to be themselves."""
+        """Versions of a text, with the target of the original whatever is predicted for them."""
         target, index = self.batch.target, int(self.batch.target.index[text])
         spec: TargetSpec = [index] * len(changed)
         if target.against is not None:
@@ -234,10 +237,10 @@ class _Search:
         return prepare(self.model, changed, replace(self.batch.settings, target=spec))
 
 
-def _judged(first: _Found, found: _Found, k: int) -> _Found:
-    original, changed = np.array(first.explanation.scores), np.array(found.explanation.scores)
+def _judged(first: _Attempt, attempt: _Attempt, k: int) -> _Attempt:
+    original, changed = np.array(first.explanation.scores), np.array(attempt.explanation.scores)
     total = float(changed[top_units(original, k)].sum())
-    return replace(found, sum=total, rank_change=rank_change(original, changed, k))
+    return replace(attempt, sum=total, rank_change=rank_change(original, changed, k))
 
 
 def _probability(batch: Batch, row: int) -> float:

@@ -11,7 +11,7 @@ from raison.numerics.measures.randomisation import area
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.paired import Difference, difference
 from raison.numerics.statistics.paired import against as against_number
-from raison.trust.records import Attacked, Order
+from raison.trust.records import Attacked, AttackKey, Order, SimilarityKey
 from raison.trust.results import TrustRun, Variant
 
 Measure = Literal["spearman", "kendall", "overlap"]
@@ -30,7 +30,7 @@ def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Me
     draws: dict[int, list[float]] = {}
     for draw in range(run.header["randomisation"]["draws"] if run.header["randomisation"] else 0):
         for text in range(run.header["randomisation"]["texts"]):
-            record = run.similarities.get((method, order, blocks, draw, text))
+            record = run.similarities.get(SimilarityKey(method, order, blocks, draw, text))
             if record is not None:
                 draws.setdefault(text, []).append(_measured(record.spearman, record.kendall, record.overlap)[measure])
     return {text: _mean(values) for text, values in draws.items()}
@@ -52,19 +52,20 @@ def areas(run: TrustRun, method: str, order: Order, measure: Measure) -> Values:
 
 def effects(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Values:
     """What an attack did to each text's explanation."""
-    found = {}
+    values = {}
     for text in range(run.header["attacks"]["texts"] if run.header["attacks"] else 0):
-        record = run.attacks.get((method, variant.attack, variant.objective, text))
+        record = run.attacks.get(AttackKey(method, variant.attack, variant.objective, text))
         if record is not None:
-            found[text] = _effect(record, measure)
-    return found
+            values[text] = _effect(record, measure)
+    return values
 
 
 def held(run: TrustRun, method: str, variant: Variant) -> tuple[int, int]:
     """On how many texts an attack found a change that keeps the prediction, of how many."""
-    keys = [(method, variant.attack, variant.objective, text) for text in range(run.header["attacks"]["texts"])]
-    found = [run.attacks[key].held for key in keys if key in run.attacks]
-    return sum(found), len(found)
+    texts = range(run.header["attacks"]["texts"])
+    keys = [AttackKey(method, variant.attack, variant.objective, text) for text in texts]
+    kept = [run.attacks[key].held for key in keys if key in run.attacks]
+    return sum(kept), len(kept)
 
 
 def summary(values: Iterable[float]) -> Summary:

@@ -21,7 +21,7 @@ from raison.trust.works import Request, Work, Works
 CHUNK, FEW = 16, 8
 """Texts of one job of randomisation, as raison.trust.randomisation explains them together, and of substitution."""
 DEAR = 10.0
-"""About what an attack costs beside an explanation."""
+"""About what an attack costs compared with an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Trial:
 
 def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> list[str]:
     """What the attacks refuse before they begin: a k above a text's units, a model without word embeddings."""
-    asked, found = trial.attacks, []
+    asked, refusals = trial.attacks, []
     if asked is None:
         return []
     for work in asked.works:
@@ -82,8 +82,8 @@ def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Te
             elif work == "substitution":
                 works.substituted(some, asked.substitution, ())
         except RaisonError as error:
-            found.append(str(error))
-    return list(dict.fromkeys(found))
+            refusals.append(str(error))
+    return list(dict.fromkeys(refusals))
 
 
 def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any]:
@@ -97,16 +97,16 @@ def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[T
 
 def nothing_left(entry: Mapping[str, Any]) -> list[str]:
     """The parts in which no method is left, one line each."""
-    found = []
+    lines = []
     if entry["randomisation"] and not entry["randomisation"]["methods"]:
         why = next(iter(entry["randomisation"]["left_out"].values()))
-        found.append(f"{entry['name']}: [randomisation] leaves out every method; of the first: {why}")
+        lines.append(f"{entry['name']}: [randomisation] leaves out every method; of the first: {why}")
     for variant in (entry["attacks"] or {}).get("variants", ()):
         if not variant["methods"]:
             work = "substitution" if variant["attack"] == "substitution" else "embedding"
             why = next(iter(entry["attacks"]["left_out"][work].values()))
-            found.append(f"{entry['name']}: [attacks] leaves out every method; of the first: {why}")
-    return list(dict.fromkeys(found))
+            lines.append(f"{entry['name']}: [attacks] leaves out every method; of the first: {why}")
+    return list(dict.fromkeys(lines))
 
 
 def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any] | None:
@@ -151,7 +151,7 @@ def _attacks(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[T
 class Bench:
     """A trial on one model and its texts, in a study's folder; `entry` is what the header says of it.
 
-    `model` is asked for when something is to be done. Records go to the files of `shard`.
+    `model` is called when there is something to do. Records go to the files of `shard`.
     """
 
     trial: Trial
@@ -163,41 +163,41 @@ class Bench:
     shard: int | None = None
 
     def jobs(self) -> list[Job]:
-        """What there is to do, done or not. A record is written as soon as its part of the work is finished."""
+        """All jobs, done or not. A record is written as soon as its part of the work is finished."""
         known = read_run(self.folder, self.entry)
         return [*self._randomising(known), *self._attacking(known), *self._exchanging(known)]
 
     def _randomising(self, known: TrustRun) -> Iterator[Job]:
         wanted = list(known.wanted_similarities())
-        for keys in _parts(wanted, lambda key: key[-1] // CHUNK):
+        for keys in _parts(wanted, lambda key: key.text // CHUNK):
             run = partial(self._randomise, known, keys, set(wanted).difference(keys))
             yield self._job("randomisation", keys, known.similarities, run)
 
     def _attacking(self, known: TrustRun) -> Iterator[Job]:
-        wanted = [key for key in known.wanted_attacks() if key[1] != "substitution"]
-        for keys in _parts(wanted, lambda key: key[0]):
-            yield self._job("attacks", keys, known.attacks, partial(self._attack, known, keys[0][0]))
+        wanted = [key for key in known.wanted_attacks() if key.attack != "substitution"]
+        for keys in _parts(wanted, lambda key: key.method):
+            yield self._job("attacks", keys, known.attacks, partial(self._attack, known, keys[0].method))
 
     def _exchanging(self, known: TrustRun) -> Iterator[Job]:
-        wanted = [key for key in known.wanted_attacks() if key[1] == "substitution"]
-        for keys in _parts(wanted, lambda key: key[-1] // FEW):
+        wanted = [key for key in known.wanted_attacks() if key.attack == "substitution"]
+        for keys in _parts(wanted, lambda key: key.text // FEW):
             run = partial(self._exchange, known, keys, set(wanted).difference(keys))
             yield self._job("substitution", keys, known.attacks, run)
 
     def _job(self, title: str, keys: Sequence[Any], known: Collection[Any], run: Callable[[Told], None]) -> Job:
         name = self.entry["name"]
         left = sum(key not in known for key in keys)
-        # Of all of it, whatever is done: every process that shares the work must come to the same shares.
+        # The cost of everything, done or not: all processes that share the work must choose the same shares.
         cost = len(keys) * (1.0 if title == "randomisation" else DEAR)
-        key = f"{title} {name} {keys[0]}"
+        key = f"{title} {name} {tuple(keys[0])}"
         return Job(key, f"{title}, {name}", run, lambda: not left, cost=cost, size=max(left, 1))
 
     def _randomise(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], told: Told) -> None:
         assert self.trial.randomisation is not None, "no randomisation without its table"
         request = replace(self._request("randomisation"), methods=known.randomised)
         done = {*others, *(key for key in keys if key in known.similarities)}
-        found = self.works.similarities(request, self.trial.randomisation.plan, done)
-        self._write(found, SIMILARITIES, told)
+        similarities = self.works.similarities(request, self.trial.randomisation.plan, done)
+        self._write(similarities, SIMILARITIES, told)
 
     def _attack(self, known: TrustRun, method: str, told: Told) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
@@ -206,7 +206,7 @@ class Bench:
 
     def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], told: Told) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
-        methods = tuple(dict.fromkeys(method for method, *_ in keys))
+        methods = tuple(dict.fromkeys(key.method for key in keys))
         request = replace(self._request("substitution"), methods=methods)
         done = {*others, *(key for key in keys if key in known.attacks)}
         parts = self.works.substituted(request, self.trial.attacks.substitution, done)
@@ -225,14 +225,14 @@ class Bench:
 
 def _parts(keys: Sequence[Any], part: Callable[[Any], Any]) -> list[list[Any]]:
     """The keys by what they share, in the order in which each first appears."""
-    found: dict[Any, list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for key in keys:
-        found.setdefault(part(key), []).append(key)
-    return list(found.values())
+        groups.setdefault(part(key), []).append(key)
+    return list(groups.values())
 
 
 def _kept(parts: Iterable[list[Substituted]], store: RecordStore) -> Iterator[list[Attacked]]:
-    """The records, whose explanations are written first: a text that has a record has everything."""
+    """The records. Their explanations are written first, so that a text with a record has both."""
     for part in parts:
         store.append(one.to_dict() for one in part if one.record.steps)
         yield [one.record for one in part]
