@@ -1,5 +1,8 @@
 """Evaluates what a method's `passes` says, so that the table of methods is checked against what the ledger counted.
 
+    "0"
+    "at most the sum of its members'"
+    "at most" NAME "times those of the method"
     ["at most"] SUM "forward" ["+" SUM "backward"] [further words] {";" NAME "=" SUM {", or" SUM} "unless given"}
 
 Two things side by side are multiplied, `sum_k` is the sum over k = 1..n of what follows, |layers| how many layers a
@@ -12,7 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from raison.core.method import Method
+from raison.core.registry import name_of
 
+OF_OTHERS = re.compile(r"at most (?:the sum of its members'|\w+ times those of the method)")
 TOKEN = re.compile(r"\d+|[A-Za-z_]+|[-+^(),|/]")
 
 
@@ -28,11 +33,15 @@ class Passes:
 
 
 def passes_of(method: Method, units: int, tokens: int) -> Passes | None:
-    """What the formula gives for a text; None where it refers to other methods."""
-    found = re.match(r"(at most )?(.+?) forward(?: \+ (.+?) backward)?", method.passes)
-    if found is None:
-        return Passes(0, 0, True, False) if method.passes == "0" else None
-    bound, forwards, backwards = found.groups()
+    """What the formula gives for a text; None if it refers to other methods. Raises ValueError if it cannot be read."""
+    if method.passes == "0":
+        return Passes(0, 0, True, False)
+    if OF_OTHERS.fullmatch(method.passes):
+        return None
+    formula = re.match(r"(at most )?(.+?) forward\b(?: \+ (.+?) backward\b)?", method.passes)
+    if formula is None:
+        raise ValueError(f"cannot read the passes of {name_of(type(method))}: {method.passes!r}")
+    bound, forwards, backwards = formula.groups()
     names: dict[str, float] = {"n": units, "t": tokens, "layers": len(method.parts)}
     names |= {name: value for name, value in vars(method).items() if type(value) in (int, float)}
     for name, usual in re.findall(r"; (\w+) = (.+?),? unless given", method.passes):

@@ -51,6 +51,7 @@ def rngs(count: int) -> list[np.random.Generator]:
 def test_the_property_and_the_function_go_together(name: str) -> None:
     cls = CATALOGUE.get(name)
     assert (Property.DIFFERENTIABLE in cls.properties) == (cls.scores_at is not Method.scores_at)
+    assert (Property.PATH in cls.properties) == (cls.attribute_from is not Method.attribute_from)
 
 
 def test_scores_at_the_own_embeddings_are_the_method_s(tiny: Classifier, method: Method) -> None:

@@ -198,6 +198,15 @@ def test_batches_seeds_passes_and_claims(able: Classifier, method: Method, texts
         assert np.array_equal(other.scores, raison.explain(able, texts[1], method, of="logit", seed=3).scores)
 
 
+@pytest.mark.parametrize("passes", ["none", "1 foward", "at most the sum of its parts'", ""])
+def test_passes_that_cannot_be_read_are_refused(passes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = CATALOGUE.create("saliency")
+    assert passes_of(method, 3, 5) is not None
+    monkeypatch.setattr(type(method), "passes", passes)
+    with pytest.raises(ValueError, match="cannot read the passes of saliency"):
+        passes_of(method, 3, 5)
+
+
 def check_passes(method: Method, explanation: Explanation, tokens: int) -> None:
     """What was counted is what the table of methods says, and what `cost` says; a bound is one."""
     units, counted = len(explanation.units), (explanation.evaluations, explanation.gradients)

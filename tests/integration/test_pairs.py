@@ -5,7 +5,7 @@ import torch
 
 import raison
 from raison.models.adapters.classifier import Classifier
-from raison.report.explanations.terminal import explanations_text
+from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
 from tests.tiny import TINY
 
@@ -46,6 +46,6 @@ def test_deletion_keeps_each_token_in_its_own_segment(model: Classifier) -> None
 def test_shown_and_compared(model: Classifier) -> None:
     explanation = raison.explain(model, PAIR, "random")
     assert "hypothesis" in explanation.to_html() or "dull" in explanation.to_html()
-    assert "dull" in plain(explanations_text((explanation,)))
+    assert "dull" in plain(explanation_text(explanation))
     comparison = raison.compare(model, [PAIR, (PAIR[1], PAIR[0])], ["occlusion"], progress=False)
     assert comparison["occlusion"]["comprehensiveness"].summary.count == 2

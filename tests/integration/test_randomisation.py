@@ -150,7 +150,7 @@ def test_a_method_that_ignores_the_parameters_scores_one_everywhere() -> None:
 def test_the_class_that_is_explained_stays() -> None:
     model = tiny()
     batch = prepare(model, list(SENTENCES), SETTINGS)
-    other = RandomisedModels(model, "initial", (0, 0)).cascading(3)
+    other = RandomisedModels(model, "initial", (0, 0)).model(range(1, 4))
     theirs = prepare(other, list(SENTENCES), SETTINGS)
     assert not torch.equal(batch.target.index, theirs.target.index), "the case says nothing otherwise"
     fixed = Settings(target=batch.target.index.tolist())
@@ -165,7 +165,7 @@ def test_the_class_that_is_explained_stays() -> None:
 def test_an_answer_that_is_explained_stays() -> None:
     model = raison.load(*build_answering("bert"))
     own = prepare(model, list(QUESTIONS), SETTINGS)
-    other = RandomisedModels(model, "initial", (0, 0)).cascading(3)
+    other = RandomisedModels(model, "initial", (0, 0)).model(range(1, 4))
     assert not torch.equal(own.encoding.spans, other.encode(list(QUESTIONS)).spans)
     theirs = replace(own, model=other, evaluations=Evaluations(), maps={})
     found = {record.text: record for record in all_of(model, ["occlusion"], Randomisation(), QUESTIONS)

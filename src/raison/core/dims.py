@@ -19,23 +19,12 @@ methods, metrics, maps  rows and columns of a table; maps of one text that a met
 An axis whose size differs between the tensors of one list is written with an underscore before it: "_masks _units".
 """
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-TokenIds = Int[Tensor, "batch tokens"]
-TokenMask = Bool[Tensor, "batch tokens"]
-Offsets = Int[Tensor, "batch tokens 2"]
 Embeddings = Float[Tensor, "batch tokens hidden"]
 Logits = Float[Tensor, "batch classes"]
-Keeps = Bool[Tensor, "masks units"]
-MaskLogits = Float[Tensor, "masks classes"]
-MaskValues = Float[Tensor, " masks"]
-Batch = Float[Tensor, " batch"]
-Classes = Int[Tensor, " batch"]
-TokenScores = Float[Tensor, "batch tokens"]
-Scores = Float[Tensor, "batch scored"]
 Attention = Float[Tensor, "batch heads query key"]
 HeadStates = Float[Tensor, "batch heads tokens features"]
 PathEmbeddings = Float[Tensor, "points tokens hidden"]
-TokenGradients = Float[Tensor, "tokens hidden"]
 Points = Float[Tensor, " points"]

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
+from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.outputs import EVERY, Outputs
 from raison.core.problem import Problem
+from raison.core.registry import name_of
 
 Rngs = Sequence[np.random.Generator]
 """One generator per text, seeded from the run's seed and the text, so that draws do not depend on the batch."""
@@ -76,14 +78,14 @@ class Method(ABC):
 
     @classmethod
     def lacking(cls, model: LanguageModel, disproved: Collection[type[Capability]] = ()) -> list[str]:
-        """Why the method works on this model under no settings: a line for each thing that it needs in vain.
+        """Why the method does not work on this model, whatever its settings: a line for each thing that is missing.
 
         `disproved` are capabilities that the model offers, but that turned out not to work.
         """
-        found = {kind.name: model.lacks(kind) for kind in cls.needs if kind in disproved or not model.offers(kind)}
+        reasons = {kind.name: model.lacks(kind) for kind in cls.needs if kind in disproved or not model.offers(kind)}
         if model.outputs not in cls.outputs:
-            found["classes"] = "the model lacks the capability 'classes'"
-        return [found[name] for name in sorted(found)]
+            reasons["classes"] = "the model lacks the capability 'classes'"
+        return [reasons[name] for name in sorted(reasons)]
 
     def check(self, model: LanguageModel) -> None:
         """Raise a RaisonError unless the model has what these settings need beyond `lacking`, before anything runs.
@@ -139,9 +141,9 @@ class Method(ABC):
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
         """The scores with `start` in place of the method's own baseline; special tokens must keep their embeddings.
 
-        A method with the property PATH overrides this. Raises NotImplementedError elsewhere.
+        A method with the property PATH overrides this; the others raise UnsupportedError.
         """
-        raise NotImplementedError
+        raise UnsupportedError(f"{name_of(self)} cannot start elsewhere", ["it has no path from a baseline"])
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """The scores of texts whose word embeddings are `embeds`, differentiable with respect to these.
@@ -150,9 +152,11 @@ class Method(ABC):
         in memory, so the caller decides how many texts to pass. Counts no passes and adds no notes. Parameters get no
         gradients if the caller asks only for those of `embeds` (torch.autograd.grad).
 
-        A method with the property DIFFERENTIABLE overrides this. Raises NotImplementedError elsewhere.
+        A method with the property DIFFERENTIABLE overrides this; the others raise UnsupportedError.
         """
-        raise NotImplementedError
+        raise UnsupportedError(
+            f"{name_of(self)} cannot be differentiated", ["its scores are not written as one of embeddings"]
+        )
 
     @abstractmethod
     def cost(self, units: int) -> Cost:

@@ -79,14 +79,6 @@ class RandomisedModels:
             LowerBlocks(core, lower, self.store).install()
         return _adapter_over(self._adapter, tree, twins)
 
-    def cascading(self, blocks: int) -> Classifier:
-        """The last so many blocks randomised."""
-        return self.model(range(1, blocks + 1))
-
-    def independent(self, number: int) -> Classifier:
-        """One block randomised."""
-        return self.model((number,))
-
     def drop_copies(self) -> None:
         """Forget the values of all blocks; models that were made keep theirs, and others draw the same anew."""
         self._values.clear()

@@ -4,8 +4,6 @@ a_x are the scores of a text's units, a_y those of the changed text, top_k(a) th
 falling order; among equal scores the order of the text decides.
 """
 
-import math
-
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -49,15 +47,6 @@ def top_sum_change(original: Units, changed: Units, k: int) -> float:
     """sum over i in top_k(a_x) of a_x,i - a_y,i: how far the highest scores fall together, in units of the score."""
     top = top_units(original, k)
     return float(np.sum(original[top] - changed[top]))
-
-
-def relative_sum_change(original: Units, changed: Units, k: int) -> float:
-    """`top_sum_change` divided by the size of the original sum, so that methods are comparable.
-
-    1 means that nothing is left of the highest scores; more, that they changed sign. NaN if the sum was zero.
-    """
-    size = abs(float(np.sum(original[top_units(original, k)])))
-    return top_sum_change(original, changed, k) / size if size else math.nan
 
 
 def probability_change(original: float, changed: float) -> float:

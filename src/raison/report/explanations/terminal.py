@@ -58,14 +58,6 @@ def explanation_text(e: Explanation) -> RenderableType:
     return Group(*shown)
 
 
-def explanations_text(explanations: tuple[Explanation, ...]) -> RenderableType:
-    """Several explanations, one below the other."""
-    parts: list[RenderableType] = []
-    for e in explanations:
-        parts += [explanation_text(e), Text("")]
-    return Group(*parts[:-1])
-
-
 def _header(e: Explanation) -> RenderableType:
     told = phrases.verdict(e)
     facts = {

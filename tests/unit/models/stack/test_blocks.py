@@ -148,7 +148,7 @@ def test_lower_blocks_run_once(name: str) -> None:
     # The decoder's blocks read two things: of T5 only the encoder's work is known again.
     first = first // 2 if name == "t5" else first
     for blocks in [*range(total - 1, 0, -1), 1]:
-        other = models.cascading(blocks)
+        other = models.model(range(1, blocks + 1))
         # Counted from the first pass on, for a hook makes a prompt's states invalid.
         with counted(other) as counts:
             other.masked_logits(encoding, keeps, removal)
@@ -165,8 +165,8 @@ def test_a_block_goes_on_where_the_one_before_ended(name: str, last: int) -> Non
     model, texts = loaded(name)
     encoding, removal = model.encode(texts), model.removals[0]
     keeps, models = some_keeps(encoding), RandomisedModels(model)
-    models.cascading(2).masked_logits(encoding, keeps, removal)
-    other = models.cascading(1)
+    models.model(range(1, 3)).masked_logits(encoding, keeps, removal)
+    other = models.model(range(1, 2))
     with counted(other) as counts:
         other.masked_logits(encoding, keeps, removal)
     # Of the trial's passes all but the first find the second block's output known.
@@ -177,7 +177,7 @@ def test_passes_that_look_inside_are_whole() -> None:
     model, texts = loaded("bert")
     encoding = model.encode(texts)
     models = RandomisedModels(model)
-    other, again = models.cascading(1), models.cascading(1)
+    other, again = models.model(range(1, 2)), models.model(range(1, 2))
     with torch.no_grad():
         other.ask(Passes).logits(encoding)
         with counted(again) as counts, again.ask(ReadableAttention).tap() as seen:
@@ -190,7 +190,7 @@ def test_passes_that_look_inside_are_whole() -> None:
     with counted(again) as counts:
         states = again.ask(HiddenStates).hidden_states(encoding)
     assert min(counts) > 0
-    slow = RandomisedModels(model).cascading(1).hidden_states(encoding)
+    slow = RandomisedModels(model).model(range(1, 2)).hidden_states(encoding)
     assert all(torch.equal(*pair) for pair in zip(states, slow, strict=True))
 
 
@@ -198,13 +198,13 @@ def test_other_embeddings_are_other_inputs() -> None:
     model, texts = loaded("bert")
     encoding = model.encode(texts)
     models = RandomisedModels(model)
-    other = models.cascading(1)
+    other = models.model(range(1, 2))
     embeds = model.ask(WordEmbeddings).embed(encoding)
     with torch.no_grad():
         plain = other.ask(Passes).logits(encoding)
         moved = other.ask(Passes).logits(encoding, embeds.flip(-1))
         assert not torch.allclose(plain, moved, atol=1e-3)
-        assert torch.equal(moved, RandomisedModels(model).cascading(1).logits(encoding, embeds.flip(-1)))
+        assert torch.equal(moved, RandomisedModels(model).model(range(1, 2)).logits(encoding, embeds.flip(-1)))
         assert torch.equal(other.ask(Passes).logits(encoding), plain)
 
 
@@ -232,8 +232,8 @@ def test_a_full_store_changes_no_number() -> None:
     keeps = some_keeps(encoding)
     kept, none = RandomisedModels(model), RandomisedModels(model, stored=0)
     for blocks in (2, 1):
-        found = kept.cascading(blocks).masked_logits(encoding, keeps, removal)
-        other = none.cascading(blocks).masked_logits(encoding, keeps, removal)
+        found = kept.model(range(1, blocks + 1)).masked_logits(encoding, keeps, removal)
+        other = none.model(range(1, blocks + 1)).masked_logits(encoding, keeps, removal)
         assert all(torch.equal(*pair) for pair in zip(found, other, strict=True))
     assert kept.store.size > 0
     assert none.store.size == 0
@@ -267,18 +267,18 @@ def test_permuted_values_keep_their_distribution() -> None:
 def test_a_block_has_the_same_values_in_both_orders() -> None:
     model, _ = loaded("bert")
     models, others = RandomisedModels(model), RandomisedModels(model)
-    one = find_blocks(models.cascading(3).core)[1]
-    two = find_blocks(others.independent(2).core)[1]
+    one = find_blocks(models.model(range(1, 4)).core)[1]
+    two = find_blocks(others.model((2,)).core)[1]
     assert all(torch.equal(*pair) for pair in zip(one.parameters(), two.parameters(), strict=True))
     models.drop_copies()
-    three = find_blocks(models.independent(2).core)[1]
+    three = find_blocks(models.model((2,)).core)[1]
     assert all(torch.equal(*pair) for pair in zip(one.parameters(), three.parameters(), strict=True))
 
 
 def test_half_precision_and_frozen_parameters_stay_so() -> None:
     model, tokenizer = TINY["bert"]()
     model.to(torch.bfloat16).requires_grad_(False)
-    other = RandomisedModels(raison.load(model, tokenizer)).cascading(2)
+    other = RandomisedModels(raison.load(model, tokenizer)).model(range(1, 3))
     assert {p.dtype for p in other.core.parameters()} == {torch.bfloat16}
     assert not any(p.requires_grad for p in other.core.parameters())
 
@@ -333,17 +333,17 @@ def test_what_cannot_be_drawn_or_shared() -> None:
         RandomisedModels(adapter, "permute")  # type: ignore[arg-type]
     models = RandomisedModels(adapter)
     with pytest.raises(InputError, match="block 4 does not exist: the blocks have the numbers 1"):
-        models.cascading(4)
+        models.model(range(1, 5))
     block = find_blocks(model)[2]
     block.odd = nn.Parameter(torch.zeros(3))
     with pytest.raises(UnsupportedError, match="leaves out the parameter odd. Use how='permuted'"):
-        models.independent(1)
+        models.model((1,))
     block.odd = nn.Parameter(torch.zeros(3, dtype=torch.int8), requires_grad=False)
     with pytest.raises(UnsupportedError, match="parameter odd is quantised"):
-        models.independent(1)
+        models.model((1,))
     model.classifier.forward = model.classifier.forward
     with pytest.raises(UnsupportedError, match="its forward function was replaced"):
-        models.independent(2)
+        models.model((2,))
 
 
 def test_area_of_a_curve() -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from raison.core.explanation import Explanation
 from raison.core.unit import Text, Unit, segments
-from raison.report.explanations.terminal import explanation_text, explanations_text
+from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
 
 
@@ -131,11 +131,6 @@ def test_ascii_terminal_gets_ascii_bars() -> None:
     Console(file=buffer, width=80).print(explanation_text(explain("bad good", (-0.4, 0.3))))
     buffer.flush()
     assert b"==" in buffer.buffer.getvalue()  # type: ignore[attr-defined]
-
-
-def test_several_explanations_follow_each_other() -> None:
-    e = explain("a b", (0.1, 0.2))
-    assert plain(explanations_text((e, e))).count("Predicted") == 2
 
 
 def test_small_scores_keep_three_digits() -> None:

@@ -14,7 +14,7 @@ from raison.core.explanation import Explanation
 from raison.core.unit import Unit
 from raison.report.explanations.html import page
 from raison.report.explanations.layout import parts
-from raison.report.explanations.terminal import explanations_text
+from raison.report.explanations.terminal import explanation_text
 from raison.report.pages.examples import CLOSE, OPEN, Example, beside, markdown, marks
 from raison.report.style import phrases
 from raison.report.style.terminal_text import plain
@@ -100,7 +100,7 @@ def test_pages_of_classifiers_have_no_box() -> None:
 
 
 def test_the_terminal_underlines_the_answer() -> None:
-    shown = explanations_text((explained(),))
+    shown = explanation_text(explained())
     told = plain(shown)
     assert CONTEXT in told.replace("\n", "")
     assert "question" in told
