@@ -39,9 +39,9 @@ OF_ANSWERS = ("test_scores_every_unit", "test_untouched", "test_bfloat16")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Pairs of method, or metric, and family that tell most; all of them with RAISON_ALL_FAMILIES=1.
 
-    A method's main tests run on two of the few families and one other, those in turn on one of each kind. Which ones
-    moves on from method to method and from test to test, so that a method meets most families in some test, and every
-    family some method.
+    A method's main tests run on two of the few families and one other, those in turn on one, of the few and of the
+    others by turns. Which one moves on from method to method and from test to test, so that a method meets most
+    families in some test, and every family some method.
     """
     if ALL:
         return
@@ -68,7 +68,8 @@ def _is_left(item: pytest.Item, turns: dict[str, int]) -> bool:
         return False
     if name in IN_TURN:
         turn += IN_TURN.index(name)
-        return family not in (FEW[turn % len(FEW)], OTHERS[turn % len(OTHERS)])
+        kind = (FEW, OTHERS)[turn % 2]
+        return family != kind[turn // 2 % len(kind)]
     return family not in (FEW[turn % len(FEW)], FEW[(turn + 2) % len(FEW)], OTHERS[turn % len(OTHERS)])
 
 

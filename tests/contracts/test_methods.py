@@ -129,10 +129,14 @@ def refusal_of(model: LanguageModel, method: Method) -> UnsupportedError | None:
     return None
 
 
+def digest(tensor: Tensor) -> str:
+    return hashlib.sha256(tensor.detach().numpy().tobytes()).hexdigest()
+
+
 def fingerprint(model: Classifier) -> dict[str, str]:
     """Everything of the caller's that a method could have changed: digests, by what they are of."""
     state = {
-        "weights": [(name, tensor.tolist()) for name, tensor in sorted(model.model.state_dict().items())],
+        "weights": [(name, digest(tensor)) for name, tensor in sorted(model.model.state_dict().items())],
         "config": model.model.config.to_dict(),
         "attention": model.core.config._attn_implementation,
         "training": [module.training for module in model.model.modules()],
@@ -144,7 +148,7 @@ def fingerprint(model: Classifier) -> dict[str, str]:
         ],
         "tokenizer": model.tokenizer.backend_tokenizer.to_str(),
         "special": model.tokenizer.special_tokens_map,
-        "torch": torch.get_rng_state().tolist(),
+        "torch": digest(torch.get_rng_state()),
         "numpy": np.random.get_state(legacy=False)["state"]["key"].tolist(),
     }
     return {
