@@ -97,7 +97,6 @@ def test_killed_with_signal_9_then_resumed(whole: raison.Comparison, tmp_path: P
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     model = raison.load(*TINY["bert"]())
     assert values(raison.compare(model, TEXTS, METHODS, out=tmp_path, progress=False)) == values(whole)
 

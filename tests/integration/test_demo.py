@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 import raison
+from raison.core.model import LanguageModel
 from raison.models.derived.explainers import read_card
 from raison.models.loading import zoo
 
@@ -22,6 +24,12 @@ REVIEWS = [
     "an honest and funny portrait of a family that stays together .",
     "it is badly written , badly acted and far too long .",
 ]
+
+
+@lru_cache(maxsize=1)
+def loaded(name: str) -> LanguageModel:
+    """A model that several tests in a row ask, and none changes."""
+    return raison.load(name)
 
 
 CLASSIFIERS = [name for name in zoo.names() if not zoo.is_language_model(name)]
@@ -66,7 +74,7 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
     ],
 )
 def test_predictions(name: str, text: str, label: str) -> None:
-    explanation = raison.explain(raison.load(name), text, "random")
+    explanation = raison.explain(loaded(name), text, "random")
     assert explanation.prediction == label
 
 

@@ -43,7 +43,7 @@ from raison.models.stack.modes import quiet
 pytestmark = pytest.mark.demo
 
 TEXTS = ["a slow but honest film", "no charm"]
-LAYERS = 4
+LAYERS = 3
 """Of SmolLM2, the lowest: more would cost time and test the same."""
 SMALL = 1e-3
 """So much of a state goes into tanh: tanh(z) / z = 1 - z^2 / 3."""

@@ -66,7 +66,7 @@ def test_interrupted_at_random_moments_then_resumed(
     counter = Interruption(0)
     monkeypatch.setattr(disk, "os", counter.as_os())
     run("study.toml", tmp_path / "counted", progress=counter.advance)
-    moments = random.Random(11).sample(range(1, counter.seen + 1), 10 if ALL else 3)
+    moments = random.Random(11).sample(range(1, counter.seen + 1), 10 if ALL else 2)
     for moment in moments:
         out, cut = tmp_path / str(moment), Interruption(moment)
         monkeypatch.setattr(disk, "os", cut.as_os())
@@ -77,6 +77,7 @@ def test_interrupted_at_random_moments_then_resumed(
         assert (content(out), tables(out)) == expected
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("awaited", ["bert--words/records.jsonl", "electra--words/run.json"])
 def test_killed_with_signal_9_then_resumed(expected: tuple[object, object], tmp_path: Path, awaited: str) -> None:
     out = tmp_path / "out"
