@@ -100,7 +100,7 @@ def test_models_that_cannot_be_trained(tmp_path: Path) -> None:
     assert "cannot train" in refused(generator, DATA, out)
     model, tokenizer = TINY["bert"]()
     model.config.problem_type = "multi_label_classification"
-    assert "yes or no to each label" in refused(raison.load(model, tokenizer), DATA, out)
+    assert "it decides on each label separately" in refused(raison.load(model, tokenizer), DATA, out)
     assert "its attention cannot be read" in refused(raison.load(*TINY["t5"]()), DATA, out)
 
 
