@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError, InputError
-from raison.jobs.engine import Job, Shard
+from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.store import RecordStore
 from raison.progress import Told
 from raison.report.pages.writing import shown
@@ -23,7 +23,7 @@ from raison.studies.file import Study, StudyError, read
 from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import write
-from raison.studies.runner import Sharing, examine, execute
+from raison.studies.runner import examine, execute
 from tests.interruptions import Cut
 from tests.trust_stand_in import Stand
 from tests.work import FILES, content, prepare, tree

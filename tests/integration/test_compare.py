@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError, TextTooLongError, UnknownNameError
+from raison.jobs.engine import Shard, Sharing
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
@@ -179,3 +181,27 @@ def test_a_split_of_a_named_data_set_is_read_by_its_name(tmp_path: Path, monkeyp
     assert json.loads(found.stdout)["texts"] == 2
     with pytest.raises(UnknownNameError, match="unknown split of sst2 'devel'. Did you mean 'dev'"):
         CliRunner().invoke(app, [*said, "--data", "sst2:devel"], catch_exceptions=False)
+
+
+def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
+    """Each loads the model by itself; what judges all texts together comes last, in the first process."""
+    network, tokenizer = TINY["bert"]()
+    network.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    loading = partial(raison.load, tmp_path / "model")
+    asked = (TEXTS[:20], ["occlusion"], ["sufficiency", "consistency(batch=8)"])
+    alone = raison.compare(loading(), *asked, progress=False)
+    heard: list[int] = []
+    shared = raison.compare(
+        loading(), *asked, out=tmp_path / "out", progress=heard.append, sharing=Sharing(workers=2), load=loading
+    )
+    assert values(shared) == values(alone)
+    assert sum(heard) == 20
+    assert sorted(path.name for path in (tmp_path / "out").glob("records*")) == ["records-1.jsonl", "records-2.jsonl"]
+
+
+def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:
+    with pytest.raises(InputError, match="meet in a folder"):
+        raison.compare(model, TEXTS[:2], ["occlusion"], progress=False, sharing=Sharing(workers=2))
+    with pytest.raises(InputError, match="give one of them"):
+        Sharing(Shard(1, 2), workers=2)

@@ -21,8 +21,8 @@ from raison.data.dataset import Dataset, Row
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.loading.zoo import fresh_classifier
 from raison.studies import made
+from raison.studies.entries import StudyModel
 from raison.studies.file import StudyError, read
-from raison.studies.parts import StudyModel
 from raison.studies.plans import load_named_model
 from raison.studies.runner import run
 from raison.training.loop.objective import Batch

@@ -11,7 +11,7 @@ import torch
 import raison
 from raison.core.errors import DataError, InputError
 from raison.data.dataset import Dataset
-from raison.jobs.engine import Shard, shard_of
+from raison.jobs.engine import Shard, Sharing, shard_of
 from raison.studies.claims import verdicts
 from raison.studies.file import StudyError, read
 from raison.studies.folder import check_folder
@@ -20,7 +20,7 @@ from raison.studies.kinds.trainings.records import TrainingRecord
 from raison.studies.kinds.trainings.results import read as read_trainings
 from raison.studies.kinds.trainings.work import Examined
 from raison.studies.reports import write
-from raison.studies.runner import Sharing, examine, execute
+from raison.studies.runner import examine, execute
 from tests.tiny import LABELS, TINY
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
@@ -350,7 +350,6 @@ def test_what_only_data_and_models_tell_is_told_before_anything_runs(
 
 def test_shards_are_read_from_the_command_line() -> None:
     assert shard_of("2/3") == Shard(2, 3)
-    assert shard_of(None) == Shard(1, 1)
     for wrong in ("0/2", "3/2", "half", "1/2/3"):
         with pytest.raises(InputError, match="1/2"):
             shard_of(wrong)

@@ -15,22 +15,19 @@ if TYPE_CHECKING:
     from raison.models.adapters.selfcheck import Finding
 
 
+@options.from_records
 def doctor(
-    model: Annotated[str, typer.Argument(help="Demo name, Hub id or folder of a model.")] = "demo/sst2",
+    entry: Annotated[options.Model, options.But(argument="name")],
     text: Annotated[str | None, typer.Option(help="The text to check with.")] = None,
-    prompt: options.Prompt = None,
-    explain_prompt: options.ExplainPrompt = False,
-    calibrate: options.Calibrate = False,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
     json: options.Json = False,
 ) -> None:
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
     from raison.methods import CATALOGUE
     from raison.models.adapters.classifier import Classifier
     from raison.models.adapters.selfcheck import TEXT, disproved, selfcheck
+    from raison.studies.plans import load_named_model
 
-    loaded = options.load_classifier(model, (prompt, explain_prompt, calibrate), device, dtype)
+    loaded = load_named_model(entry)
     assert isinstance(loaded, Classifier)
     findings = selfcheck(loaded, text or TEXT)
     refuted = disproved(findings)

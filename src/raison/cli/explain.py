@@ -10,16 +10,11 @@ from raison.cli import options
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
-from raison.core.unit import check_unit
+from raison.explaining.settings import Settings
 
 Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - reads standard input.")]
 Method = Annotated[str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512).")]
 Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as the hypothesis.")]
-Prompt = Annotated[
-    str | None, typer.Option(help="Makes a language model a classifier: a prompt's name, or a TOML file.")
-]
-ExplainPrompt = Annotated[bool, typer.Option("--explain-prompt", help="Score the prompt's parts, too.")]
-Calibrate = Annotated[bool, typer.Option("--calibrate", help="Contextual calibration of the label words.")]
 Output = Annotated[
     str | None, typer.Option(help="Explain this output of a language model, the space at its beginning included.")
 ]
@@ -38,52 +33,40 @@ Select = Annotated[
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
+@options.from_records
 def explain(
     text: Input,
-    model: options.Model = "demo/sst2",
+    entry: options.Model,
+    settings: Settings,
     method: Method = "integrated_gradients",
     pair: Pair = None,
-    prompt: Prompt = None,
-    explain_prompt: ExplainPrompt = False,
-    calibrate: Calibrate = False,
     output: Output = None,
     max_new_tokens: NewTokens = None,
     contrast: Contrast = None,
     earlier: Earlier = False,
     chat: Chat = False,
-    unit: options.Unit = "word",
-    target: options.TargetOption = None,
-    of: options.Of = None,
-    removal: options.RemovalOption = None,
-    seed: options.Seed = 0,
     select: Select = None,
-    truncate: options.Truncate = False,
-    precision: options.Precision = "float32",
-    device: options.Device = None,
-    dtype: options.Dtype = None,
     html: Html = None,
     json: options.Json = False,
 ) -> None:
     """Show which parts of a text made the model say that, or write that."""
     from raison.cli.output import write_text
     from raison.explaining.explain import explain as run
-    from raison.models.loading.load import Explained, load
+    from raison.studies.plans import load_entry
 
-    explained: Explained = "prompt" if explain_prompt else "input"
-    loaded = load(model, prompt=prompt, explained=explained, calibrate=calibrate, device=device, dtype=dtype)
     # Which call of `explain` this is, a text's or a writer's, only the model's files say.
     asked: Any = _input(text, pair, chat)
     explanation: Explanation | GenerationExplanation = run(
-        loaded,
+        load_entry(entry),
         asked,
         method,
-        unit=check_unit(unit),
-        target=options.target_of(target),
-        of=of,
-        removal=removal,
-        seed=seed,
-        truncate=truncate,
-        precision=precision,
+        unit=settings.unit,
+        target=settings.target,
+        of=settings.of,
+        removal=settings.removal,
+        seed=settings.seed,
+        truncate=settings.truncate,
+        precision=settings.precision,
         select=select,
         output=output,
         max_new_tokens=max_new_tokens,

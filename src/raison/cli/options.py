@@ -1,156 +1,207 @@
-"""Options that several commands share, so that they read the same everywhere."""
+"""Options of the command line: made from the fields of records of settings, or shared by several commands."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
-from raison.core.errors import InputError
+from raison.core.errors import MISTAKE, InputError
+from raison.core.fields import REQUIRED, Field, Setting, fields_of, mistakes_in
+from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from raison.core.model import LanguageModel
     from raison.core.registry import Catalogue
-    from raison.core.target import TargetSpec
-    from raison.core.unit import Granularity, Text
-    from raison.studies.runner import Sharing
+    from raison.core.unit import Text
+    from raison.explaining.settings import Compared, Settings
 
-Model = Annotated[str, typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model.")]
-Device = Annotated[str | None, typer.Option(help="Where to put the model, such as cpu or cuda.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; the model's own by default.")]
-Prompt = Annotated[
-    str | None, typer.Option("--prompt", help="Makes a language model a classifier: a shipped prompt or a TOML file.")
-]
-ExplainPrompt = Annotated[bool, typer.Option("--explain-prompt", help="Score the prompt's sentences and shots, too.")]
-Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Divide by the label words' probabilities on inputs without content.")
-]
-Unit = Annotated[str, typer.Option("--unit", "-u", help="What receives a score: token, word or sentence.")]
-Of = Annotated[
-    str | None,
-    typer.Option(
-        help="What is explained: probability (default), logit, log_odds, margin, log_probability; a model's one number "
-        "is its logit, and the default there."
-    ),
-]
-TargetOption = Annotated[
-    str | None, typer.Option("--target", help="Label to explain; two with a comma: this,not that. Default: predicted.")
-]
-RemovalOption = Annotated[
-    str | None, typer.Option("--removal", help="What an absent unit becomes: mask, ellipsis, unk, pad, delete.")
-]
-Seed = Annotated[int, typer.Option(help="Seed of random methods.")]
-Seeds = Annotated[str, typer.Option(help="Seed of random methods; several with commas are averaged: 0,1,2.")]
-Select = Annotated[
-    str, typer.Option(help="Metrics that choose each text's map among those that a method offers, beside a control.")
-]
-Precision = Annotated[
-    str,
-    typer.Option(help="Of perturbed texts: float32 (the model's own) or bfloat16, often faster."),
-]
-Truncate = Annotated[bool, typer.Option("--truncate", help="Explain the beginning of a text that is too long.")]
+ALL = "all"
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
-Methods = Annotated[
-    str, typer.Option("--methods", help='Names or calls with commas between: "lime,kernel_shap(samples=64)"; or all.')
-]
-Metrics = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        help="Names or calls with commas between, or all; by default comprehensiveness, sufficiency, their AOPC and "
-        "log_odds.",
-    ),
-]
-Data = Annotated[
-    str,
-    typer.Option(
-        "--data",
-        "-d",
-        help="A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id. "
-        "What people marked: a jsonl column rationale, a list of [start, end] in characters.",
-    ),
-]
-TextColumn = Annotated[str | None, typer.Option(help="Column of the text: a name, or a number counted from 0.")]
-PairColumn = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="What separates the columns of a csv file: a character, tab or none; found where it can be."),
-]
-Split = Annotated[str, typer.Option(help="Split of a data set from the Hub.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows.")]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")]
-ShardOption = Annotated[
-    str | None, typer.Option("--shard", help="1/2 does one half of the work, and a process with 2/2 the other.")
-]
-Workers = Annotated[
-    int, typer.Option("--workers", min=1, help="Start so many processes, which share the work and the processor.")
-]
-EvenAtChance = Annotated[
-    bool, typer.Option("--even-at-chance", help="Go on with a model that has hardly learned its task.")
-]
-WholeText = Annotated[str | None, typer.Option("--text", help="The text's column; title+description joins two.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without rows that cannot be read, and name them.")]
 
 
-def load_classifier(
-    model: str, use: tuple[str | None, bool, bool], device: str | None, dtype: str | None
-) -> "LanguageModel":
-    """A classifier by name; `use` holds the options prompt, explain_prompt and calibrate."""
-    from raison.models.loading.load import as_classifier, load
+@dataclass(frozen=True, slots=True)
+class But:
+    """In `Annotated[Record, But(without=("target",))]`: what is special about a record's fields in one command.
 
-    prompt, whole, calibrate = use
-    return as_classifier(
-        load(
-            model,
-            prompt=prompt,
-            explained="prompt" if whole else "input",
-            calibrate=calibrate,
-            device=device,
-            dtype=dtype,
-        )
+    Fields that are no options, other defaults, and the field that is the command's argument.
+    """
+
+    without: tuple[str, ...] = ()
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    argument: str = ""
+
+
+Model = Annotated[StudyModel, But(defaults={"name": "demo/sst2"})]
+
+
+def from_records(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each Setting of its parameters that are records, which it gets built.
+
+    typer and click know functions' parameters only; a record's fields become some of these.
+    """
+    parameters: list[inspect.Parameter] = []
+    records: dict[str, tuple[type, list[Field]]] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        kind, *extras = get_args(parameter.annotation) if _is_annotated(parameter) else (parameter.annotation,)
+        if is_dataclass(kind) and isinstance(kind, type):
+            buts = [extra for extra in extras if isinstance(extra, But)]
+            fields = list(_asked(kind, buts))
+            records[parameter.name] = kind, fields
+            parameters += (_option(one, any(but.argument == one.name for but in buts)) for one in fields)
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        built = {name: _built(kind, fields, given) for name, (kind, fields) in records.items()}
+        command(**given, **built)
+
+    del run.__annotations__
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run
+
+
+def _asked(kind: type, buts: Sequence[But]) -> Iterator[Field]:
+    """The fields of a record that are options of a command, with its defaults."""
+    without = {name for but in buts for name in but.without}
+    defaults = {name: value for but in buts for name, value in but.defaults.items()}
+    for name, one in fields_of(kind).items():
+        if one.setting is not None and name not in without:
+            yield replace(one, default=defaults.get(name, one.default))
+
+
+def _is_annotated(parameter: inspect.Parameter) -> bool:
+    return get_origin(parameter.annotation) is Annotated
+
+
+def _option(one: Field, argument: bool) -> inspect.Parameter:
+    setting = one.setting or Setting()
+    names = _names(one)
+    if one.hint is bool and one.default is True:
+        names = (f"{names[0]}/--no-{names[0][2:]}",)
+    kind, default = _typed(one)
+    least = setting.none if setting.none is not None else setting.least
+    numbers = kind in (int, float)
+    bounds = (least, setting.most) if numbers else (None, None)
+    option: OptionInfo | ArgumentInfo
+    if argument:
+        option = typer.Argument(metavar=names[0].strip("-"), help=setting.help)
+    else:
+        option = typer.Option(*names, help=setting.help or None, min=bounds[0], max=bounds[1])
+    hint = kind if default is not None or kind is bool else kind | None
+    shown = inspect.Parameter.empty if default is REQUIRED else default
+    return inspect.Parameter(
+        one.name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=Annotated[hint, option]
     )
 
 
-def target_of(option: str | None) -> "TargetSpec":
-    """A label, a class number, or a pair of these from the command line."""
-    if option is None:
+def _names(one: Field) -> tuple[str, ...]:
+    return (one.setting or Setting()).options or (f"--{one.name.replace('_', '-')}",)
+
+
+def _typed(one: Field) -> tuple[Any, Any]:
+    """The type that the command line reads for a field, and the default that it shows."""
+    setting, default = one.setting or Setting(), one.default
+    if setting.flag is not None:
+        return bool, False
+    if default is None and setting.none is not None:
+        default = setting.none
+    if one.hint in (bool, int, float, Path):
+        return one.hint, default
+    if isinstance(default, tuple):
+        return str, ",".join(map(str, default))
+    return str, default if isinstance(default, str) or default is REQUIRED else None
+
+
+def _built(kind: type, fields: Sequence[Field], given: dict[str, Any]) -> Any:
+    """The record, from what was typed. Raises InputError with every mistake, a line each."""
+    values, mistakes = {}, []
+    for one in fields:
+        typed = given.pop(one.name)
+        try:
+            values[one.name] = _value(one, typed)
+        except ValueError as error:
+            unread = f"cannot read {_names(one)[0]} '{typed}': {error}"
+            mistakes.append(str(error) if isinstance(error, InputError) else unread)
+    mistakes += mistakes_in(kind, values)
+    if mistakes:
+        raise InputError(MISTAKE.join(mistakes))
+    return kind(**values)
+
+
+def _value(one: Field, typed: Any) -> Any:
+    setting = one.setting or Setting()
+    if setting.flag is not None:
+        return setting.flag if typed else one.default
+    if typed is None:
+        return one.default
+    if setting.none is not None and typed == setting.none:
         return None
-    parts = [int(part) if part.strip().isdigit() else part.strip() for part in option.split(",")]
-    return (parts[0], parts[1]) if len(parts) == 2 else option if len(parts) > 2 else parts[0]
+    if not isinstance(typed, str):
+        return typed
+    if setting.read is not None:
+        return setting.read(typed)
+    if get_origin(one.hint) is tuple:
+        return tuple(_items(get_args(one.hint)[0], typed))
+    return _item(one.hint, typed)
 
 
-def seeds_of(option: str) -> list[int]:
-    """Numbers with commas between."""
+def _items(hint: Any, typed: str) -> Iterator[Any]:
     try:
-        return [int(part) for part in option.split(",")]
+        for part in split_calls(typed):
+            yield float(part) if hint is float else int(part) if hint is int else _item(hint, part)
     except ValueError:
-        raise InputError(f"--seed takes whole numbers with commas between, such as 0,1,2; got '{option}'.") from None
+        raise ValueError("give numbers with commas between.") from None
 
 
-def named_in(option: str, catalogue: "Catalogue[Any]") -> list[str]:
-    """Names or calls with commas between, or all. Raises InputError for one that cannot be made."""
-    specs = list(catalogue.names) if option == "all" else split_calls(option)
-    for spec in specs:
+def _item(hint: Any, typed: str) -> Any:
+    """A word, or a number where there may be one, such as that of a column."""
+    return int(typed) if int in get_args(hint) and typed.isdigit() else typed
+
+
+def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
+    """Names or calls; "all" is every name. Raises InputError for one that cannot be made."""
+    chosen = list(catalogue.names) if [*specs] == [ALL] else [*specs]
+    for spec in chosen:
         catalogue.create(spec)
-    return specs
+    return chosen
 
 
-def asked_for(methods: str, metrics: str | None, select: str = "") -> tuple[list[str], list[str] | None]:
-    """Methods and metrics by name, None for the usual metrics. InputError for one that cannot be made."""
+def check_named(asked: "Compared") -> None:
+    """Raises InputError for a method or a metric that cannot be made."""
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
-    named_in(select, METRICS)
-    return named_in(methods, METHODS), None if metrics is None else named_in(metrics, METRICS)
+    named(asked.methods, METHODS)
+    named(asked.metrics or (), METRICS)
+    named(asked.select, METRICS)
 
 
-def able_methods(model: "LanguageModel", texts: "Sequence[Text]", how: tuple["Granularity", bool]) -> list[str]:
-    """All methods that can explain the texts in these units, cut if need be; the others are named on stderr."""
+def metrics_of(asked: "Compared") -> list[str] | None:
+    """The metrics by name; None for the usual ones."""
+    from raison.metrics import CATALOGUE
+
+    return None if asked.metrics is None else named(asked.metrics, CATALOGUE)
+
+
+def methods_of(
+    asked: "Compared", model: "LanguageModel", texts: "Sequence[Text]", settings: "Settings"
+) -> Sequence[str]:
+    """The methods by name; of "all" those that can explain the texts, cut if need be. stderr names the others."""
     from raison.core.registry import label_of
     from raison.judging.compare import allowed
     from raison.methods import CATALOGUE
 
-    longest = max(model.encode([text], *how).unit_counts[0] for text in texts)
+    if asked.methods != (ALL,):
+        return asked.methods
+    longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
     able, reasons = allowed(model, [CATALOGUE.create(name) for name in CATALOGUE.names], longest)
     for label, reason in reasons.items():
         typer.echo(f"left out: {label}: {reason}", err=True)
@@ -171,13 +222,3 @@ def split_calls(option: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
-
-
-def sharing_of(shard: str | None, workers: int) -> "Sharing":
-    """How the work is shared. Raises InputError."""
-    from raison.jobs.engine import shard_of
-    from raison.studies.runner import Sharing
-
-    if shard is not None and workers > 1:
-        raise InputError("--shard is one process's share and --workers starts several: give one of them.")
-    return Sharing(shard_of(shard), workers)

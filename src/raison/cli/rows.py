@@ -1,15 +1,17 @@
 """Texts of a data set that the model can read; the others are named."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raison.core.errors import DataError, InputError
+from raison.core.fields import Setting
 from raison.core.rationale import Rationale
 from raison.core.unit import Text
-from raison.data import Dataset, Row, Wanted, named
+from raison.data import Column, Dataset, Row, Wanted, named
 from raison.data import load as load_data
+from raison.data.columns import DelimiterSetting
 
 if TYPE_CHECKING:
     from raison.core.model import LanguageModel
@@ -17,16 +19,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the options of a command say about its data."""
+    """Which texts a command is about."""
 
-    data: str
-    text_column: str | None
-    pair_column: str | None
-    split: str
-    limit: int | None
-    skip_bad: bool
-    truncate: bool
-    delimiter: str | None = None
+    data: Annotated[
+        str,
+        Setting(
+            "A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id. What "
+            "people marked: a jsonl column rationale, a list of [start, end] in characters.",
+            options=("--data", "-d"),
+        ),
+    ]
+    limit: Annotated[int | None, Setting("Use the first so many rows.", least=1)] = None
+    text_column: Annotated[Column | None, Setting("Column of the text: a name, or a number counted from 0.")] = None
+    pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
+    delimiter: DelimiterSetting = None
+    split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
+    skip_bad: Annotated[bool, Setting("Go on without rows that cannot be read, and name them.")] = False
+
+    @property
+    def wanted(self) -> Wanted:
+        """The columns. Raises InputError."""
+        if self.pair_column is None:
+            return Wanted(text=self.text_column, delimiter=self.delimiter)
+        if self.text_column is None:
+            raise InputError("--pair-column needs --text-column: name both texts of the pair.")
+        return Wanted(pair=(self.text_column, self.pair_column), delimiter=self.delimiter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +55,18 @@ class Readable:
     name: str
 
 
-def readable_texts(model: "LanguageModel", source: Source) -> Readable:
-    """The texts that the model can read.
+def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Readable:
+    """The texts that the model can read, cut if `truncate`.
 
     Rows that cannot be read raise DataError, or are named on stderr and left out with skip_bad.
     """
-    name, _, own = source.data.partition(":")
-    # SET:SPLIT of a named data set, as everywhere on the command line; a Hub id has its configuration there.
-    data, split = (name, own) if own and name in named() else (source.data, source.split)
-    dataset = load_data(data, _wanted(source), split=split, limit=source.limit, skip_bad=source.skip_bad)
-    say_taken(source.data, dataset)
+    dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
     for line in dataset.broken:
         typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
     rows: list[Row] = []
     for row in dataset.rows:
         try:
-            model.encode([row.text], "token", source.truncate)
+            model.encode([row.text], "token", truncate)
         except InputError as error:
             message = f"row {row.number} of {source.data}: {error}"
             if not source.skip_bad:
@@ -67,20 +80,14 @@ def readable_texts(model: "LanguageModel", source: Source) -> Readable:
     return Readable([row.text for row in rows], rationales, dataset.name)
 
 
-def say_taken(source: str, data: Dataset) -> None:
-    """One line on stderr: what of a file or a Hub data set was taken as text and as label."""
+def read(
+    source: str, wanted: Wanted, split: str = "train", skip_bad: bool = False, limit: int | None = None
+) -> Dataset:
+    """A file, a data set of the Hub, or SET:SPLIT of a named one; stderr says what was taken as text and as label."""
+    # A Hub id has its configuration behind the colon.
+    name, _, named_split = source.partition(":")
+    place = (name, named_split or split) if name in named() else (source, split)
+    data = load_data(place[0], wanted, split=place[1], limit=limit, skip_bad=skip_bad)
     if data.taken:
         typer.echo(f"raison: {source}: {data.taken}", err=True)
-
-
-def _wanted(source: Source) -> Wanted:
-    text, pair = (_column(option) for option in (source.text_column, source.pair_column))
-    if pair is None:
-        return Wanted(text=text, delimiter=source.delimiter)
-    if text is None:
-        raise InputError("--pair-column needs --text-column: name both texts of the pair.")
-    return Wanted(pair=(text, pair), delimiter=source.delimiter)
-
-
-def _column(option: str | None) -> str | int | None:
-    return int(option) if option is not None and option.isdigit() else option
+    return data

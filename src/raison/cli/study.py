@@ -8,6 +8,7 @@ import typer
 
 from raison.cli import options
 from raison.cli.interruption import interruptible
+from raison.jobs.engine import WHOLE, Sharing
 
 if TYPE_CHECKING:
     from raison.studies.kind import Estimate, Kind
@@ -25,13 +26,13 @@ def _study() -> None:
 
 @app.command()
 @interruptible("folder", "--resume")
+@options.from_records
 def run(
     file: File,
+    sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="The folder for the records; by default runs/NAME.")] = None,
     limit: Rows = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a study that was interrupted.")] = False,
-    shard: options.ShardOption = None,
-    workers: options.Workers = 1,
     reuse: Annotated[
         list[Path] | None, typer.Option(help="A run or study that has some of the rows already; may be repeated.")
     ] = None,
@@ -43,11 +44,10 @@ def run(
     from raison.studies.folder import check_folder
     from raison.studies.runner import examine, execute, folder_of
 
-    sharing = options.sharing_of(shard, workers)
     study = read(file)
     folder = folder_of(study, out)
     # Whoever shares the work comes to a folder that another process may have begun.
-    check_folder(folder, study, limit, resume or shard is not None)
+    check_folder(folder, study, limit, resume or sharing.shard != WHOLE)
     sources = runs_in(reuse or ())
     examined = examine(study, limit, sources)
     _show(study.kind.work.estimate(examined), stderr=True)

@@ -1,34 +1,59 @@
-"""What the training commands share: reading data, and writing down the command."""
+"""What the training commands share: the data that they learn from, and writing down the command."""
 
 import os
 import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from raison.cli.rows import say_taken
-from raison.data import Dataset, Wanted, load, load_file, named
+from raison.cli.rows import read
+from raison.core.fields import Setting
+from raison.data import Dataset, Wanted
+from raison.data import known_features as add_known_features
+
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")]
+EvenAtChance = Annotated[
+    bool, typer.Option("--even-at-chance", help="Go on with a model that has hardly learned its task.")
+]
 
 
-def names_in(option: str) -> tuple[str, ...]:
-    """The words of an option with commas between."""
-    return tuple(name.strip() for name in option.split(",") if name.strip())
+@dataclass(frozen=True, slots=True)
+class KnownFeatures:
+    """Words that decide labels, which are drawn at random; none for the data's own labels."""
+
+    known_features: Annotated[
+        tuple[str, ...], Setting("Draw labels at random and append the word that tells them: negative,positive.")
+    ] = ()
+    known_correlation: Annotated[
+        float, Setting("Share of rows that get their word; below 1 the model sees texts without any.")
+    ] = 1.0
+
+    def of(self, data: Dataset) -> Dataset:
+        """The data with these words, if there are any. Raises InputError."""
+        if not self.known_features:
+            return data
+        return add_known_features(data, self.known_features, correlation=self.known_correlation)
 
 
-def columns_of(pair: str | None) -> tuple[str, str] | None:
-    """Two columns' names with a comma between."""
-    first, _, second = (pair or "").partition(",")
-    return (first, second) if pair else None
+@dataclass(frozen=True, slots=True)
+class LearnedData:
+    """Texts to learn from, and others to judge on."""
+
+    data: Annotated[str, Setting("Texts to learn on: a file, or SET:SPLIT.", options=("--data", "-d"))]
+    dev: Annotated[str | None, Setting("Other texts to judge on; by default a part of the data.")] = None
+    labels: Annotated[tuple[str, ...], Setting("Names of numeric labels, in order, for a base model.")] = ()
+
+    def read(self, wanted: Wanted, skip_bad: bool) -> tuple[Dataset, Dataset | None]:
+        """Both, the second only where it is given. Raises DataError."""
+        data = named(read(self.data, wanted, skip_bad=skip_bad), self.labels)
+        return data, None if self.dev is None else named(read(self.dev, wanted, skip_bad=skip_bad), self.labels)
 
 
-def read_split(source: str, wanted: Wanted, skip_bad: bool) -> Dataset:
-    """A file, or SET:SPLIT of a named data set."""
-    name, _, split = source.partition(":")
-    if name in named():
-        return load(name, wanted, split=split or "train", skip_bad=skip_bad)
-    data = load_file(source, wanted.text, wanted.pair, wanted.label, delimiter=wanted.delimiter, skip_bad=skip_bad)
-    say_taken(source, data)
-    return data
+def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:
+    """The data with these names of its numeric labels, where there are any."""
+    return replace(data, labels=labels) if labels else data
 
 
 def command_line(context: typer.Context, command: str) -> str:

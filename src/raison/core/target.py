@@ -1,22 +1,16 @@
 """The scalar of the output that is explained."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from raison.core.choices import Of as Of
+from raison.core.choices import TargetSpec as TargetSpec
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.outputs import outputs_of
-
-Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str] | list[str | int]
-"""None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
-of each text's class.
-
-Where a model answers questions, a string is a part of the context, and a list of strings names one for each text.
-"""
 
 
 @dataclass(frozen=True, slots=True)

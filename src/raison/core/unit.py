@@ -9,6 +9,8 @@ Text = str | tuple[str, str]
 """What is explained: one text, or a pair such as premise and hypothesis."""
 
 Granularity = Literal["token", "word", "sentence"]
+Merge = Literal["max", "mean"]
+"""A unit's score of its tokens' scores, where these are shares that do not add up."""
 GRANULARITIES: tuple[Granularity, ...] = ("token", "word", "sentence")
 
 

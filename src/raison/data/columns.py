@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from raison.core.errors import DataError, UnknownNameError
+from raison.core.fields import Setting
 from raison.data.answers import looks_like_answers
 from raison.data.lines import Record, is_label_like, usual_width
 
 Column = str | int
 """A column's name, or its number counted from 0. "title+description" joins columns with a space."""
+DelimiterSetting = Annotated[
+    str | None,
+    Setting("What separates the columns of a csv file: a character, tab or none; found where it can be."),
+]
 
 TEXT_NAMES = ("text", "sentence", "review", "content", "question", "document", "tweet", "comment", "premise", "phrase")
 LABEL_NAMES = (
@@ -41,11 +47,11 @@ OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "
 class Wanted:
     """The columns that the caller asked for, and the delimiter; None leaves the choice to the file."""
 
-    text: Column | None = None
-    pair: tuple[Column, Column] | None = None
-    label: Column | None = None
+    text: Annotated[Column | None, Setting("The text's column; title+description joins two.")] = None
+    pair: Annotated[tuple[Column, Column] | None, Setting("The columns of a pair: premise,hypothesis.")] = None
+    label: Annotated[Column | None, Setting("The label's column.")] = None
     rationale: Column | None = None
-    delimiter: str | None = None
+    delimiter: DelimiterSetting = None
 
 
 @dataclass(frozen=True, slots=True)

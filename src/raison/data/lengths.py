@@ -1,13 +1,31 @@
 """Data sets of short texts, made from any data set."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Annotated
 
 from raison.core.errors import DataError
+from raison.core.fields import Setting
 from raison.core.rationale import Span
 from raison.core.unit import Text, segments
 from raison.data.dataset import Dataset, Row
+from raison.data.windows import around_answers
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long texts may be. The context of a question is cut first, then texts; last, texts are left out."""
+
+    answer_window: Annotated[int | None, Setting("Cut contexts to so many words around the answer.", least=1)] = None
+    first_words: Annotated[int | None, Setting("Cut texts after so many words.", least=1)] = None
+    longest: Annotated[int | None, Setting("Leave out texts of more words.", least=1)] = None
+
+    def of(self, data: Dataset) -> Dataset:
+        """The data with texts of these lengths. Raises DataError."""
+        cut = data if self.answer_window is None else around_answers(data, self.answer_window)
+        cut = cut if self.first_words is None else first_words(cut, self.first_words)
+        return cut if self.longest is None else at_most(cut, self.longest)
 
 
 def first_words(data: Dataset, words: int) -> Dataset:

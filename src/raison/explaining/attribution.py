@@ -18,12 +18,12 @@ from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel
-from raison.core.precision import check_precision
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
-from raison.core.target import Target, TargetSpec, probabilities, resolve_target
-from raison.core.unit import Granularity, Text, check_unit
+from raison.core.target import Target, probabilities, resolve_target
+from raison.core.unit import Text
 from raison.core.unknown import NOTE
+from raison.explaining.settings import Settings as Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters import spans
 from raison.models.adapters.steadiness import unsteady
@@ -32,28 +32,6 @@ from raison.models.passes.precision import rank_agreement
 
 BATCH = 32
 """Texts explained together: enough to fill batches, few enough that an interruption loses little."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What is explained, whatever the method.
-
-    `of` None is the probability, or a model's one number. `removal` None is the first of the model's `removals`.
-
-    `precision` applies only to the methods' perturbed texts: predictions, gradients and metrics keep the model's own.
-    """
-
-    unit: Granularity = "word"
-    target: TargetSpec = None
-    of: str | None = None
-    removal: str | None = None
-    seed: int = 0
-    truncate: bool = False
-    precision: str = "float32"
-
-    def __post_init__(self) -> None:
-        check_unit(self.unit)
-        check_precision(self.precision)
 
 
 @dataclass(frozen=True, slots=True)

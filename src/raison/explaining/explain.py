@@ -11,6 +11,7 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.outputs import PROBABILITIES
+from raison.core.precision import Precision
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
@@ -47,7 +48,7 @@ class Options(TypedDict, total=False):
     removal: str | None
     seed: int
     truncate: bool
-    precision: str
+    precision: Precision
     select: str | Metric | None
     progress: bool | Advance
     output: str | None
@@ -87,7 +88,7 @@ def explain(
     removal: str | None = None,
     seed: int = 0,
     truncate: bool = False,
-    precision: str = "float32",
+    precision: Precision = "float32",
     select: str | Metric | None = None,
     progress: bool | Advance = True,
     output: str | None = None,

@@ -12,8 +12,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Annotated
 
 from raison.core.errors import InputError
+from raison.core.fields import Setting, check
 from raison.progress import Advance, Told, progress_bar
 
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
@@ -52,14 +54,30 @@ WHOLE = Shard()
 """One process does everything."""
 
 
-def shard_of(text: str | None) -> Shard:
-    """The share that "1/2" names; all of the work for None. Raises InputError."""
-    if text is None:
-        return Shard()
+def shard_of(text: str) -> Shard:
+    """The share that "1/2" names. Raises InputError."""
     found = _SHARD.fullmatch(text.strip())
     if not found or int(found[1]) > int(found[2]):
         raise InputError(f"a shard is written as 1/2, the first of two processes that share the work; got '{text}'.")
     return Shard(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the work is shared: this process's `shard` of it, or all of it by so many `workers` that this one starts."""
+
+    shard: Annotated[
+        Shard, Setting("1/2 does one half of the work, and a process with 2/2 the other.", read=shard_of)
+    ] = WHOLE
+    workers: Annotated[int, Setting("Start so many processes, which share the work and the processor.", least=1)] = 1
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.shard != WHOLE and self.workers > 1:
+            raise InputError("a shard is one process's share and workers are several processes: give one of them.")
+
+
+ALONE = Sharing()
 
 
 def do(make: Callable[[], Sequence[Job]], shard: Shard | None = None, progress: bool | Advance = True) -> None:

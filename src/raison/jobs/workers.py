@@ -7,9 +7,11 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.jobs.engine import Shard
+from raison.jobs.folder import WorkInterrupted
 from raison.progress import Advance, progress_bar
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -22,11 +24,11 @@ Work = Callable[[Shard, Advance], None]
 """What a worker does: its share, telling of finished parts. It travels to another process, so it can be pickled."""
 
 
-def in_processes(work: Work, count: int, title: str, total: int, progress: bool | Advance = True) -> None:
-    """Run `work` in `count` fresh processes at once, each as one shard; what each has written is on the disk.
+def in_processes(work: Work, count: int, folder: Path, total: int, progress: bool | Advance = True) -> None:
+    """Run `work` in `count` fresh processes at once, each as one shard; what each has written is in the folder.
 
     Raises InputError for work that cannot travel to another process, and DataError with the first process's reason
-    where one fails: what all of them have finished stays.
+    where one fails: what all of them have finished stays. An interrupt becomes WorkInterrupted.
     """
     packed = []
     for number in range(1, count + 1):
@@ -38,7 +40,7 @@ def in_processes(work: Work, count: int, title: str, total: int, progress: bool 
             ) from None
     started = [_started(count) for _ in packed]
     reasons: list[str] = []
-    with progress_bar(title, total, progress) as told:
+    with progress_bar(f"{count} processes", total, progress) as told:
         lock = threading.Lock()
 
         def listen(process: subprocess.Popen[bytes], request: bytes) -> None:
@@ -60,7 +62,10 @@ def in_processes(work: Work, count: int, title: str, total: int, progress: bool 
         threads = [
             threading.Thread(target=listen, args=pair, daemon=True) for pair in zip(started, packed, strict=True)
         ]
-        _joined(threads, started)
+        try:
+            _joined(threads, started)
+        except KeyboardInterrupt:
+            raise WorkInterrupted(folder) from None
     if reasons:
         raise DataError(
             f"{reasons[0]} What was finished stays: the work goes on where it was when it is started again."

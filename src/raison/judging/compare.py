@@ -1,37 +1,34 @@
 """Methods side by side on the same texts, resumable."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from raison.core.choices import TargetSpec
 from raison.core.errors import InputError, RaisonError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Method
-from raison.core.metric import GroupMetric, Metric
+from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
+from raison.core.precision import Precision
 from raison.core.registry import label_of
 from raison.core.results import Comparison
-from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
 from raison.core.unknown import caution_of_texts
-from raison.explaining.attribution import Batch, Settings, check, check_model, prepare, run, run_candidates
-from raison.explaining.measuring import Annotations, AnyMetric, create_metrics, measure
-from raison.explaining.selection import best_maps
-from raison.jobs.engine import WHOLE, Job, Shard, do
+from raison.explaining.attribution import Settings, check, check_model, prepare
+from raison.explaining.measuring import Annotations, AnyMetric, create_metrics
+from raison.explaining.settings import Compared
+from raison.jobs.engine import ALONE, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
-from raison.judging.evaluate import check_metrics, costs_of, default_metrics, measure_groups
+from raison.jobs.workers import in_processes
+from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
+from raison.judging.work import execute
 from raison.methods import CATALOGUE
-from raison.progress import Advance, Told
-from raison.runs.run import CAUTIONS, Record, Run, check_same, open_run
+from raison.progress import Advance
+from raison.runs.run import CAUTIONS, Run, check_same, open_run
 from raison.runs.table import comparison
 
-DEFAULT_METHODS = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
-
-CHUNK = 16
-"""Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
+DEFAULT_METHODS = Compared().methods
 
 
 def compare(
@@ -46,13 +43,14 @@ def compare(
     removal: str | None = None,
     seed: int | Sequence[int] = 0,
     truncate: bool = False,
-    precision: str = "float32",
+    precision: Precision = "float32",
     rationales: Annotations | None = None,
     select: Sequence[str | Metric] = (),
     out: str | Path | None = None,
     data: str = "texts",
     progress: bool | Advance = True,
-    shard: Shard = WHOLE,
+    sharing: Sharing = ALONE,
+    load: Callable[[], LanguageModel] | None = None,
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
@@ -69,7 +67,9 @@ def compare(
             table as an uninterrupted one. It must be empty, or hold the same run.
         data: the name of the texts in the table.
         progress: a progress bar on stderr, or a function that is told of finished texts.
-        shard: with `out`, this process does only its share of the work. The table covers the finished texts.
+        sharing: with `out`, this process's share of the work, or how many processes to start. The table covers the
+            finished texts.
+        load: how processes that are started load the model; one that can be sent to them needs none.
         The other arguments are those of `explain` and `evaluate`.
 
     Raises:
@@ -87,8 +87,8 @@ def compare(
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
     if out is not None:
-        return _compared(plan, choosers, Path(out), progress, shard)
-    if shard != WHOLE:
+        return _compared(plan, choosers, Path(out), _Team(sharing, load), progress)
+    if sharing != ALONE:
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
     found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
     execute(plan, found, progress)
@@ -103,7 +103,7 @@ def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _compared(
-    plan: Plan, choosers: Sequence[AnyMetric], folder: Path, progress: bool | Advance, shard: Shard
+    plan: Plan, choosers: Sequence[AnyMetric], folder: Path, team: "_Team", progress: bool | Advance
 ) -> Comparison:
     """In a folder, which is refused before it is touched."""
     refuse_others(folder, COMPARISON)
@@ -113,11 +113,48 @@ def _compared(
         check_same(folder, header)
     else:
         header[CAUTIONS] = check_plan(plan, choosers)
+    shard, workers = team.sharing.shard, team.sharing.workers
     with working_in(folder, COMPARISON, shard.file):
         with beginning(folder, shard.file):
-            found = open_run(header, folder, shard.file)
-        execute(plan, found, progress, shard)
-        return comparison(found)
+            run = open_run(header, folder, shard.file)
+        if workers == 1:
+            execute(plan, run, progress, shard)
+            return comparison(run)
+    in_processes(_Share(plan, header, folder, team.load), workers, folder, len(plan.texts), progress)
+    with working_in(folder, COMPARISON):
+        run = open_run(header, folder)
+        # What judges all texts together comes last, here.
+        execute(plan, run, progress is True)
+        return comparison(run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Team:
+    """Who does a comparison: one process, or several, which load the model themselves where they are told how."""
+
+    sharing: Sharing
+    load: Callable[[], LanguageModel] | None
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A share of a comparison for another process."""
+
+    plan: Plan
+    header: dict[str, object]
+    folder: Path
+    load: Callable[[], LanguageModel] | None
+
+    def __call__(self, shard: Shard, advance: Advance) -> None:
+        plan = self.plan if self.load is None else replace(self.plan, model=self.load())
+        with working_in(self.folder, COMPARISON, shard.file):
+            execute(plan, open_run(self.header, self.folder, shard.file), advance, shard)
+
+    def __getstate__(self) -> dict[str, object]:
+        """A model that is loaded there does not travel."""
+        if self.load is None:
+            return self.__dict__
+        return self.__dict__ | {"plan": replace(self.plan, model=None)}  # type: ignore[arg-type]
 
 
 def noted_header(plan: Plan) -> dict[str, object]:
@@ -130,7 +167,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
 
     Returns what can be done but must be reported with the results.
     """
-    prepare(plan.model, plan.texts[:1], _settings(plan, range(1)))
+    prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
     for method in dict.fromkeys(row.method for row in plan.rows):
@@ -180,118 +217,3 @@ def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tupl
 
 def _too_long(label: str, units: int, most: int) -> str:
     return f"has {units} units, and {label} takes at most {most}: leave it out, raise its limit, or take coarser units."
-
-
-def execute(plan: Plan, found: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
-    """Do the run's missing work, or a shard's share of it, by raison.jobs.engine."""
-
-    def make() -> list[Job]:
-        if shard is not None and shard.count > 1:
-            found.refresh()
-        return jobs_of(lambda: plan, found)
-
-    do(make, shard, progress)
-
-
-def jobs_of(plan: Callable[[], Plan], found: Run, name: str = "") -> list[Job]:
-    """What a run consists of: a chunk of texts at a time, then the metrics that judge all texts together.
-
-    `plan` is asked for when something is to be done, so that a model need not be there for what is finished; `name`
-    tells the runs of one piece of work apart.
-    """
-    texts, rows = found.header["texts"], found.header["rows"]
-    # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
-    left = [row for row in rows if not _is_done(row, found, range(texts))]
-    jobs = []
-    for start in range(0, texts, CHUNK):
-        numbers = range(start, min(start + CHUNK, texts))
-        jobs.append(
-            Job(
-                f"{name} texts {start}",
-                "compare",
-                partial(_do_chunk, plan, found, [row["label"] for row in left], numbers),
-                partial(_are_done, left, found, numbers),
-                cost=len(numbers) * sum(len(row["seeds"]) for row in rows),
-                size=len(numbers),
-            )
-        )
-    grouped = [metric["label"] for metric in found.header["metrics"] if metric["grouped"]]
-    for key in [(row["label"], seed, metric) for metric in grouped for row in rows for seed in row["seeds"]]:
-        title = "metrics of all texts"
-        do_groups, is_done = partial(_do_groups, plan, found, *key), partial(found.has_groups, *key)
-        jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
-    return jobs
-
-
-def _do_chunk(plan: Callable[[], Plan], found: Run, labels: Sequence[str], numbers: range, told: Told) -> None:
-    whole = plan()
-    found.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
-    told(len(numbers))
-
-
-def _do_groups(plan: Callable[[], Plan], found: Run, row: str, seed: int, metric: str, told: Told) -> None:
-    whole = plan()
-    judge = next(one for one in whole.metrics if label_of(one) == metric)
-    assert isinstance(judge, GroupMetric)
-    found.add_groups(row, seed, metric, measure_groups(whole.model, found.explanations(row, seed), judge))
-    told(1)
-
-
-def _is_done(row: Mapping[str, Any], found: Run, numbers: range) -> bool:
-    return all(found.is_done(row["label"], seed, numbers) for seed in row["seeds"])
-
-
-def _are_done(rows: Sequence[Mapping[str, Any]], found: Run, numbers: range) -> bool:
-    return all(_is_done(row, found, numbers) for row in rows)
-
-
-def _settings(plan: Plan, numbers: Sequence[int]) -> Settings:
-    """The settings for some of the texts."""
-    target = plan.settings.target
-    return replace(plan.settings, target=[target[i] for i in numbers]) if isinstance(target, list) else plan.settings
-
-
-def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:
-    """All rows on some texts; explanations of all rows are judged together."""
-    batch = prepare(plan.model, [plan.texts[number] for number in numbers], _settings(plan, numbers))
-    marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
-    jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
-    # What is chosen comes first, then what has several parts: all others find their maps in the batch.
-    found = _chosen(batch, plan, marks)
-    for row, seed in sorted(jobs, key=lambda job: -len(job[0].method.parts)):
-        if row.chooser is None:
-            found[row.label, seed] = run(_seeded(batch, seed), row.method)
-    explanations = [e for row, seed in jobs for e in found[row.label, seed]]
-    scores = measure(batch, explanations, plan.judges, marks)
-    keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
-    return [
-        (Record(*key, tuple(values), costs_of(e), e.target, _predicted(e), len(e.units)), e)
-        for key, e, values in zip(keys, explanations, scores, strict=True)
-    ]
-
-
-def _predicted(explanation: Explanation) -> str:
-    """The prediction as a record states it: never a part of the text, as an answer is."""
-    return explanation.prediction if explanation.answer is None else explanation.target
-
-
-def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int], list[Explanation]]:
-    """The rows whose maps a metric chooses, by label and seed: all candidates are measured by all metrics in one go."""
-    rows = [row for row in plan.rows if row.chooser is not None]
-    if not rows:
-        return {}
-    offering = list(dict.fromkeys((row.method, seed) for row in rows for seed in row.seeds))
-    offers = [run_candidates(_seeded(batch, seed), method) for method, seed in offering]
-    metrics = list(dict.fromkeys(row.chooser for row in rows if row.chooser is not None))
-    best = dict(zip(offering, best_maps(batch, offers, metrics, marks), strict=True))
-    return {
-        (row.label, seed): best[row.method, seed][metrics.index(row.chooser)]
-        for row in rows
-        for seed in row.seeds
-        if row.chooser is not None
-    }
-
-
-def _seeded(batch: Batch, seed: int) -> Batch:
-    """The batch under another seed of random methods; what was computed is shared."""
-    return replace(batch, settings=replace(batch.settings, seed=seed))

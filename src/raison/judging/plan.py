@@ -53,6 +53,13 @@ class Plan:
         """The metrics of single texts."""
         return [metric for metric in self.metrics if isinstance(metric, Metric)]
 
+    def settings_of(self, numbers: Sequence[int]) -> Settings:
+        """The settings for some of the texts."""
+        target = self.settings.target
+        return (
+            replace(self.settings, target=[target[i] for i in numbers]) if isinstance(target, list) else self.settings
+        )
+
 
 def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
     """The table's rows: the methods, random if missing, and the rows that each metric selects, with their controls."""

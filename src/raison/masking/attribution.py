@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.encoding import Encoding
+from raison.core.unit import Merge
 from raison.masking.soft import SoftMasks
 from raison.models.derived.attributor import Attributor
-from raison.models.tokens.alignment import Alignment, Merge, align
+from raison.models.tokens.alignment import Alignment, align
 from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
 
 

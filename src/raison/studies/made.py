@@ -32,7 +32,8 @@ from raison.data.files import sha256_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.loading import zoo
 from raison.paths import cache_folder
-from raison.studies.parts import StudyModel, data_of, made_settings
+from raison.studies.entries import StudyModel
+from raison.studies.parts import data_of, made_settings
 from raison.studies.rows import load_rows
 from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch

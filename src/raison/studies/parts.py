@@ -12,14 +12,15 @@ from typing import Any, get_args
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.registry import Catalogue, label_of
 from raison.core.target import Of
-from raison.core.unit import Granularity, check_unit
+from raison.core.unit import check_unit
 from raison.data import Dataset, Wanted, known_features
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.loading.load import DTYPES, EXPLAINED, Explained
+from raison.models.loading.load import DTYPES, EXPLAINED
 from raison.models.passes.removal import REMOVALS
 from raison.runs.models_figure import AXES
 from raison.studies import schema
+from raison.studies.entries import StudyData, StudyModel, StudySettings
 from raison.studies.schema import Keys, fitting
 from raison.text.prompts import find as find_prompt
 from raison.training.recipes.scratch import ScratchSettings, mistakes_in
@@ -31,64 +32,6 @@ CHOICE = " by "
 
 Run = tuple[str, str]
 """The study's keys of a model and of data."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudySettings:
-    """What is explained; see raison.compare. `target` "predicted" or "label" (each row's own), or a class, or two.
-
-    `of` None is what is usual for each model: the probability of a class, or a model's one number.
-    """
-
-    unit: Granularity = "word"
-    target: str | int | tuple[str | int, str | int] = "predicted"
-    of: str | None = None
-    removal: str | None = None
-    seeds: tuple[int, ...] = (0,)
-    truncate: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StudyModel:
-    """What raison.load takes; `labels` are the data's names for the classes, in the model's order.
-
-    `removal` stands above the study's for this model: models of one study need not have the same tokens.
-
-    With `made`, a table of the keys in raison.studies.schema.MADE, the study makes the model itself
-    (raison.studies.made), and `name` is only what the records call it.
-    """
-
-    name: str
-    labels: tuple[str, ...] = ()
-    dtype: str | None = None
-    device: str | None = None
-    prompt: str | None = None
-    explained: Explained = "input"
-    calibrate: bool = False
-    removal: str | None = None
-    made: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StudyData:
-    """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
-
-    `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
-    words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
-    before all of these. `known_features` holds the settings of raison.data.known_features, None where that
-    is not wanted.
-    """
-
-    source: str
-    split: str = "test"
-    limit: int | None = None
-    wanted: Wanted | None = None
-    known_features: Mapping[str, Any] | None = None
-    sample: int | None = None
-    longest: int | None = None
-    first_words: int | None = None
-    unit: Granularity | None = None
-    answer_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
 from raison.core.method import Method
@@ -18,8 +19,8 @@ from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
+from raison.studies.entries import StudyModel, StudySettings
 from raison.studies.made import card_of, made_folder
-from raison.studies.parts import StudyModel, StudySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +35,24 @@ class Asked:
     select: tuple[str, ...] = ()
 
 
-def load_named_model(entry: StudyModel) -> LanguageModel:
-    """A study's model; one that the study makes itself is trained now if it is not there yet. Raises RaisonError."""
+def load_entry(entry: StudyModel) -> LanguageModel | Any:
+    """A model as an entry says; one that a study makes itself is trained now if need be. Raises RaisonError."""
     folder = None if entry.made is None else made_folder(entry)
-    loaded = as_classifier(
-        load_model(
-            entry.name if folder is None else folder,
-            prompt=entry.prompt,
-            explained=entry.explained,
-            calibrate=entry.calibrate,
-            device=entry.device,
-            dtype=entry.dtype,
-        )
+    return load_model(
+        entry.name if folder is None else folder,
+        prompt=entry.prompt,
+        explained=entry.explained,
+        calibrate=entry.calibrate,
+        device=entry.device,
+        dtype=entry.dtype,
     )
+
+
+def load_named_model(entry: StudyModel) -> LanguageModel:
+    """The same of a model that classifies, or gives a number."""
+    loaded = as_classifier(load_entry(entry))
     # Where the cache lies is nothing that a record should name.
-    loaded.name = loaded.name if folder is None else entry.name
+    loaded.name = loaded.name if entry.made is None else entry.name
     return loaded
 
 

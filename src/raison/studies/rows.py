@@ -8,7 +8,7 @@ from raison.core.errors import DataError, RaisonError
 from raison.data import Dataset, around_answers, known_features
 from raison.data import load as load_data
 from raison.data.lengths import at_most, first_words
-from raison.studies.parts import StudyData
+from raison.studies.entries import StudyData
 
 
 def load_rows(entry: StudyData, limit: int | None) -> Dataset:

@@ -1,12 +1,12 @@
 """Runs a study of any kind: reads it, checks everything, does what its folder lacks; resumable, by shares."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.jobs.engine import Shard, do
-from raison.jobs.folder import WorkInterrupted, beginning, working_in
+from raison.jobs.engine import ALONE, Shard, Sharing, do
+from raison.jobs.folder import beginning, working_in
 from raison.jobs.workers import in_processes
 from raison.progress import Advance
 from raison.runs.reuse import runs_in
@@ -17,17 +17,6 @@ from raison.studies.labels import write_labels
 
 FOLDER = Path("runs")
 """Where studies write unless told otherwise, one folder each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """How the work is shared: this process's `shard` of it, or all of it by so many `workers` that this one starts."""
-
-    shard: Shard = field(default_factory=Shard)
-    workers: int = 1
-
-
-ALONE = Sharing()
 
 
 def run(
@@ -98,10 +87,7 @@ def execute(
         if sharing.workers == 1:
             do(lambda: study.kind.work.jobs(examined, folder, shard.file), shard, progress)
     if sharing.workers > 1:
-        try:
-            with_workers(examined, folder, progress, sharing.workers)
-        except KeyboardInterrupt:
-            raise WorkInterrupted(folder) from None
+        with_workers(examined, folder, progress, sharing.workers)
     return folder
 
 
@@ -112,7 +98,7 @@ def with_workers(examined: Examined, folder: Path, progress: bool | Advance, wor
     total = sum(job.size for job in jobs if not job.last)
     # What a study calls is looked up again in each process.
     travelling = replace(examined, study=replace(study, tools=None))  # type: ignore[type-var]
-    in_processes(_Share(travelling, folder), workers, f"{workers} processes", total, progress)
+    in_processes(_Share(travelling, folder), workers, folder, total, progress)
     with working_in(folder, study.kind.folder):
         do(lambda: study.kind.work.jobs(examined, folder, None), progress=progress is True)
 

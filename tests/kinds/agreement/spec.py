@@ -23,8 +23,8 @@ from typing import Any
 from raison.core.errors import UnknownNameError
 from raison.methods import CATALOGUE
 from raison.studies import parts, schema
+from raison.studies.entries import StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
-from raison.studies.parts import StudyData, StudyModel
 from raison.studies.schema import Key, Keys, fitting
 
 KEYS: Keys = {

@@ -10,7 +10,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.rationale import Span
 from raison.data import Dataset, Row, around_answers, known_features, load
 from raison.data.answers import parse_answers
-from raison.studies.parts import StudyData
+from raison.studies.entries import StudyData
 from raison.studies.rows import load_rows
 
 CONTEXT = "In spring the baker paints boats, and in winter the baker paints  bread in the small cold kitchen."

@@ -11,7 +11,7 @@ from raison.core.errors import DataError, UnknownNameError
 from raison.core.rationale import Span
 from raison.data import Dataset, Row, Wanted, load, named
 from raison.data.named import shared
-from raison.studies.parts import StudyModel
+from raison.studies.entries import StudyModel
 from raison.studies.plans import learned_from
 
 FIXED = ("ag_news", "emotion", "eraser_movies", "esnli", "imdb", "mr", "sst2")

@@ -109,9 +109,9 @@ def test_what_was_taken_is_said_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_the_command_line_says_what_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from raison.cli.training import read_split
+    from raison.cli.rows import read
 
     path = write(tmp_path, table(";"))
-    assert len(read_split(str(path), Wanted(), skip_bad=False)) == 8
+    assert len(read(str(path), Wanted())) == 8
     said = f"raison: {path}: text: 'review'; label: 'stars'; columns separated by ';'\n"
     assert capsys.readouterr().err == said

@@ -6,8 +6,8 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import Wanted
+from raison.studies.entries import StudyModel
 from raison.studies.file import StudyError, read
-from raison.studies.parts import StudyModel
 
 GOOD = """
 schema = 1

@@ -3,13 +3,14 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
+from raison.core.choices import Explained as Explained
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.models.adapters.capabilities import classifies
@@ -25,7 +26,6 @@ from raison.text.prompts import Prompt, find
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
 
-Explained = Literal["input", "prompt"]
 EXPLAINED: tuple[Explained, ...] = get_args(Explained)
 
 

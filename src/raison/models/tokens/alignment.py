@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -10,16 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.encoding import Encoding
-from raison.core.errors import UnknownNameError
-from raison.core.unit import Unit
-
-Merge = Literal["max", "mean"]
-
-
-def check_merge(merge: str) -> None:
-    """UnknownNameError for a name that is no way to merge tokens."""
-    if merge not in get_args(Merge):
-        raise UnknownNameError("merge", merge, get_args(Merge))
+from raison.core.unit import Merge, Unit
 
 
 @dataclass(frozen=True, slots=True)

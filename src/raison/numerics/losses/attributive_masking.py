@@ -1,35 +1,15 @@
 """The losses of attributive masking, one number per text."""
 
-import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from raison.core.errors import InputError, UnknownNameError
-
-MaskSize = Literal["cross_entropy", "l1"]
-
-
-@dataclass(frozen=True, slots=True)
-class LossWeights:
-    """The lambdas of Barkan et al. 2024 (AML), equation 4; a term of weight zero is left out, with its passes."""
-
-    prediction: float = 1.0
-    inverse: float = 1.0
-    size: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, value in (("prediction", self.prediction), ("inverse", self.inverse), ("size", self.size)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise InputError(f"the weight of the loss '{name}' cannot be {value!r}: give a number from 0 on.")
-        if self.prediction == self.inverse == 0:
-            raise InputError(
-                "the weights of the losses 'prediction' and 'inverse' are both 0: nothing would be explained."
-            )
+from raison.core.errors import UnknownNameError
+from raison.numerics.losses.weights import LossWeights as LossWeights
+from raison.numerics.losses.weights import MaskSize as MaskSize
 
 
 def check_mask_size(kind: str) -> None:

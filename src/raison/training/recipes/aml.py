@@ -38,7 +38,7 @@ from raison.training.loop.checkpoint import Best
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.loop.tuning import Report, SearchSettings, Trial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.recipes.aml_settings import LOSSES, AmlSettings, check_settings
+from raison.training.recipes.aml_settings import LOSSES, AmlSettings
 from raison.training.recipes.apart import check_apart, learned_by
 from raison.training.recipes.card import Call, run_notes
 from raison.training.recipes.chance import check_learned
@@ -124,7 +124,6 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
     """Checks everything before training; every text is predicted once."""
     metrics = create_metrics(settings.metrics)
     _check_metrics(model, metrics)
-    check_settings(settings)
     check_classes(model, "an explainer of AML, which is trained to keep the prediction,")
     if not model.offers(WordEmbeddings):
         why = model.withheld.get(WordEmbeddings, "it takes no embeddings: texts cannot be masked in part")

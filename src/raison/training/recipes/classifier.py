@@ -27,40 +27,11 @@ from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.apart import check_apart
 from raison.training.recipes.card import Call, Outcome, Setup, make_card, write_card
+from raison.training.recipes.classifier_settings import ClassifierSettings as ClassifierSettings
 
 CHECKPOINT_FILE = "training.checkpoint"
 _LAST = 100
 """Steps whose mean loss is noted as the final one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClassifierSettings:
-    """How to train a classifier.
-
-    `labels` names numeric labels in order; left empty, the classes are the training data's labels, sorted.
-    `rank` is that of the adapters, on every linear layer; `dropout` theirs. `last_layers` puts adapters only into so
-    many blocks, counted from the last: nothing is propagated back below them. `max_tokens` cuts longer texts. `limit`
-    takes so many training rows at random, `test_limit` so many test rows. `checkpoint_every` is in steps. `half`
-    computes the training passes in bfloat16, which processors that know it do about 1.5 times as fast; accuracies are
-    measured in float32.
-    """
-
-    labels: tuple[str, ...] = ()
-    epochs: int = 3
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    rank: int = 16
-    dropout: float = 0.05
-    last_layers: int | None = None
-    smoothing: float = 0.0
-    max_tokens: int = 128
-    limit: int | None = None
-    test_limit: int | None = None
-    seed: int = 0
-    keep_best: bool = False
-    half: bool = False
-    checkpoint_every: int = 200
-    progress: bool = True
 
 
 @dataclass(frozen=True, slots=True)

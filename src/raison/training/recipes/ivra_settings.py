@@ -1,14 +1,20 @@
 """How a model is fine-tuned, and how it is trained to explain itself (IvRA)."""
 
-import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from raison.core.errors import InputError
-from raison.models.derived.attention_explainer import SELECTIONS, Design
-from raison.training.self_explaining.criterion import Criterion, create_criteria
+from raison.core.fields import Setting, check
+
+if TYPE_CHECKING:
+    from raison.models.derived.attention_explainer import Design
+    from raison.training.self_explaining.criterion import Criterion
 
 DECAY_EPOCHS = 2
 """The learning rate is multiplied by the decay after so many epochs, as in the paper."""
+Count = Annotated[int, Setting(least=1)]
+TextsSetting = Annotated[int | None, Setting("Texts to learn from.", least=1)]
+ValidationSetting = Annotated[int | None, Setting("Texts to judge on.", least=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,65 +26,69 @@ class FineTuneSettings:
     on the validation rows is kept.
     """
 
-    epochs: int = 3
-    batch_size: int = 16
-    learning_rate: float = 5e-5
-    rank: int | None = None
-    texts: int | None = None
-    validation: int | None = None
+    epochs: Count = 3
+    batch_size: Count = 16
+    learning_rate: Annotated[float, Setting(above=0)] = 5e-5
+    rank: Annotated[int | None, Setting(least=1)] = None
+    texts: TextsSetting = None
+    validation: ValidationSetting = None
     seed: int = 0
     progress: bool = True
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)
 class IvraSettings:
     """How to train a model to explain itself. The defaults are the paper's, where it has them.
 
-    `criteria` are names, short names (sim, comp, suff, suff_mae, suff_kl, cons, clust) or calls with settings;
-    `weights` are their weights relative to the task's loss (1 each by default). `form`, `norm`, `selection`, `over` and
-    `initial` are the explainer's (models/derived/attention_explainer.py). The learning rate is multiplied by `decay`
-    every two epochs; the explainer's coefficients learn `coefficient_rate` times as fast. `rank` trains low-rank
-    matrices in place of all weights. Word embeddings are fixed.
+    `criteria` are names, short names or calls with settings; `weights` are their weights relative to the task's loss (1
+    each by default). `form`, `norm`, `selection`, `over` and `initial` are the explainer's
+    (models/derived/attention_explainer.py). Word embeddings are fixed. `texts` and `validation` are as in
+    FineTuneSettings. `roll_back` is MetaDistil's pilot update. The student is not fine-tuned.
 
-    `student` names the model that learns from the explanations (criterion sim): "minilm", "tiny" or a folder, not
-    fine-tuned. It sees `student_share` of the texts, `student_batch` at a time, and takes steps of gradient descent of
-    `student_rate`; with `roll_back` it takes each step again from the updated model (MetaDistil's pilot update).
-
-    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label. `texts`
-    and `validation` are as in FineTuneSettings. `checks` evaluations are made per epoch; the checkpoint that is best by
-    the criteria (the mean of their scores) is kept.
+    `above_chance` refuses a model that is hardly better on the held-out texts than their most frequent label. The
+    checkpoint that is best by the criteria (the mean of their scores) is kept.
     """
 
-    criteria: tuple[str, ...] = ()
-    weights: tuple[float, ...] = ()
-    form: str = "ivra"
-    norm: str = "softmax"
-    selection: tuple[str, ...] = SELECTIONS
-    over: str = "units"
+    criteria: Annotated[
+        tuple[str, ...],
+        Setting(
+            "What to be good at: sim, comp, suff, suff_mae, suff_kl, cons, clust; with commas.",
+            options=("--criteria", "-c"),
+        ),
+    ] = ()
+    weights: Annotated[tuple[float, ...], Setting("How much each criterion counts beside the task: 1,0.5.")] = ()
+    form: Annotated[str, Setting("The explainer: ivra, or smat (heads alone).")] = "ivra"
+    norm: Annotated[str, Setting("softmax, or sparsemax (needs raison[sparse]).")] = "softmax"
+    selection: Annotated[tuple[str, ...], Setting("Which coefficients are trained.")] = ("feature", "head", "layer")
+    over: Annotated[str, Setting("What is explained: units, or tokens (special ones too).")] = "units"
     initial: tuple[float, float] | None = None
-    epochs: int = 20
-    batch_size: int = 64
-    learning_rate: float = 3e-5
-    decay: float = 0.75
-    coefficient_rate: float = 100.0
-    rank: int | None = None
-    student: str = "minilm"
-    student_share: float = 0.2
-    student_batch: int = 8
-    student_rate: float = 0.05
-    roll_back: bool = False
-    texts: int | None = None
-    validation: int | None = None
-    checks: int = 1
-    seed: int = 0
+    epochs: Count = 20
+    batch_size: Count = 64
+    learning_rate: Annotated[float, Setting("Learning rate of the first two epochs.", above=0, options=("--lr",))] = (
+        3e-5
+    )
+    decay: Annotated[float, Setting("The rate is multiplied by it every two epochs.", above=0)] = 0.75
+    coefficient_rate: Annotated[float, Setting("How many times as fast the explainer learns.", above=0)] = 100.0
+    rank: Annotated[int | None, Setting("Train low-rank matrices; 0 trains all weights.", least=1, none=0)] = None
+    student: Annotated[str, Setting("For sim: who learns from the explanations: minilm, tiny or a folder.")] = "minilm"
+    student_share: Annotated[
+        float, Setting("For sim: the share of the texts that it learns from.", above=0, most=1)
+    ] = 0.2
+    student_batch: Annotated[int, Setting("For sim: texts per step of it.", least=1)] = 8
+    student_rate: Annotated[float, Setting("For sim: its learning rate.", above=0)] = 0.05
+    roll_back: Annotated[bool, Setting("For sim: it takes each step again from the updated model.")] = False
+    texts: TextsSetting = None
+    validation: ValidationSetting = None
+    checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 1
+    seed: Annotated[int, Setting("Decides the texts, their order and new weights.")] = 0
     above_chance: bool = False
     progress: bool = True
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        check(self)
         self.design.check()
         criteria = self.created()
         if self.weights and len(self.weights) != len(criteria):
@@ -91,31 +101,22 @@ class IvraSettings:
                 f"a batch of {self.batch_size} has no pair of texts to compare: for the criterion "
                 f"{', '.join(self.criteria)} give --batch-size {fewest} or more (the paper takes 64)."
             )
-        if not 0 < self.student_share <= 1:
-            raise InputError(f"the student's share is {self.student_share}: give a number above 0, at most 1.")
 
     @property
-    def design(self) -> Design:
+    def design(self) -> "Design":
         """The explainer's."""
+        # Only now: settings are read without torch.
+        from raison.models.derived.attention_explainer import Design
+
         return Design(self.form, self.norm, self.selection, self.over, self.initial)
 
-    def created(self) -> tuple[Criterion, ...]:
+    def created(self) -> "tuple[Criterion, ...]":
         """The criteria. Raises InputError or UnknownNameError."""
+        from raison.training.self_explaining.criterion import create_criteria
+
         return create_criteria(self.criteria)
 
-    def weighted(self) -> tuple[tuple[Criterion, float], ...]:
+    def weighted(self) -> "tuple[tuple[Criterion, float], ...]":
         """The criteria and how much each counts."""
         criteria = self.created()
         return tuple(zip(criteria, self.weights or (1.0,) * len(criteria), strict=True))
-
-
-def check_numbers(settings: FineTuneSettings | IvraSettings) -> None:
-    """Raises InputError for numbers that cannot be used."""
-    counts = ("epochs", "batch_size", "rank", "texts", "validation", "student_batch", "checks")
-    rates = ("learning_rate", "decay", "coefficient_rate", "student_rate")
-    for name in type(settings).__dataclass_fields__:
-        value = getattr(settings, name)
-        if name in counts and value is not None and (type(value) is not int or value < 1):
-            raise InputError(f"{name} cannot be {value}: give a whole number from 1 on.")
-        if name in rates and not 0 < value < math.inf:
-            raise InputError(f"{name} cannot be {value}: give a number above 0.")

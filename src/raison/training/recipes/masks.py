@@ -14,6 +14,7 @@ from raison.core.metric import Metric
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.target import probabilities
+from raison.core.unit import Merge
 from raison.explaining.attribution import Batch as Prepared
 from raison.explaining.attribution import explanations_of
 from raison.explaining.measuring import measure
@@ -22,7 +23,6 @@ from raison.masking.soft import Prediction, SoftMasks
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.derived.attributor import Attributor
-from raison.models.tokens.alignment import Merge
 from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
 from raison.training.loop.objective import Batch
 

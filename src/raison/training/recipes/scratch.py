@@ -36,6 +36,7 @@ from raison.training.recipes.classifier import (
     labels_of,
     measured,
 )
+from raison.training.recipes.scratch_settings import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
 """The one architecture that a base can be made into: other bases decide their own."""
@@ -46,39 +47,6 @@ _FEWEST_TOKENS = 320
 """Of a vocabulary: the bytes, and some room."""
 _LAST = 100
 """Steps whose mean loss is noted as the final one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScratchSettings:
-    """How to make a classifier; schedule and early stop as in the thesis, section 3.6.3.
-
-    Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
-    that models/loading/weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters
-    that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest
-    ones, all by default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best
-    epoch by the held-out texts is kept, and `patience` epochs without improvement end the training.
-
-    `masked` is the share of texts in which, at each step, a random part of the tokens is replaced by the token for
-    removed ones: a model that is trained from nothing has no other way to learn that token. `half` computes the
-    training passes in bfloat16.
-    """
-
-    architecture: str = ""
-    base: str = ""
-    rank: int | None = None
-    layers: int | None = None
-    width: int = 64
-    heads: int = 4
-    vocabulary: int = 4000
-    epochs: int = 5
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    patience: int = 5
-    masked: float = 0.0
-    max_tokens: int = 128
-    seed: int = 0
-    half: bool = False
-    progress: bool = True
 
 
 @dataclass(frozen=True, slots=True)

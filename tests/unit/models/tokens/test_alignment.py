@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from raison.core.encoding import Encoding
-from raison.core.errors import UnknownNameError
 from raison.core.unit import Unit
-from raison.models.tokens.alignment import Alignment, align, check_merge
+from raison.models.tokens.alignment import Alignment, align
 from raison.models.tokens.encoder import TextEncoder
 from tests.tokenizers import TOKENIZERS
 
@@ -168,8 +167,3 @@ def test_no_token_at_all() -> None:
     empty = Alignment(torch.full((1, 2, 1), -1))
     assert empty.merged(torch.rand(1, 4), "max").tolist() == [[0, 0]]
     assert empty.merged(torch.rand(1, 4), "mean").tolist() == [[0, 0]]
-
-
-def test_an_unknown_merge_has_a_suggestion() -> None:
-    with pytest.raises(UnknownNameError, match="unknown merge 'maxx'. Did you mean 'max'"):
-        check_merge("maxx")

@@ -33,9 +33,9 @@ from raison.judging.compare import allowed
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.studies import parts, schema
+from raison.studies.entries import StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT
-from raison.studies.parts import StudyData, StudyModel
 from raison.studies.schema import COUNT, Key, Keys, fitting
 from raison.trust import calls
 from raison.trust.attack_settings import EmbeddingAttack

@@ -13,16 +13,18 @@ from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.data import Dataset
 from raison.explaining.attribution import Settings
-from raison.jobs.engine import Job
+from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.jobs.store import RecordStore
-from raison.judging.compare import jobs_of, noted_header
+from raison.judging.compare import noted_header
+from raison.judging.work import jobs_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs.run import open_run
+from raison.studies.entries import StudyModel
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
 from raison.studies.kind import Estimate, Kind
@@ -30,10 +32,9 @@ from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import SPENT, TRUST, Audit, read
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
 from raison.studies.made import described
-from raison.studies.parts import StudyModel
 from raison.studies.plans import load_named_model
 from raison.studies.rows import load_rows
-from raison.studies.runner import ALONE, Sharing, execute
+from raison.studies.runner import execute
 from raison.trust.trial import Bench, entry_of
 
 MODEL = "model"

@@ -23,8 +23,9 @@ from raison.judging.plan import plan_rows
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts, schema
+from raison.studies.entries import StudySettings
 from raison.studies.file import MistakesError, entries_of
-from raison.studies.parts import Grid, Run, StudySettings, canonical_metric, canonical_row
+from raison.studies.parts import Grid, Run, canonical_metric, canonical_row
 from raison.studies.plans import Asked
 from raison.studies.schema import Key, Keys, fitting
 

@@ -10,9 +10,10 @@ from typing import Any
 from raison.core.errors import RaisonError
 from raison.data import Dataset
 from raison.jobs.engine import Job
-from raison.judging.compare import jobs_of, noted_header
+from raison.judging.compare import noted_header
 from raison.judging.estimate import estimate_plan
 from raison.judging.plan import Plan
+from raison.judging.work import jobs_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement

@@ -15,7 +15,8 @@ from raison.data import Dataset
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
 from raison.jobs.store import RecordStore, read_record, write_record
-from raison.judging.compare import execute, noted_header
+from raison.judging.compare import noted_header
+from raison.judging.work import execute
 from raison.methods import CATALOGUE
 from raison.models.adapters.spans import answer_tokens, inside_window
 from raison.models.loading.load import as_classifier, load

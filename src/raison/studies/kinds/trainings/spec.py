@@ -33,6 +33,7 @@ from raison.core.registry import label_of
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts, schema
+from raison.studies.entries import StudyData, StudyModel, StudySettings
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.trainings import recipes
 from raison.studies.kinds.trainings.recipes import Recipes
@@ -40,7 +41,7 @@ from raison.studies.kinds.trainings.records import PLAIN
 from raison.studies.kinds.trainings.rows import KEYS as OWN
 from raison.studies.kinds.trainings.rows import PosthocRow, TrainingRow, posthoc_rows, slug, training_rows
 from raison.studies.kinds.trainings.tables import MEASURES
-from raison.studies.parts import StudyData, StudyModel, StudySettings, canonical_metric
+from raison.studies.parts import canonical_metric
 from raison.studies.plans import Asked
 from raison.studies.schema import Key, Keys, fitting
 from raison.studies.settings import keys_of, mistakes_in

@@ -1,0 +1,14 @@
+"""What a call may name, wherever it is written: the types of these names, without torch."""
+
+from typing import Literal
+
+Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
+TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str] | list[str | int]
+"""None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
+of each text's class.
+
+Where a model answers questions, a string is a part of the context, and a list of strings names one for each text.
+"""
+Explained = Literal["input", "prompt"]
+"""What of a prompted model's input receives scores: the text alone, or the prompt's sentences and shots, too."""
+Dtype = Literal["float32", "bfloat16", "float16", "auto"]

@@ -1,0 +1,141 @@
+"""Records of settings by their fields: what each may hold, said once for calls, study files and the command line."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from raison.core.errors import MISTAKE, InputError, UnknownNameError
+
+REQUIRED = dataclasses.MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a field is for, as in `Annotated[int, Setting("Texts to learn from.", least=1)]`.
+
+    `help` is its line on a help page. Numbers are at least `least` and above `above`, at most `most`. `words` say what
+    a value may be where the field's type does not.
+
+    For the command line: `options` are its names there, where the field's name does not do. `flag` is the value of a
+    field that is an option without a value. `none` is the number that stands for None. `read` makes the value of what
+    was typed, where the field's type does not say how.
+    """
+
+    help: str = ""
+    least: int | float | None = None
+    above: int | float | None = None
+    most: int | float | None = None
+    words: str = ""
+    options: tuple[str, ...] = ()
+    flag: str | None = None
+    none: int | None = None
+    read: Callable[[str], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a record. `hint` is its type without None and Annotated; `default` is REQUIRED where it has none."""
+
+    name: str
+    hint: Any
+    optional: bool
+    default: Any
+    setting: Setting | None
+
+    def fits(self, value: object) -> bool:
+        """Whether the field may hold the value, which may be a list in place of a tuple."""
+        return (value is None and self.optional) or (_fits(self.hint, value) and self._in_range(value))
+
+    @property
+    def words(self) -> str:
+        """What the field may hold, to follow "give"."""
+        setting = self.setting or Setting()
+        return setting.words or _words(self.hint) + _range_words(setting)
+
+    def mistake(self, value: object) -> str:
+        """What is wrong with a value that does not fit."""
+        choices = get_args(self.hint) if get_origin(self.hint) is Literal else ()
+        if choices and isinstance(value, str):
+            return str(UnknownNameError(self.name.replace("_", " "), value, choices))
+        return f"{self.name} cannot be {value!r:.80}: give {self.words}."
+
+    def _in_range(self, value: Any) -> bool:
+        setting = self.setting or Setting()
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return True
+        low = setting.least is None or value >= setting.least
+        high = setting.most is None or value <= setting.most
+        return low and high and math.isfinite(value) and (setting.above is None or value > setting.above)
+
+
+@cache
+def fields_of(record: type) -> dict[str, Field]:
+    """The fields of a dataclass by their names."""
+    hints = get_type_hints(record, include_extras=True)
+    return {field.name: _field(field, hints[field.name]) for field in dataclasses.fields(record) if field.init}
+
+
+def mistakes_in(record: type, values: Mapping[str, object]) -> list[str]:
+    """What is wrong with values for a record's fields, each by itself."""
+    known = fields_of(record)
+    return [known[name].mistake(value) for name, value in values.items() if not known[name].fits(value)]
+
+
+def check(record: object) -> None:
+    """Raises InputError with every field that holds what it may not."""
+    kind: type = type(record)
+    if mistakes := mistakes_in(kind, {name: getattr(record, name) for name in fields_of(kind)}):
+        raise InputError(MISTAKE.join(mistakes))
+
+
+def _field(field: "dataclasses.Field[Any]", hint: Any) -> Field:
+    setting = None
+    if get_origin(hint) is Annotated:
+        hint, *extras = get_args(hint)
+        setting = next((extra for extra in extras if isinstance(extra, Setting)), None)
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    others = tuple(part for part in parts if part is not NoneType)
+    default = field.default if field.default_factory is REQUIRED else field.default_factory()
+    return Field(field.name, Union[others], len(others) < len(parts), default, setting)  # noqa: UP007
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a value is of a type; types that neither TOML nor a command line has are the record's own to check."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(part, value) for part in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin is tuple:
+        first, *others = get_args(hint)
+        hints = [first] * len(value) if others == [...] and isinstance(value, list | tuple) else [first, *others]
+        return isinstance(value, list | tuple) and len(value) == len(hints) and all(map(_fits, hints, value))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint) if hint in (bool, str) else True
+
+
+def _words(hint: Any) -> str:
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(_words(part) for part in get_args(hint))
+    if origin is Literal:
+        return " or ".join(f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in get_args(hint))
+    if origin is tuple:
+        return f"a list, each entry {_words(get_args(hint)[0])}"
+    known = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+    return known.get(hint, "another")
+
+
+def _range_words(setting: Setting) -> str:
+    if setting.above is not None:
+        return f" above {setting.above:g}" + ("" if setting.most is None else f", at most {setting.most:g}")
+    if setting.least is None:
+        return "" if setting.most is None else f" up to {setting.most:g}"
+    return f" from {setting.least:g} " + ("on" if setting.most is None else f"to {setting.most:g}")

@@ -1,0 +1,82 @@
+"""What is explained and how a model is loaded, as calls, study files and the command line all say it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from raison.core.choices import Dtype, TargetSpec
+from raison.core.fields import Setting, check
+from raison.core.precision import Precision
+from raison.core.unit import Granularity
+
+
+def target_of(typed: str) -> TargetSpec:
+    """A label, a class number, or a pair of these with a comma between."""
+    parts = [int(part) if part.strip().isdigit() else part.strip() for part in typed.split(",")]
+    return (parts[0], parts[1]) if len(parts) == 2 else typed if len(parts) > 2 else parts[0]
+
+
+UnitSetting = Annotated[
+    Granularity, Setting("What receives a score: token, word or sentence.", options=("--unit", "-u"))
+]
+OfSetting = Annotated[
+    str | None,
+    Setting(
+        "What is explained: probability (default), logit, log_odds, margin, log_probability; a model's one number is "
+        "its logit, and the default there."
+    ),
+]
+RemovalSetting = Annotated[str | None, Setting("What an absent unit becomes: mask, ellipsis, unk, pad, delete.")]
+TruncateSetting = Annotated[bool, Setting("Explain the beginning of a text that is too long.")]
+DeviceSetting = Annotated[str | None, Setting("Where to put the model, such as cpu or cuda.")]
+DtypeSetting = Annotated[Dtype | None, Setting("float32, bfloat16 or float16; the model's own by default.")]
+PromptSetting = Annotated[str | None, Setting("Makes a language model a classifier: a shipped prompt or a TOML file.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is explained, whatever the method.
+
+    `of` None is the probability, or a model's one number. `removal` None is the first of the model's `removals`.
+
+    `precision` applies only to the methods' perturbed texts: predictions, gradients and metrics keep the model's own.
+    """
+
+    unit: UnitSetting = "word"
+    target: Annotated[
+        TargetSpec,
+        Setting("Label to explain; two with a comma: this,not that. Default: predicted.", read=target_of),
+    ] = None
+    of: OfSetting = None
+    removal: RemovalSetting = None
+    seed: Annotated[int, Setting("Seed of random methods.")] = 0
+    truncate: TruncateSetting = False
+    precision: Annotated[
+        Precision, Setting("Of perturbed texts: float32 (the model's own) or bfloat16, often faster.")
+    ] = "float32"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Methods beside each other, and what judges them. `metrics` None are the usual ones for the model's outputs."""
+
+    methods: Annotated[
+        tuple[str, ...], Setting('Names or calls with commas between: "lime,kernel_shap(samples=64)"; or all.')
+    ] = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
+    metrics: Annotated[
+        tuple[str, ...] | None,
+        Setting(
+            "Names or calls with commas between, or all; by default comprehensiveness, sufficiency, their AOPC and "
+            "log_odds."
+        ),
+    ] = None
+    seeds: Annotated[
+        tuple[int, ...],
+        Setting("Seed of random methods; several with commas are averaged: 0,1,2.", options=("--seed",)),
+    ] = (0,)
+    select: Annotated[
+        tuple[str, ...],
+        Setting("Metrics that choose each text's map among those that a method offers, beside a control."),
+    ] = ()

@@ -1,0 +1,130 @@
+"""What a comparison consists of: chunks of texts, then metrics of all texts together; raison.jobs.engine does it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from raison.core.explanation import Explanation
+from raison.core.metric import GroupMetric
+from raison.core.registry import label_of
+from raison.explaining.attribution import Batch, prepare, run, run_candidates
+from raison.explaining.measuring import Annotations, measure
+from raison.explaining.selection import best_maps
+from raison.jobs.engine import Job, Shard, do
+from raison.judging.evaluate import costs_of, measure_groups
+from raison.judging.plan import Plan
+from raison.progress import Advance, Told
+from raison.runs.run import Record, Run
+
+CHUNK = 16
+"""Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
+
+
+def execute(plan: Plan, found: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
+    """Do the run's missing work, or a shard's share of it, by raison.jobs.engine."""
+
+    def make() -> list[Job]:
+        if shard is not None and shard.count > 1:
+            found.refresh()
+        return jobs_of(lambda: plan, found)
+
+    do(make, shard, progress)
+
+
+def jobs_of(plan: Callable[[], Plan], found: Run, name: str = "") -> list[Job]:
+    """What a run consists of: a chunk of texts at a time, then the metrics that judge all texts together.
+
+    `plan` is asked for when something is to be done, so that a model need not be there for what is finished; `name`
+    tells the runs of one piece of work apart.
+    """
+    texts, rows = found.header["texts"], found.header["rows"]
+    # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
+    left = [row for row in rows if not _is_done(row, found, range(texts))]
+    jobs = []
+    for start in range(0, texts, CHUNK):
+        numbers = range(start, min(start + CHUNK, texts))
+        jobs.append(
+            Job(
+                f"{name} texts {start}",
+                "compare",
+                partial(_do_chunk, plan, found, [row["label"] for row in left], numbers),
+                partial(_are_done, left, found, numbers),
+                cost=len(numbers) * sum(len(row["seeds"]) for row in rows),
+                size=len(numbers),
+            )
+        )
+    grouped = [metric["label"] for metric in found.header["metrics"] if metric["grouped"]]
+    for key in [(row["label"], seed, metric) for metric in grouped for row in rows for seed in row["seeds"]]:
+        title = "metrics of all texts"
+        do_groups, is_done = partial(_do_groups, plan, found, *key), partial(found.has_groups, *key)
+        jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
+    return jobs
+
+
+def _do_chunk(plan: Callable[[], Plan], found: Run, labels: Sequence[str], numbers: range, told: Told) -> None:
+    whole = plan()
+    found.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
+    told(len(numbers))
+
+
+def _do_groups(plan: Callable[[], Plan], found: Run, row: str, seed: int, metric: str, told: Told) -> None:
+    whole = plan()
+    judge = next(one for one in whole.metrics if label_of(one) == metric)
+    assert isinstance(judge, GroupMetric)
+    found.add_groups(row, seed, metric, measure_groups(whole.model, found.explanations(row, seed), judge))
+    told(1)
+
+
+def _is_done(row: Mapping[str, Any], found: Run, numbers: range) -> bool:
+    return all(found.is_done(row["label"], seed, numbers) for seed in row["seeds"])
+
+
+def _are_done(rows: Sequence[Mapping[str, Any]], found: Run, numbers: range) -> bool:
+    return all(_is_done(row, found, numbers) for row in rows)
+
+
+def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:
+    """All rows on some texts; explanations of all rows are judged together."""
+    batch = prepare(plan.model, [plan.texts[number] for number in numbers], plan.settings_of(numbers))
+    marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
+    jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
+    # What is chosen comes first, then what has several parts: all others find their maps in the batch.
+    found = _chosen(batch, plan, marks)
+    for row, seed in sorted(jobs, key=lambda job: -len(job[0].method.parts)):
+        if row.chooser is None:
+            found[row.label, seed] = run(_seeded(batch, seed), row.method)
+    explanations = [e for row, seed in jobs for e in found[row.label, seed]]
+    scores = measure(batch, explanations, plan.judges, marks)
+    keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
+    return [
+        (Record(*key, tuple(values), costs_of(e), e.target, _predicted(e), len(e.units)), e)
+        for key, e, values in zip(keys, explanations, scores, strict=True)
+    ]
+
+
+def _predicted(explanation: Explanation) -> str:
+    """The prediction as a record states it: never a part of the text, as an answer is."""
+    return explanation.prediction if explanation.answer is None else explanation.target
+
+
+def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int], list[Explanation]]:
+    """The rows whose maps a metric chooses, by label and seed: all candidates are measured by all metrics in one go."""
+    rows = [row for row in plan.rows if row.chooser is not None]
+    if not rows:
+        return {}
+    offering = list(dict.fromkeys((row.method, seed) for row in rows for seed in row.seeds))
+    offers = [run_candidates(_seeded(batch, seed), method) for method, seed in offering]
+    metrics = list(dict.fromkeys(row.chooser for row in rows if row.chooser is not None))
+    best = dict(zip(offering, best_maps(batch, offers, metrics, marks), strict=True))
+    return {
+        (row.label, seed): best[row.method, seed][metrics.index(row.chooser)]
+        for row in rows
+        for seed in row.seeds
+        if row.chooser is not None
+    }
+
+
+def _seeded(batch: Batch, seed: int) -> Batch:
+    """The batch under another seed of random methods; what was computed is shared."""
+    return replace(batch, settings=replace(batch.settings, seed=seed))

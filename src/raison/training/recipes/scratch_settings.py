@@ -1,0 +1,44 @@
+"""How a whole classifier is trained, from nothing or from a base."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from raison.core.fields import Setting
+from raison.training.recipes.classifier_settings import Count, HalfSetting, PeakSetting
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSettings:
+    """How to make a classifier; schedule and early stop as in the thesis, section 3.6.3.
+
+    Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
+    that models/loading/weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters
+    that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest
+    ones, all by default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best
+    epoch by the held-out texts is kept, and `patience` epochs without improvement end the training.
+
+    `masked` is the share of texts in which, at each step, a random part of the tokens is replaced by the token for
+    removed ones: a model that is trained from nothing has no other way to learn that token. `half` computes the
+    training passes in bfloat16.
+    """
+
+    architecture: Annotated[
+        str, Setting("bert, gpt2, roberta or t5_encoder; of a base, t5_encoder takes a T5's encoder.")
+    ] = ""
+    base: Annotated[str, Setting("Train all of a base: a known name, a folder, or an id of the Hub.")] = ""
+    rank: Annotated[int | None, Setting("Train low-rank matrices of a base, merged afterwards.", least=1)] = None
+    layers: Annotated[
+        int | None, Setting("Layers of a small model (2), or the lowest so many of a base (all).", least=1)
+    ] = None
+    width: Annotated[int, Setting("Width of a small model.", least=1)] = 64
+    heads: Annotated[int, Setting("Attention heads of a small model.", least=1)] = 4
+    vocabulary: Annotated[int, Setting("Tokens that a small model knows.", least=1)] = 4000
+    epochs: Count = 5
+    batch_size: Count = 32
+    learning_rate: PeakSetting = 1e-3
+    patience: Annotated[int, Setting("Epochs without improvement that end the training.", least=1)] = 5
+    masked: Annotated[float, Setting("Share of texts that are masked in part while it learns.")] = 0.0
+    max_tokens: Annotated[int, Setting("Longer texts are cut.", least=8)] = 128
+    seed: Annotated[int, Setting("Decides the weights and the order of the rows.")] = 0
+    half: HalfSetting = False
+    progress: bool = True
