@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from raison.core.errors import MISTAKE, InputError
-from raison.core.fields import REQUIRED, Field, Setting, fields_of, mistakes_in
+from raison.core.errors import InputError
+from raison.core.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
 from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _asked(kind: type, buts: Sequence[But]) -> Iterator[Field]:
     without = {name for but in buts for name in but.without}
     defaults = {name: value for but in buts for name, value in but.defaults.items()}
     for name, one in fields_of(kind).items():
-        if one.setting is not None and name not in without:
+        if one.setting is not None and one.setting.help and name not in without:
             yield replace(one, default=defaults.get(name, one.default))
 
 
@@ -94,7 +94,7 @@ def _option(one: Field, argument: bool) -> inspect.Parameter:
     if argument:
         option = typer.Argument(metavar=names[0].strip("-"), help=setting.help)
     else:
-        option = typer.Option(*names, help=setting.help or None, min=bounds[0], max=bounds[1])
+        option = typer.Option(*names, help=setting.help, min=bounds[0], max=bounds[1])
     hint = kind if default is not None or kind is bool else kind | None
     shown = inspect.Parameter.empty if default is REQUIRED else default
     return inspect.Parameter(
@@ -122,17 +122,16 @@ def _typed(one: Field) -> tuple[Any, Any]:
 
 def _built(kind: type, fields: Sequence[Field], given: dict[str, Any]) -> Any:
     """The record, from what was typed. Raises InputError with every mistake, a line each."""
-    values, mistakes = {}, []
+    values: dict[str, Any] = {}
+    mistakes: list[InputError] = []
     for one in fields:
         typed = given.pop(one.name)
         try:
             values[one.name] = _value(one, typed)
         except ValueError as error:
-            unread = f"cannot read {_names(one)[0]} '{typed}': {error}"
-            mistakes.append(str(error) if isinstance(error, InputError) else unread)
-    mistakes += mistakes_in(kind, values)
-    if mistakes:
-        raise InputError(MISTAKE.join(mistakes))
+            unread = InputError(f"cannot read {_names(one)[0]} '{typed}': {error}")
+            mistakes.append(error if isinstance(error, InputError) else unread)
+    refuse([*mistakes, *mistakes_in(kind, values)])
     return kind(**values)
 
 

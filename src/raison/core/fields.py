@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -11,14 +11,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from raison.core.errors import MISTAKE, InputError, UnknownNameError
 
 REQUIRED = dataclasses.MISSING
+LISTS = {"a text in quotes": "a list of texts in quotes", "a whole number": "a list of whole numbers"}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a field is for, as in `Annotated[int, Setting("Texts to learn from.", least=1)]`.
 
-    `help` is its line on a help page. Numbers are at least `least` and above `above`, at most `most`. `words` say what
-    a value may be where the field's type does not.
+    `help` is its line on a help page; fields without one are no options there. Numbers are at least `least` and above
+    `above`, at most `most`; a list may be `distinct`. `words` say what a value may be where the field's type does not.
 
     For the command line: `options` are its names there, where the field's name does not do. `flag` is the value of a
     field that is an option without a value. `none` is the number that stands for None. `read` makes the value of what
@@ -30,6 +31,7 @@ class Setting:
     above: int | float | None = None
     most: int | float | None = None
     words: str = ""
+    distinct: bool = False
     options: tuple[str, ...] = ()
     flag: str | None = None
     none: int | None = None
@@ -48,7 +50,14 @@ class Field:
 
     def fits(self, value: object) -> bool:
         """Whether the field may hold the value, which may be a list in place of a tuple."""
-        return (value is None and self.optional) or (_fits(self.hint, value) and self._in_range(value))
+        return (value is None and self.optional) or (
+            _fits(self.hint, value) and self._in_range(value) and self._is_distinct(value)
+        )
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names among which a value is one; () for all other fields."""
+        return get_args(self.hint) if get_origin(self.hint) is Literal else ()
 
     @property
     def words(self) -> str:
@@ -56,12 +65,16 @@ class Field:
         setting = self.setting or Setting()
         return setting.words or _words(self.hint) + _range_words(setting)
 
-    def mistake(self, value: object) -> str:
+    def mistake(self, value: object) -> InputError:
         """What is wrong with a value that does not fit."""
-        choices = get_args(self.hint) if get_origin(self.hint) is Literal else ()
-        if choices and isinstance(value, str):
-            return str(UnknownNameError(self.name.replace("_", " "), value, choices))
-        return f"{self.name} cannot be {value!r:.80}: give {self.words}."
+        if self.choices and isinstance(value, str):
+            return UnknownNameError(self.name.replace("_", " "), value, self.choices)
+        return InputError(f"{self.name} cannot be {value!r:.80}: give {self.words}.")
+
+    def _is_distinct(self, value: Any) -> bool:
+        if self.setting is None or not self.setting.distinct:
+            return True
+        return bool(value) and len(set(value)) == len(value)
 
     def _in_range(self, value: Any) -> bool:
         setting = self.setting or Setting()
@@ -79,7 +92,7 @@ def fields_of(record: type) -> dict[str, Field]:
     return {field.name: _field(field, hints[field.name]) for field in dataclasses.fields(record) if field.init}
 
 
-def mistakes_in(record: type, values: Mapping[str, object]) -> list[str]:
+def mistakes_in(record: type, values: Mapping[str, object]) -> list[InputError]:
     """What is wrong with values for a record's fields, each by itself."""
     known = fields_of(record)
     return [known[name].mistake(value) for name, value in values.items() if not known[name].fits(value)]
@@ -88,8 +101,15 @@ def mistakes_in(record: type, values: Mapping[str, object]) -> list[str]:
 def check(record: object) -> None:
     """Raises InputError with every field that holds what it may not."""
     kind: type = type(record)
-    if mistakes := mistakes_in(kind, {name: getattr(record, name) for name in fields_of(kind)}):
-        raise InputError(MISTAKE.join(mistakes))
+    refuse(mistakes_in(kind, {name: getattr(record, name) for name in fields_of(kind)}))
+
+
+def refuse(mistakes: Sequence[InputError]) -> None:
+    """Raises these as one error, a line each, if there are any."""
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if mistakes:
+        raise InputError(MISTAKE.join(map(str, mistakes)))
 
 
 def _field(field: "dataclasses.Field[Any]", hint: Any) -> Field:
@@ -118,6 +138,8 @@ def _fits(hint: Any, value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
+    if get_origin(hint) is Mapping:
+        return isinstance(value, Mapping)
     return isinstance(value, hint) if hint in (bool, str) else True
 
 
@@ -128,7 +150,10 @@ def _words(hint: Any) -> str:
     if origin is Literal:
         return " or ".join(f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in get_args(hint))
     if origin is tuple:
-        return f"a list, each entry {_words(get_args(hint)[0])}"
+        entry = _words(get_args(hint)[0])
+        return LISTS.get(entry, f"a list, each entry {entry}")
+    if origin is Mapping:
+        return "a table"
     known = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
     return known.get(hint, "another")
 

@@ -11,6 +11,7 @@ from raison.data.lines import Record, is_label_like, usual_width
 
 Column = str | int
 """A column's name, or its number counted from 0. "title+description" joins columns with a space."""
+COLUMN = "a column's name or number"
 DelimiterSetting = Annotated[
     str | None,
     Setting("What separates the columns of a csv file: a character, tab or none; found where it can be."),
@@ -47,10 +48,13 @@ OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "
 class Wanted:
     """The columns that the caller asked for, and the delimiter; None leaves the choice to the file."""
 
-    text: Annotated[Column | None, Setting("The text's column; title+description joins two.")] = None
-    pair: Annotated[tuple[Column, Column] | None, Setting("The columns of a pair: premise,hypothesis.")] = None
-    label: Annotated[Column | None, Setting("The label's column.")] = None
-    rationale: Column | None = None
+    text: Annotated[Column | None, Setting("The text's column; title+description joins two.", words=COLUMN)] = None
+    pair: Annotated[
+        tuple[Column, Column] | None,
+        Setting("The columns of a pair: premise,hypothesis.", words="a list of two columns"),
+    ] = None
+    label: Annotated[Column | None, Setting("The label's column.", words=COLUMN)] = None
+    rationale: Annotated[Column | None, Setting(words=COLUMN)] = None
     delimiter: DelimiterSetting = None
 
 

@@ -18,6 +18,8 @@ from raison.explaining.settings import (
     UnitSetting,
 )
 
+Count = Annotated[int | None, Setting(least=1)]
+
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
@@ -27,10 +29,13 @@ class StudySettings:
     """
 
     unit: UnitSetting = "word"
-    target: str | int | tuple[str | int, str | int] = "predicted"
+    target: Annotated[
+        str | int | tuple[str | int, str | int],
+        Setting(words='"predicted", "label", a class, or a list of two classes [this, not that]'),
+    ] = "predicted"
     of: OfSetting = None
     removal: RemovalSetting = None
-    seeds: tuple[int, ...] = (0,)
+    seeds: Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)] = (0,)
     truncate: TruncateSetting = False
 
 
@@ -70,11 +75,11 @@ class StudyData:
 
     source: str
     split: str = "test"
-    limit: int | None = None
+    limit: Count = None
     wanted: Wanted | None = None
     known_features: Mapping[str, Any] | None = None
     sample: int | None = None
-    longest: int | None = None
-    first_words: int | None = None
+    longest: Count = None
+    first_words: Count = None
     unit: Granularity | None = None
-    answer_window: int | None = None
+    answer_window: Count = None

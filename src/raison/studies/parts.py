@@ -12,11 +12,9 @@ from typing import Any, get_args
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.registry import Catalogue, label_of
 from raison.core.target import Of
-from raison.core.unit import check_unit
 from raison.data import Dataset, Wanted, known_features
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.loading.load import DTYPES, EXPLAINED
 from raison.models.passes.removal import REMOVALS
 from raison.runs.models_figure import AXES
 from raison.studies import schema
@@ -93,7 +91,7 @@ def attempt(where: str, work: Callable[[], object]) -> list[str]:
 
 def settings_mistakes(settings: Mapping[str, Any]) -> list[str]:
     """What is wrong with the values of [settings]."""
-    mistakes = attempt("[settings]", lambda: check_unit(settings.get("unit", "word")))
+    mistakes = []
     for name, known in (("of", get_args(Of)), ("removal", REMOVALS)):
         if settings.get(name, known[0]) not in known:
             mistakes.append(f"[settings]: {UnknownNameError(name, settings[name], known)}")
@@ -176,13 +174,8 @@ def _entries(
 def model_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
     """What is wrong with the values of a model's table."""
     mistakes = []
-    for name, key, known, default in (
-        ("dtype", "dtype", DTYPES, "auto"),
-        ("value of explained", "explained", EXPLAINED, "input"),
-        ("removal", "removal", REMOVALS, REMOVALS[0]),
-    ):
-        if table.get(key, default) not in known:
-            mistakes.append(f"{where}: {UnknownNameError(name, table[key], known)}")
+    if table.get("removal", REMOVALS[0]) not in REMOVALS:
+        mistakes.append(f"{where}: {UnknownNameError('removal', table['removal'], REMOVALS)}")
     if "prompt" in table:
         mistakes += attempt(where, lambda: find_prompt(table["prompt"]))
     elif "explained" in table or "calibrate" in table:
@@ -222,7 +215,6 @@ def data_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
         mistakes.append(f"{where}: text and pair exclude each other; name one text, or the two of a pair.")
     if "sample" in table and "limit" not in table:
         mistakes.append(f"{where}: sample draws `limit` rows, so it needs limit.")
-    mistakes += attempt(where, lambda: check_unit(table.get("unit", "word")))
     if "known_features" in table:
         fit, wrong = fitting(table["known_features"], schema.KNOWN_FEATURES, f"{where} known_features")
         mistakes += wrong

@@ -1,10 +1,15 @@
 """The keys of a study file and what their values may be: what all kinds share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from raison.core.errors import UnknownNameError
+from raison.core.fields import REQUIRED, Field, fields_of
+from raison.data import Wanted
+from raison.studies.entries import StudyData, StudyModel, StudySettings
+from raison.training.recipes.scratch_settings import ScratchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +18,7 @@ class Kind:
 
     words: str
     fits: Callable[[Any], bool]
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,19 @@ class Key:
 
 
 Keys = Mapping[str, Key]
+
+
+def keys_of(record: type, without: Sequence[str] = ()) -> dict[str, Key]:
+    """The keys of a table whose entries are a record's fields; None is not to be written, but left out."""
+    return {
+        name: Key(Kind(field.words, partial(_fitting, field), field.choices), field.default is REQUIRED)
+        for name, field in fields_of(record).items()
+        if name not in without
+    }
+
+
+def _fitting(field: Field, value: Any) -> bool:
+    return value is not None and value != "" and field.fits(value)
 
 
 def _whole(value: Any) -> bool:
@@ -79,60 +98,11 @@ COMMON: Keys = {
 }
 """What every study file may say."""
 FIGURE: Keys = {"x": Key(TEXT, True)}
-SETTINGS: Keys = {
-    "unit": Key(TEXT),
-    "target": Key(TARGET),
-    "of": Key(TEXT),
-    "removal": Key(TEXT),
-    "seeds": Key(SEEDS),
-    "truncate": Key(FLAG),
-}
-MODEL: Keys = {
-    "name": Key(TEXT, True),
-    "labels": Key(TEXTS),
-    "dtype": Key(TEXT),
-    "device": Key(TEXT),
-    "prompt": Key(TEXT),
-    "explained": Key(TEXT),
-    "calibrate": Key(FLAG),
-    "removal": Key(TEXT),
-    "made": Key(TABLE),
-}
-MADE: Keys = {
-    "architecture": Key(TEXT),
-    "base": Key(TEXT),
-    "rank": Key(COUNT),
-    "layers": Key(COUNT),
-    "width": Key(COUNT),
-    "heads": Key(COUNT),
-    "vocabulary": Key(COUNT),
-    "train": Key(TABLE, True),
-    "held_out": Key(TABLE),
-    "epochs": Key(COUNT),
-    "batch_size": Key(COUNT),
-    "learning_rate": Key(NUMBER),
-    "patience": Key(COUNT),
-    "masked": Key(NUMBER),
-    "max_tokens": Key(COUNT),
-    "seed": Key(WHOLE),
-    "half": Key(FLAG),
-}
+SETTINGS: Keys = keys_of(StudySettings)
+MODEL: Keys = keys_of(StudyModel)
+MADE: Keys = keys_of(ScratchSettings, without=("progress",)) | {"train": Key(TABLE, True), "held_out": Key(TABLE)}
 """How a study makes a model: its data, and the settings of raison.training.recipes.scratch."""
-DATA: Keys = {
-    "source": Key(TEXT, True),
-    "split": Key(TEXT),
-    "limit": Key(COUNT),
-    "text": Key(COLUMN),
-    "pair": Key(PAIR),
-    "label": Key(COLUMN),
-    "rationale": Key(COLUMN),
-    "known_features": Key(TABLE),
-    "sample": Key(WHOLE),
-    "longest": Key(COUNT),
-    "first_words": Key(COUNT),
-    "answer_window": Key(COUNT),
-    "unit": Key(TEXT),
-}
+DATA: Keys = keys_of(StudyData, without=("wanted",)) | keys_of(Wanted, without=("delimiter",))
 KNOWN_FEATURES: Keys = {"words": Key(TEXTS), "position": Key(COLUMN), "correlation": Key(NUMBER), "seed": Key(WHOLE)}
 RUN: Keys = {"model": Key(TEXT, True), "data": Key(TEXT, True), "without": Key(TEXTS)}
 CLAIM: Keys = {
@@ -155,6 +125,8 @@ def fitting(table: Mapping[str, Any], keys: Keys, where: str) -> tuple[dict[str,
                 mistakes.append(f"{where}: {name} is missing; give {key.kind.words}.")
         elif key.kind.fits(table[name]):
             fit[name] = table[name]
+        elif key.kind.choices and isinstance(table[name], str):
+            mistakes.append(f"{where}: {UnknownNameError(name, table[name], key.kind.choices)}")
         else:
             mistakes.append(f"{where}: {name} is {table[name]!r:.80}; give {key.kind.words}.")
     return fit, mistakes

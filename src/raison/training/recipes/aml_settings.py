@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from raison.core.fields import Setting, check
 from raison.core.unit import Granularity, Merge
 from raison.numerics.losses.weights import LossWeights, MaskSize, weights_of
+from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
 """Learning rates: the published code's, for a whole backbone; and one that low-rank matrices need."""
@@ -47,8 +48,8 @@ class AmlSettings:
     )
     texts: Annotated[int, Setting("Texts to learn from.", least=1)] = 1000
     validation: Annotated[int, Setting("Texts to judge on.", least=1)] = 200
-    epochs: Annotated[int, Setting(least=1)] = 10
-    batch_size: Annotated[int, Setting(least=1)] = 20
+    epochs: EpochsSetting = 10
+    batch_size: BatchSetting = 20
     checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 3
     weights: Annotated[
         LossWeights | None,
@@ -59,7 +60,7 @@ class AmlSettings:
     ] = None
     trials: Annotated[int, Setting("Weights that the search tries.", least=1)] = 30
     search_texts: Annotated[int, Setting("Texts that a trial learns from.", least=1)] = 450
-    search_epochs: Annotated[int, Setting(least=1)] = 2
+    search_epochs: Annotated[int, Setting("Passes of a trial over its texts.", least=1)] = 2
     seed: Annotated[int, Setting("Decides the texts, the new weights and the search.")] = 0
     half: Annotated[bool, Setting("Train in bfloat16: faster where supported.")] = False
     above_chance: bool = False

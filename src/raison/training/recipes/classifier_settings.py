@@ -5,7 +5,8 @@ from typing import Annotated
 
 from raison.core.fields import Setting, check
 
-Count = Annotated[int, Setting(least=1)]
+EpochsSetting = Annotated[int, Setting("Passes over the texts.", least=1)]
+BatchSetting = Annotated[int, Setting("Texts of a step.", least=1)]
 LabelsSetting = Annotated[tuple[str, ...], Setting("Names of numeric labels, in order: negative,positive.")]
 PeakSetting = Annotated[float, Setting("Highest learning rate.", above=0, options=("--lr",))]
 HalfSetting = Annotated[bool, Setting("Train in bfloat16: faster where supported.")]
@@ -23,8 +24,8 @@ class ClassifierSettings:
     """
 
     labels: LabelsSetting = ()
-    epochs: Count = 3
-    batch_size: Count = 32
+    epochs: EpochsSetting = 3
+    batch_size: BatchSetting = 32
     learning_rate: PeakSetting = 1e-3
     rank: Annotated[int, Setting("Rank of the adapters.", least=1)] = 16
     dropout: Annotated[float, Setting("Dropout of the adapters.", least=0, most=0.9)] = 0.05

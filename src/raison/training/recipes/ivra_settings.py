@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from raison.core.errors import InputError
 from raison.core.fields import Setting, check
+from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
 
 if TYPE_CHECKING:
     from raison.models.derived.attention_explainer import Design
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 DECAY_EPOCHS = 2
 """The learning rate is multiplied by the decay after so many epochs, as in the paper."""
-Count = Annotated[int, Setting(least=1)]
 TextsSetting = Annotated[int | None, Setting("Texts to learn from.", least=1)]
 ValidationSetting = Annotated[int | None, Setting("Texts to judge on.", least=1)]
 
@@ -26,8 +26,8 @@ class FineTuneSettings:
     on the validation rows is kept.
     """
 
-    epochs: Count = 3
-    batch_size: Count = 16
+    epochs: EpochsSetting = 3
+    batch_size: BatchSetting = 16
     learning_rate: Annotated[float, Setting(above=0)] = 5e-5
     rank: Annotated[int | None, Setting(least=1)] = None
     texts: TextsSetting = None
@@ -65,8 +65,8 @@ class IvraSettings:
     selection: Annotated[tuple[str, ...], Setting("Which coefficients are trained.")] = ("feature", "head", "layer")
     over: Annotated[str, Setting("What is explained: units, or tokens (special ones too).")] = "units"
     initial: tuple[float, float] | None = None
-    epochs: Count = 20
-    batch_size: Count = 64
+    epochs: EpochsSetting = 20
+    batch_size: BatchSetting = 64
     learning_rate: Annotated[float, Setting("Learning rate of the first two epochs.", above=0, options=("--lr",))] = (
         3e-5
     )

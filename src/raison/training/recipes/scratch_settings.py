@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.fields import Setting
-from raison.training.recipes.classifier_settings import Count, HalfSetting, PeakSetting
+from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting, PeakSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class ScratchSettings:
     width: Annotated[int, Setting("Width of a small model.", least=1)] = 64
     heads: Annotated[int, Setting("Attention heads of a small model.", least=1)] = 4
     vocabulary: Annotated[int, Setting("Tokens that a small model knows.", least=1)] = 4000
-    epochs: Count = 5
-    batch_size: Count = 32
+    epochs: EpochsSetting = 5
+    batch_size: BatchSetting = 32
     learning_rate: PeakSetting = 1e-3
     patience: Annotated[int, Setting("Epochs without improvement that end the training.", least=1)] = 5
     masked: Annotated[float, Setting("Share of texts that are masked in part while it learns.")] = 0.0

@@ -92,14 +92,8 @@ KEYS: Keys = {
     "data": Key(schema.TABLE, True),
     "texts": Key(schema.TABLE),
 }
-SETTINGS: Keys = {
-    "unit": Key(schema.TEXT),
-    "of": Key(schema.TEXT),
-    "removal": Key(schema.TEXT),
-    "seed": Key(schema.WHOLE),
-    "truncate": Key(schema.FLAG),
-}
-COUNTS: Keys = {"randomised": Key(COUNT), "changed": Key(COUNT), "attacked": Key(COUNT)}
+SETTINGS: Keys = schema.keys_of(Settings, without=("target", "precision"))
+COUNTS: Keys = {name: Key(COUNT) for name in ("randomised", "changed", "attacked")}
 
 
 @dataclass(frozen=True, slots=True)

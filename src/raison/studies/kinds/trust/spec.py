@@ -68,13 +68,7 @@ KEYS: Keys = {
     "attacks": Key(schema.TABLE),
     "figure": Key(schema.TABLE),
 }
-SETTINGS: Keys = {
-    "unit": Key(TEXT),
-    "of": Key(TEXT),
-    "removal": Key(TEXT),
-    "seed": Key(schema.WHOLE),
-    "truncate": Key(schema.FLAG),
-}
+SETTINGS: Keys = schema.keys_of(Settings, without=("target", "precision"))
 RANDOMISATION: Keys = {"texts": Key(COUNT)}
 """Beside the settings of raison.trust.randomisation.Randomisation."""
 ATTACKS: Keys = {
