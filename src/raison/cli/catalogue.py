@@ -50,8 +50,8 @@ def cite(wanted: Names, json: options.Json = False) -> None:
         for key in references_of(entry(kinds[known], known)):
             cited.setdefault(key, []).append(known)
     if json:
-        found = [{"key": key, "cited_by": by, "bibtex": bibtex(key)} for key, by in cited.items()]
-        typer.echo(json_module.dumps(found, indent=1, ensure_ascii=False))
+        entries = [{"key": key, "cited_by": by, "bibtex": bibtex(key)} for key, by in cited.items()]
+        typer.echo(json_module.dumps(entries, indent=1, ensure_ascii=False))
     else:
         typer.echo("\n\n".join(map(bibtex, cited)))
 
@@ -61,30 +61,30 @@ def method_rows() -> list[dict[str, Any]]:
     return [
         {
             "method": name,
-            "about": summary(found.doc),
-            "needs": _needs(found),
-            "properties": sorted(found.facts["properties"]),
-            "below zero": _below_zero(found),
-            "passes": found.facts["passes"],
-            "settings": dict(found.settings),
-            "reference": found.facts["reference"],
-            "paper": paper(found.facts["reference"]),
+            "about": summary(known.doc),
+            "needs": _needs(known),
+            "properties": sorted(known.facts["properties"]),
+            "below zero": _below_zero(known),
+            "passes": known.facts["passes"],
+            "settings": dict(known.settings),
+            "reference": known.facts["reference"],
+            "paper": paper(known.facts["reference"]),
         }
         for name in names("methods")
-        for found in [entry("methods", name)]
+        for known in [entry("methods", name)]
     ]
 
 
-def _needs(found: Entry) -> list[str]:
+def _needs(method: Entry) -> list[str]:
     """Capabilities, and "classes" where one number cannot be explained."""
-    return sorted({*found.facts["needs"], *(() if "number" in found.facts["outputs"] else ("classes",))})
+    return sorted({*method.facts["needs"], *(() if "number" in method.facts["outputs"] else ("classes",))})
 
 
-def _below_zero(found: Entry) -> str:
+def _below_zero(method: Entry) -> str:
     """Whether scores can be below zero: a method with a function of its own for that has settings that decide."""
-    if "unsigned" in found.facts["properties"]:
+    if "unsigned" in method.facts["properties"]:
         return "never"
-    return "by its settings" if "signed" in found.functions else "yes"
+    return "by its settings" if "signed" in method.functions else "yes"
 
 
 def metric_rows() -> list[dict[str, Any]]:
@@ -92,15 +92,15 @@ def metric_rows() -> list[dict[str, Any]]:
     return [
         {
             "metric": name,
-            "about": summary(found.doc),
-            "better": BETTER[found.facts["higher_is_better"]],
-            "needs": sorted(found.facts["needs"]),
-            "settings": dict(found.settings),
-            "reference": found.facts["reference"],
-            "paper": paper(found.facts["reference"]),
+            "about": summary(known.doc),
+            "better": BETTER[known.facts["higher_is_better"]],
+            "needs": sorted(known.facts["needs"]),
+            "settings": dict(known.settings),
+            "reference": known.facts["reference"],
+            "paper": paper(known.facts["reference"]),
         }
         for name in names("metrics")
-        for found in [entry("metrics", name)]
+        for known in [entry("metrics", name)]
     ]
 
 
@@ -109,11 +109,11 @@ def summary(doc: str) -> str:
     return " ".join(doc.split("\n\n")[0].split())
 
 
-def references_of(found: Entry) -> list[str]:
+def references_of(known: Entry) -> list[str]:
     """Keys of all entries that a method or metric names: its own first, then those of its docstring's last line."""
-    own = found.facts["reference"]
-    named = re.findall(r"[a-z]+\d{4}\w+", found.doc.rpartition("Reference:")[2])
-    return list(dict.fromkeys([own, *(key for key in named if key in bibliography())]))
+    first = known.facts["reference"]
+    named = re.findall(r"[a-z]+\d{4}\w+", known.doc.rpartition("Reference:")[2])
+    return list(dict.fromkeys([first, *(key for key in named if key in bibliography())]))
 
 
 def bibtex(key: str) -> str:
@@ -135,8 +135,8 @@ def paper(key: str) -> str:
 
 def _field(entry: str, name: str) -> str:
     """A field of an entry on one line, without inner braces; "" where the entry has none."""
-    found = re.search(rf"\b{name} ?= ?\{{(.*?)\}} ?,? ?(?=\w+ ?=|\}}$)", entry)
-    return re.sub(r"[{}]", "", found[1]) if found else ""
+    match = re.search(rf"\b{name} ?= ?\{{(.*?)\}} ?,? ?(?=\w+ ?=|\}}$)", entry)
+    return re.sub(r"[{}]", "", match[1]) if match else ""
 
 
 @cache

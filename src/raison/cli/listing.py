@@ -50,29 +50,29 @@ def entry(kind: str, name: str) -> Entry:
         stated = {fact: getattr(cls, fact) for fact in FACTS if fact in dir(cls)}
         if kind == "methods":
             stated["needs"] = frozenset(needed.name for needed in stated["needs"])
-        own = frozenset(name for name, value in vars(cls).items() if isinstance(value, property) or callable(value))
-        return Entry(name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, own)
+        defined = frozenset(name for name, value in vars(cls).items() if isinstance(value, property) or callable(value))
+        return Entry(name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, defined)
 
 
 def _read(kind: str, name: str) -> Entry:
     path = PACKAGE / kind / f"{name}.py"
-    found = _class(path, class_name(name))
-    settings, facts = {}, _inherited(path, found)
-    for node in found.body:
+    written = _class(path, class_name(name))
+    settings, facts = {}, _inherited(path, written)
+    for node in written.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             fact = ast.unparse(node.annotation).startswith("ClassVar")
             if fact and node.target.id in FACTS:
                 facts[node.target.id] = _value(path, node.value)
             elif not fact:
                 settings[node.target.id] = _value(path, node.value)
-    functions = frozenset(node.name for node in found.body if isinstance(node, ast.FunctionDef))
-    return Entry(name, ast.get_docstring(found) or "", settings, facts, functions)
+    functions = frozenset(node.name for node in written.body if isinstance(node, ast.FunctionDef))
+    return Entry(name, ast.get_docstring(written) or "", settings, facts, functions)
 
 
-def _inherited(path: Path, found: ast.ClassDef) -> dict[str, Any]:
+def _inherited(path: Path, written: ast.ClassDef) -> dict[str, Any]:
     """The facts of a class's base that have a value."""
     facts = {}
-    for base in found.bases:
+    for base in written.bases:
         origin = _origin(path, ast.unparse(base))
         for node in _class(origin, ast.unparse(base)).body:
             if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:

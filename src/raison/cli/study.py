@@ -63,28 +63,28 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     from raison.studies.runner import examine
 
     study = read(file)
-    found = study.kind.work.estimate(examine(study, limit))
+    estimate = study.kind.work.estimate(examine(study, limit))
     if json:
-        typer.echo(json_module.dumps({"study": str(file), **found.values}, ensure_ascii=False, indent=1))
+        typer.echo(json_module.dumps({"study": str(file), **estimate.values}, ensure_ascii=False, indent=1))
     else:
-        _show(found, stderr=False)
+        _show(estimate, stderr=False)
         typer.echo(f"{file} can be run.")
 
 
-def _show(found: "Estimate", stderr: bool) -> None:
+def _show(estimate: "Estimate", stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    first, *others = found.table.head
+    first, *others = estimate.table.head
     table.add_column(first)
     for column in others:
         table.add_column(column, justify="right")
-    for name, cells in found.table.rows:
+    for name, cells in estimate.table.rows:
         table.add_row(name, *(cell.mean for cell in cells))
     console = Console(stderr=stderr, highlight=False)
     console.print(table)
-    for line in found.lines:
+    for line in estimate.lines:
         console.print(line, markup=False)
 
 

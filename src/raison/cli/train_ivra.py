@@ -54,14 +54,14 @@ def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
     """The scores of the moment that was kept: the first that was best by the criteria."""
     moments = [-inf if value is None else value for value in scores["criteria"]]
     kept = moments.index(max(moments))
-    found = {name: values[kept] for name, values in scores.items() if name != "criteria"}
-    return _listed(found)
+    reached = {name: values[kept] for name, values in scores.items() if name != "criteria"}
+    return _listed(reached)
 
 
 def _learned(provenance: Mapping[str, Any]) -> str:
     """The accuracy before training, and F1 where there are classes."""
-    found = provenance["f1"]
-    classes = "" if found is None else f"; macro F1 {found['macro']:.4f} ({_listed(found['classes'])})"
+    f1 = provenance["f1"]
+    classes = "" if f1 is None else f"; macro F1 {f1['macro']:.4f} ({_listed(f1['classes'])})"
     return f" (accuracy before {provenance['accuracy']['before']:.4f}){classes}"
 
 

@@ -90,9 +90,9 @@ def compare(
         return _compared(plan, choosers, Path(out), _Team(sharing, load), progress)
     if sharing != ALONE:
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
-    found = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
-    execute(plan, found, progress)
-    return comparison(found)
+    run = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
+    execute(plan, run, progress)
+    return comparison(run)
 
 
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:

@@ -186,17 +186,17 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
 
 def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
     """Tokens of each other wording that metrics ask for, and what explaining it with every unselected row takes."""
-    found = []
+    works = []
     for text, units in zip(encoding.texts, encoding.units, strict=True):
         stand_in = replace(_stand_in(units), text=text)
         asked = dict.fromkeys(rewording.text for metric in plan.judges for rewording in metric.rewordings(stand_in))
         if asked and encoding.spans is None:
             wordings = plan.model.encode(list(asked), encoding.unit, truncate=True)
-            for length, own in zip(wordings.lengths, wordings.units, strict=True):
-                rows = [_times(_cost(row.method, own), len(row.seeds)) for row in plan.rows if row.chooser is None]
+            for length, units_of in zip(wordings.lengths, wordings.units, strict=True):
+                rows = [_times(_cost(row.method, units_of), len(row.seeds)) for row in plan.rows if row.chooser is None]
                 # One more pass says whether it counts.
-                found.append((length, _sum([Cost(1), *rows])))
-    return found
+                works.append((length, _sum([Cost(1), *rows])))
+    return works
 
 
 def _sum(costs: Sequence[Cost]) -> Cost:

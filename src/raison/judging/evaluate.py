@@ -82,8 +82,8 @@ def evaluate(
         if isinstance(metric, GroupMetric):
             columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]
     scores = [metric_scores(info_of(metric), [columns[metric]]) for metric in chosen]
-    found = method_scores(label, scores, [costs_of(e) for e in given])
-    return replace(found, cautions=caution_of_texts([share_in(e.notes) for e in given]))
+    row_scores = method_scores(label, scores, [costs_of(e) for e in given])
+    return replace(row_scores, cautions=caution_of_texts([share_in(e.notes) for e in given]))
 
 
 def default_metrics(model: LanguageModel) -> list[str]:

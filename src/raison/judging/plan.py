@@ -111,16 +111,16 @@ def header_of(plan: Plan) -> dict[str, object]:
 
 def _digest_of_texts(plan: Plan) -> str:
     """Of the texts and what is marked in them, as one JSON list, a text at a time."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in (plan.texts, _spans(plan)):
-        found.update(b"[[" if part is plan.texts else b", [")
+        digest.update(b"[[" if part is plan.texts else b", [")
         for number, one in enumerate(part):
-            found.update(
+            digest.update(
                 ((", " if number else "") + json.dumps(one, ensure_ascii=False)).encode("utf-8", "surrogatepass")
             )
-        found.update(b"]")
-    found.update(b"]")
-    return found.hexdigest()
+        digest.update(b"]")
+    digest.update(b"]")
+    return digest.hexdigest()
 
 
 def _identity(plan: Plan) -> dict[str, str]:

@@ -21,26 +21,26 @@ CHUNK = 16
 """Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
 
 
-def execute(plan: Plan, found: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
+def execute(plan: Plan, comparison: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
     """Do the run's missing work, or a shard's share of it, by raison.jobs.engine."""
 
     def make() -> list[Job]:
         if shard is not None and shard.count > 1:
-            found.refresh()
-        return jobs_of(lambda: plan, found)
+            comparison.refresh()
+        return jobs_of(lambda: plan, comparison)
 
     do(make, shard, progress)
 
 
-def jobs_of(plan: Callable[[], Plan], found: Run, name: str = "") -> list[Job]:
+def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[Job]:
     """What a run consists of: a chunk of texts at a time, then the metrics that judge all texts together.
 
     `plan` is asked for when something is to be done, so that a model need not be there for what is finished; `name`
     tells the runs of one piece of work apart.
     """
-    texts, rows = found.header["texts"], found.header["rows"]
+    texts, rows = comparison.header["texts"], comparison.header["rows"]
     # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
-    left = [row for row in rows if not _is_done(row, found, range(texts))]
+    left = [row for row in rows if not _is_done(row, comparison, range(texts))]
     jobs = []
     for start in range(0, texts, CHUNK):
         numbers = range(start, min(start + CHUNK, texts))
@@ -48,40 +48,40 @@ def jobs_of(plan: Callable[[], Plan], found: Run, name: str = "") -> list[Job]:
             Job(
                 f"{name} texts {start}",
                 "compare",
-                partial(_do_chunk, plan, found, [row["label"] for row in left], numbers),
-                partial(_are_done, left, found, numbers),
+                partial(_do_chunk, plan, comparison, [row["label"] for row in left], numbers),
+                partial(_are_done, left, comparison, numbers),
                 cost=len(numbers) * sum(len(row["seeds"]) for row in rows),
                 size=len(numbers),
             )
         )
-    grouped = [metric["label"] for metric in found.header["metrics"] if metric["grouped"]]
+    grouped = [metric["label"] for metric in comparison.header["metrics"] if metric["grouped"]]
     for key in [(row["label"], seed, metric) for metric in grouped for row in rows for seed in row["seeds"]]:
         title = "metrics of all texts"
-        do_groups, is_done = partial(_do_groups, plan, found, *key), partial(found.has_groups, *key)
+        do_groups, is_done = partial(_do_groups, plan, comparison, *key), partial(comparison.has_groups, *key)
         jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
     return jobs
 
 
-def _do_chunk(plan: Callable[[], Plan], found: Run, labels: Sequence[str], numbers: range, told: Told) -> None:
+def _do_chunk(plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: range, told: Told) -> None:
     whole = plan()
-    found.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
+    comparison.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
     told(len(numbers))
 
 
-def _do_groups(plan: Callable[[], Plan], found: Run, row: str, seed: int, metric: str, told: Told) -> None:
+def _do_groups(plan: Callable[[], Plan], comparison: Run, row: str, seed: int, metric: str, told: Told) -> None:
     whole = plan()
     judge = next(one for one in whole.metrics if label_of(one) == metric)
     assert isinstance(judge, GroupMetric)
-    found.add_groups(row, seed, metric, measure_groups(whole.model, found.explanations(row, seed), judge))
+    comparison.add_groups(row, seed, metric, measure_groups(whole.model, comparison.explanations(row, seed), judge))
     told(1)
 
 
-def _is_done(row: Mapping[str, Any], found: Run, numbers: range) -> bool:
-    return all(found.is_done(row["label"], seed, numbers) for seed in row["seeds"])
+def _is_done(row: Mapping[str, Any], comparison: Run, numbers: range) -> bool:
+    return all(comparison.is_done(row["label"], seed, numbers) for seed in row["seeds"])
 
 
-def _are_done(rows: Sequence[Mapping[str, Any]], found: Run, numbers: range) -> bool:
-    return all(_is_done(row, found, numbers) for row in rows)
+def _are_done(rows: Sequence[Mapping[str, Any]], comparison: Run, numbers: range) -> bool:
+    return all(_is_done(row, comparison, numbers) for row in rows)
 
 
 def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:
@@ -90,11 +90,11 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
     marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
     jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
     # What is chosen comes first, then what has several parts: all others find their maps in the batch.
-    found = _chosen(batch, plan, marks)
+    by_row = _chosen(batch, plan, marks)
     for row, seed in sorted(jobs, key=lambda job: -len(job[0].method.parts)):
         if row.chooser is None:
-            found[row.label, seed] = run(_seeded(batch, seed), row.method)
-    explanations = [e for row, seed in jobs for e in found[row.label, seed]]
+            by_row[row.label, seed] = run(_seeded(batch, seed), row.method)
+    explanations = [e for row, seed in jobs for e in by_row[row.label, seed]]
     scores = measure(batch, explanations, plan.judges, marks)
     keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
     return [

@@ -77,8 +77,8 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
 
 def pairs_in(folder: Path) -> list[Pair]:
     """The pairs that a run's folder holds, text by text; [] where nothing was written. Raises DataError."""
-    found = read_record(folder / FILE)
-    pairs = [] if found is None else found.get("pairs")
+    record = read_record(folder / FILE)
+    pairs = [] if record is None else record.get("pairs")
     if not isinstance(pairs, list):
         raise unreadable(folder / FILE, "it lists no pairs")
     return pairs

@@ -123,8 +123,8 @@ def _grow(column: _Column, texts: int) -> None:
 
 
 def _value(values: np.ndarray, single: bool) -> Value:
-    found = tuple(values.tolist())
-    return found[0] if single else found
+    parts = tuple(values.tolist())
+    return parts[0] if single else parts
 
 
 def _whole(count: float) -> float:

@@ -25,9 +25,9 @@ class Explained:
         self._places: dict[tuple[str, int], np.ndarray] = {}
         for line in store.lines():
             with store.telling(line):
-                found = _keys(line)
-            if found is not None and found[2] < texts:
-                row, seed, text = found
+                key = _keys(line)
+            if key is not None and key[2] < texts:
+                row, seed, text = key
                 places = self._places.setdefault((row, seed), np.full(texts, -1, dtype=np.int64))
                 places[text] = line.place
 
@@ -75,8 +75,8 @@ class StoredExplanations(Sequence[Explanation]):
 
 def _keys(line: Line) -> tuple[str, int, int] | None:
     """Row, seed and text of a line; None for a line that a kill cut short."""
-    head, found, _ = line.content.partition(_KEYS)
-    if not found or not line.content.endswith(b"}}"):
+    head, separator, _ = line.content.partition(_KEYS)
+    if not separator or not line.content.endswith(b"}}"):
         record = line.parsed()
     else:
         try:

@@ -24,13 +24,13 @@ _OWN = ("rows", "metrics")
 
 def runs_in(folders: Sequence[Path]) -> list[Path]:
     """The runs' folders in these: each is a run's own or a study's. Raises DataError for one that is neither."""
-    found = []
+    runs = []
     for folder in folders:
         inside = [folder] if (folder / HEADER).exists() else sorted(path.parent for path in folder.glob(f"*/{HEADER}"))
         if not inside:
             raise DataError(f"{folder} holds no run to draw on: name a run's folder, or a study's.")
-        found += inside
-    return found
+        runs += inside
+    return runs
 
 
 def take_over(
@@ -157,12 +157,12 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
 def _copy(run: Run, offer: _Offer, keys: Sequence[Key]) -> None:
     """Copy one row."""
     source, row, seeds = offer.source, keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
-    found = [_placed(source.records[key], offer.places) for key in keys]
+    records = [_placed(source.records[key], offer.places) for key in keys]
     if _explains(source, row, [*seeds]):
         known = {(row, seed): source.explanations(row, seed) for seed in seeds}
-        run.add([(record, known[record.row, record.seed][record.text]) for record in found])
+        run.add([(record, known[record.row, record.seed][record.text]) for record in records])
     else:
-        run.add_records(found)
+        run.add_records(records)
     grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
     for seed in seeds:
         for label in grouped:

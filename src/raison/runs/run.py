@@ -135,8 +135,8 @@ class Run:
     def refresh(self) -> None:
         """Read the folder again, where others may have written."""
         assert self.folder is not None, "a run in memory is its own"
-        found = read_run(self.folder, self.shard)
-        self.records, self.groups, self.dropped, self._stored = found.records, found.groups, found.dropped, None
+        there = read_run(self.folder, self.shard)
+        self.records, self.groups, self.dropped, self._stored = there.records, there.groups, there.dropped, None
 
     def has_groups(self, row: str, seed: int, metric: str) -> bool:
         """Whether the values of a metric of many texts are there."""
@@ -177,14 +177,14 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
         run.records.add(Record.from_dict(record))
     store = RecordStore(folder / "groups.jsonl")
     for line in store.lines():
-        found = line.parsed()
-        if found is None:
+        group_record = line.parsed()
+        if group_record is None:
             run.dropped += 1
             continue
         with store.telling(line):
-            checked.check_group(found)
-        values = [tuple(scalar(value) for value in group) for group in found["values"]]
-        run.groups[found["row"], found["seed"], found["metric"]] = values
+            checked.check_group(group_record)
+        values = [tuple(scalar(value) for value in group) for group in group_record["values"]]
+        run.groups[group_record["row"], group_record["seed"], group_record["metric"]] = values
     return run
 
 

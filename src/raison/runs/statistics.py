@@ -58,12 +58,12 @@ class Point:
 
 def directed(comparison: Comparison) -> dict[str, bool]:
     """The metrics of which one end is better -> whether that is the high one, in the table's order."""
-    found: dict[str, bool] = {}
+    directions: dict[str, bool] = {}
     for row in comparison.rows:
         for scores in row.metrics:
             if scores.higher_is_better is not None:
-                found.setdefault(scores.metric, scores.higher_is_better)
-    return found
+                directions.setdefault(scores.metric, scores.higher_is_better)
+    return directions
 
 
 def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
@@ -79,10 +79,10 @@ def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
                 (metric, row.method, best.method, subtract(row[metric], best[metric]))
                 for row in _having(comparison, metric)
             ]
-    adjusted = holm([math.nan if method == first else found.p for _, method, first, found in pairs])
+    adjusted = holm([math.nan if method == first else gap.p for _, method, first, gap in pairs])
     listed: dict[str, list[Contrast]] = {metric: [] for metric in directed(comparison)}
-    for (metric, method, first, found), p in zip(pairs, adjusted, strict=True):
-        listed[metric].append(Contrast(method, first, metric, found, p))
+    for (metric, method, first, gap), p in zip(pairs, adjusted, strict=True):
+        listed[metric].append(Contrast(method, first, metric, gap, p))
     return listed
 
 
@@ -92,8 +92,8 @@ def mean_ranks(comparison: Comparison) -> dict[str, float]:
     if not directions:
         return {}
     values = np.array([[_mean(row, metric) for metric in directions] for row in comparison.rows], dtype=np.float64)
-    found = ranks.mean_ranks(values, list(directions.values()))
-    return {row.method: float(rank) for row, rank in zip(comparison.rows, found, strict=True)}
+    of_rows = ranks.mean_ranks(values, list(directions.values()))
+    return {row.method: float(rank) for row, rank in zip(comparison.rows, of_rows, strict=True)}
 
 
 def selection(comparison: Comparison) -> list[Selection]:

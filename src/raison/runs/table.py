@@ -42,8 +42,8 @@ def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricSc
     """One cell of `comparison`, without the others and its interval; None where the run has no such row or metric."""
     rows = [known for known in run.header["rows"] if known["label"] == row]
     metrics = [MetricInfo(**known) for known in run.header["metrics"]]
-    found = [known for known in metrics if known.label == metric]
-    return _cell(run, rows[0], (found[0], metrics), texts, interval=False) if rows and found else None
+    asked = [known for known in metrics if known.label == metric]
+    return _cell(run, rows[0], (asked[0], metrics), texts, interval=False) if rows and asked else None
 
 
 def finished_texts(run: Run) -> list[int]:
@@ -55,9 +55,9 @@ def finished_texts(run: Run) -> list[int]:
 
 def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts: Sequence[int]) -> Scores:
     label, seeds = row["label"], row["seeds"]
-    found = [_cell(run, row, (metric, metrics), texts) for metric in metrics]
+    cells = [_cell(run, row, (metric, metrics), texts) for metric in metrics]
     costs = np.concatenate([run.records.costs(label, seed, texts) for seed in seeds])
-    return method_scores(label, found, costs, row["selected_by"])
+    return method_scores(label, cells, costs, row["selected_by"])
 
 
 def _cell(
@@ -73,8 +73,8 @@ def _cell(
         groups = [run.groups.get((label, seed, info.label), []) for seed in seeds]
         # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
         whole = all((label, seed, info.label) in run.groups for seed in seeds)
-        found = [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
-        return metric_scores(info, table_of(found), interval)
+        by_seed = [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
+        return metric_scores(info, table_of(by_seed), interval)
     place = [other for other in metrics if not other.grouped].index(info)
     values = np.stack([run.records.scores(label, seed, place, texts) for seed in seeds])
     return metric_scores(info, values, interval)

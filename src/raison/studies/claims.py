@@ -56,11 +56,11 @@ def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
     )
 
 
-def _verdict(claim: Mapping[str, Any], place: str, found: Sample | None) -> Verdict:
+def _verdict(claim: Mapping[str, Any], place: str, sample: Sample | None) -> Verdict:
     side: Side = "above" if "above" in claim else "below"
-    if found is None:
+    if sample is None:
         metric = str(claim.get("metric", claim.get("measure")))
         return Verdict(claim["says"], place, metric, claim[side], side, claim.get("than", claim[side]), "missing")
-    about = (claim["says"], place, found.metric, found.row, side, found.than)
-    verdict = judged(Verdict(*about, "missing", found.mean, found.than_mean), found.gap, found.learned)
-    return verdict if found.accuracy is None else replace(verdict, accuracy=found.accuracy)
+    about = (claim["says"], place, sample.metric, sample.row, side, sample.than)
+    verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
+    return verdict if sample.accuracy is None else replace(verdict, accuracy=sample.accuracy)

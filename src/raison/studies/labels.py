@@ -40,9 +40,9 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
 def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:
     """Write the file of a study's folder: the majorities of its data, and accuracies of runs beside those known."""
     known = read_labels(folder)
-    found = {key: majority_of(rows) for key, rows in data.items()}
+    majorities = {key: majority_of(rows) for key, rows in data.items()}
     labels = Labels(
-        {key: share for key, share in {**known.majorities, **found}.items() if share is not None},
+        {key: share for key, share in {**known.majorities, **majorities}.items() if share is not None},
         {key: share for key, share in {**known.accuracies, **accuracies}.items() if share is not None},
     )
     said = {"majorities": labels.majorities, "accuracies": labels.accuracies}

@@ -71,8 +71,8 @@ def run_name(model: str, data: str) -> str:
 
 def canonical_row(label: str) -> str:
     """A row's label as the records write it: without settings that are defaults. Raises InputError."""
-    method, found, metric = label.partition(CHOICE)
-    return label_of(METHODS.create(method)) + (f"{CHOICE}{label_of(METRICS.create(metric))}" if found else "")
+    method, is_chosen, metric = label.partition(CHOICE)
+    return label_of(METHODS.create(method)) + (f"{CHOICE}{label_of(METRICS.create(metric))}" if is_chosen else "")
 
 
 def canonical_metric(label: str) -> str:

@@ -131,16 +131,16 @@ def to_compute(asked: Asked, known: set[str]) -> list[Method]:
 
 def unreadable_texts(model: LanguageModel, data: Dataset, unit: Granularity, truncate: bool) -> list[str]:
     """The texts that the model cannot read, in one line."""
-    found = []
+    reasons = []
     for row in data.rows:
         # One at a time: a large data set's tokens need not be in memory together.
         try:
             model.encode([row.text], unit, truncate)
         except InputError as error:
-            found.append(f"row {row.number}: {error}")
-    if not found:
+            reasons.append(f"row {row.number}: {error}")
+    if not reasons:
         return []
-    return [f"{len(found)} of {len(data)} texts of {data.name} cannot be explained, the first being {found[0]}"]
+    return [f"{len(reasons)} of {len(data)} texts of {data.name} cannot be explained, the first being {reasons[0]}"]
 
 
 def _created(methods: Sequence[str]) -> list[Method]:

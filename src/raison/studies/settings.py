@@ -20,8 +20,8 @@ def make(settings: type, values: Mapping[str, Any], seed: int = 0, progress: boo
     """Settings from a file's values, lists as tuples. Raises RaisonError where they cannot be."""
     names = [field.name for field in dataclasses.fields(settings)]
     plain = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    own = {key: value for key, value in (("seed", seed), ("progress", progress)) if key in names}
-    return settings(**plain, **own)
+    decided = {key: value for key, value in (("seed", seed), ("progress", progress)) if key in names}
+    return settings(**plain, **decided)
 
 
 def as_values(settings: Any) -> dict[str, Any]:

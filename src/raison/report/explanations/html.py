@@ -112,15 +112,15 @@ def _texts(e: Explanation, scale: float) -> Markup:
     blocks = []
     for number, (label, text) in enumerate(zip(text_labels(e), pieces(e), strict=True)):
         shown = zip(text, parts(e, number, [piece.text for piece in text]), strict=True)
-        spans = joined(_span(e, piece, _boxed(own), scale, ranks) for piece, own in shown)
+        spans = joined(_span(e, piece, _boxed(parts_of_piece), scale, ranks) for piece, parts_of_piece in shown)
         heading = html('<p class="label">{}</p>\n', label) if label else NOTHING
         blocks.append(html('{}<div class="text {}" dir="auto" lang="" translate="no">{}</div>', heading, e.unit, spans))
     return lines(blocks)
 
 
-def _boxed(own: Sequence[Part]) -> Markup:
+def _boxed(parts_of_piece: Sequence[Part]) -> Markup:
     """A piece with a box around what of the answer is in it."""
-    return joined(box(part, part.text) for part in own)
+    return joined(box(part, part.text) for part in parts_of_piece)
 
 
 def box(part: Part, content: str) -> str:

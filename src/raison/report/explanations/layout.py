@@ -35,15 +35,15 @@ def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
 def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[Part, ...], ...]:
     """Consecutive strings that make up a text, each cut where the explained answer begins and ends."""
     start, end = (e.answer.start, e.answer.end) if e.answer is not None and segment == 1 else (0, 0)
-    found = []
+    cut = []
     cursor = 0
     for text in texts:
         first, last = (min(max(place - cursor, 0), len(text)) for place in (start, end))
         inside = Part(text[first:last], True, cursor + first == start, cursor + last == end)
-        own = (Part(text[:first]), inside, Part(text[last:]))
-        found.append(tuple(part for part in own if part.text))
+        three = (Part(text[:first]), inside, Part(text[last:]))
+        cut.append(tuple(part for part in three if part.text))
         cursor += len(text)
-    return tuple(found)
+    return tuple(cut)
 
 
 def text_labels(e: Explanation) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def strongest(e: Explanation, limit: int) -> tuple[int, ...]:
 def _spans(e: Explanation, segment: int, length: int) -> list[tuple[int, int, tuple[int, ...]]]:
     """Spans of units in the order of the text; those that overlap become one."""
     merged: list[tuple[int, int, tuple[int, ...]]] = []
-    own = [(unit.start, unit.end, number) for number, unit in enumerate(e.units) if unit.segment == segment]
-    for start, end, number in sorted(own):
+    spans = [(unit.start, unit.end, number) for number, unit in enumerate(e.units) if unit.segment == segment]
+    for start, end, number in sorted(spans):
         start, end = max(0, start), min(length, end)
         if start >= end:
             continue
@@ -87,13 +87,13 @@ def _spans(e: Explanation, segment: int, length: int) -> list[tuple[int, int, tu
 
 
 def _cut(text: str, spans: list[tuple[int, int, tuple[int, ...]]]) -> tuple[Piece, ...]:
-    found: list[Piece] = []
+    pieces_of_text: list[Piece] = []
     cursor = 0
     for start, end, units in spans:
         if start > cursor:
-            found.append(Piece(text[cursor:start], ()))
-        found.append(Piece(text[start:end], units))
+            pieces_of_text.append(Piece(text[cursor:start], ()))
+        pieces_of_text.append(Piece(text[start:end], units))
         cursor = end
     if cursor < len(text):
-        found.append(Piece(text[cursor:], ()))
-    return tuple(found)
+        pieces_of_text.append(Piece(text[cursor:], ()))
+    return tuple(pieces_of_text)

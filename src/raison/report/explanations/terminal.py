@@ -70,10 +70,10 @@ def _header(e: Explanation) -> RenderableType:
 
 def _coloured(e: Explanation, number: int, text: tuple[Piece, ...], scale: float) -> Text:
     shown = Text(overflow="fold")
-    for piece, own in zip(text, parts(e, number, [piece.text for piece in text]), strict=True):
+    for piece, parts_of_piece in zip(text, parts(e, number, [piece.text for piece in text]), strict=True):
         score = piece_score(e, piece) if piece.units else 0.0
         style = scale_of(e.signed).terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
-        for part in own:
+        for part in parts_of_piece:
             shown.append(safe(part.text), f"{style} underline".strip() if part.inside else style)
     return shown
 

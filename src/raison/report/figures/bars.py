@@ -34,10 +34,10 @@ def bars(asked: OverModels) -> Markup:
         axes.axhline(0, color=GREY, linewidth=0.8)
         for column, one in enumerate(drawn):
             shift = (column - (len(drawn) - 1) / 2) * width
-            places = [(place + shift, found) for place, found in enumerate(one.values) if found]
+            places = [(place + shift, summary) for place, summary in enumerate(one.values) if summary]
             _group(axes, one, places, width)
             for other in (other for other in beside if other.number == one.number):
-                marks = [(place + shift, found.mean) for place, found in enumerate(other.values) if found]
+                marks = [(place + shift, summary.mean) for place, summary in enumerate(other.values) if summary]
                 x, y = [place for place, _ in marks], [mean for _, mean in marks]
                 axes.hlines(y, [p - width / 2 for p in x], [p + width / 2 for p in x], color=INK, linestyle=":")
         room = axes.bbox.width / max(1, len(asked.models))
@@ -50,15 +50,15 @@ def bars(asked: OverModels) -> Markup:
 
 def _group(axes: "Axes", one: Series, places: Sequence[tuple[float, Summary]], width: float) -> None:
     colour = _fill(one)
-    x, means = [place for place, _ in places], [found.mean for _, found in places]
+    x, means = [place for place, _ in places], [summary.mean for _, summary in places]
     hatch = _HATCHES[one.number // len(SERIES) % len(_HATCHES)]
     axes.bar(x, means, width * 0.92, color=colour, edgecolor=INK if hatch else colour, hatch=hatch, linewidth=0)
     # The page's ink: black on a light page, as the thesis's, and light on a dark one.
-    known = [(place, found) for place, found in places if found.low == found.low]
+    known = [(place, summary) for place, summary in places if summary.low == summary.low]
     axes.vlines(
         [place for place, _ in known],
-        [found.low for _, found in known],
-        [found.high for _, found in known],
+        [summary.low for _, summary in known],
+        [summary.high for _, summary in known],
         color=INK,
         linewidth=1.1,
     )

@@ -101,8 +101,8 @@ class OverModels:
 Figure = Front | Spread | Lines | OverModels
 
 
-def spot(x: float, found: Summary) -> Spot:
+def spot(x: float, summary: Summary) -> Spot:
     """A summary as a point; one text has no interval."""
-    low = found.low if found.low == found.low else found.mean
-    high = found.high if found.high == found.high else found.mean
-    return Spot(x, low, found.mean, high)
+    low = summary.low if summary.low == summary.low else summary.mean
+    high = summary.high if summary.high == summary.high else summary.mean
+    return Spot(x, low, summary.mean, high)

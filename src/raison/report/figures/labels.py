@@ -55,11 +55,11 @@ def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
             centres.pop()
             blocks[-1] += last
             centres[-1] = sum(places[j] for j in blocks[-1]) / len(blocks[-1])
-    found = [0.0] * len(places)
+    heights = [0.0] * len(places)
     for block, centre in zip(blocks, centres, strict=True):
         for number, i in enumerate(block):
-            found[i] = centre + gap * (number - (len(block) - 1) / 2)
-    return found
+            heights[i] = centre + gap * (number - (len(block) - 1) / 2)
+    return heights
 
 
 def _candidates(x: float, y: float) -> Iterator[Label]:

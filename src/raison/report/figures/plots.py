@@ -96,7 +96,7 @@ def _over_sizes(asked: OverModels) -> Lines:
         Curve(
             one.name,
             one.number,
-            tuple(spot(size, found) for at, size in zip(order, sizes, strict=True) if (found := one.values[at])),
+            tuple(spot(size, summary) for at, size in zip(order, sizes, strict=True) if (summary := one.values[at])),
             one.style,
         )
         for one in asked.series
@@ -140,14 +140,14 @@ def _lines(asked: Lines) -> Markup:
 
 def _curve(axes: "Axes", one: Curve) -> None:
     colour, style, marker = look_of(one.number, one.name)
-    x = [found.x for found in one.spots]
+    x = [each.x for each in one.spots]
     dotted = one.style == "dotted"
     if not dotted:
-        low, high = [found.low for found in one.spots], [found.high for found in one.spots]
+        low, high = [each.low for each in one.spots], [each.high for each in one.spots]
         axes.fill_between(x, low, high, color=colour, alpha=0.08 if one.style else 0.13, linewidth=0)
     axes.plot(
         x,
-        [found.mean for found in one.spots],
+        [each.mean for each in one.spots],
         linestyle=_STYLES.get(one.style, style),
         marker="" if dotted else marker,
         markersize=4,

@@ -37,10 +37,10 @@ class Tried:
     @property
     def data(self) -> dict[str, list[TrustRun]]:
         """The runs on each data set, by the study's key of it."""
-        found: dict[str, list[TrustRun]] = {}
+        runs: dict[str, list[TrustRun]] = {}
         for run in self.runs:
-            found.setdefault(run.header["data"], []).append(run)
-        return found
+            runs.setdefault(run.header["data"], []).append(run)
+        return runs
 
 
 def randomisation_figures(tried: Tried, order: Order) -> Iterator[Lines]:
@@ -48,8 +48,8 @@ def randomisation_figures(tried: Tried, order: Order) -> Iterator[Lines]:
     for number, run in enumerate(tried.runs):
         curves = []
         for method in run.randomised:
-            found = curve(run, method, order, "spearman")
-            spots = tuple(spot(blocks, one) for blocks, one in enumerate(found, start=1) if one.count)
+            similarities = curve(run, method, order, "spearman")
+            spots = tuple(spot(blocks, one) for blocks, one in enumerate(similarities, start=1) if one.count)
             if spots:
                 whole = (Spot(0, UNCHANGED, UNCHANGED, UNCHANGED), *spots)
                 curves.append(Curve(method, tried.methods.index(method), whole))
@@ -115,27 +115,27 @@ def _models(tried: Tried, runs: Sequence[TrustRun]) -> tuple[Place, ...]:
 
 def _over_models(name: str, tried: Tried, runs: Sequence[TrustRun], measure: Effect) -> Iterator[OverModels]:
     drawn = [one for one in STYLES if any(Variant("embedding", one) in run.variants for run in runs)]
-    found = {one: _series(tried, runs, Variant("embedding", one), measure) for one in drawn}
+    attacked = {one: _series(tried, runs, Variant("embedding", one), measure) for one in drawn}
     noise = {one: _series(tried, runs, Variant("noise", one), measure) for one in drawn}
     controls = {one: [replace(series, style="dotted") for series in noise[one]] for one in drawn}
     # The objectives are to be compared: one scale for both.
-    limits = _limits([one for some in (*found.values(), *controls.values()) for one in some], measure)
+    limits = _limits([one for some in (*attacked.values(), *controls.values()) for one in some], measure)
     models = _models(tried, runs)
     if tried.axis == "parameters" and all(model.parameters for model in models):
         # One figure: lines are told apart by their style. The control is that of the objective that is drawn solid.
-        lines = [replace(one, style=STYLES[key] if key != drawn[0] else "") for key in drawn for one in found[key]]
+        lines = [replace(one, style=STYLES[key] if key != drawn[0] else "") for key in drawn for one in attacked[key]]
         series = (*lines, *(controls[drawn[0]] if drawn else ()))
         yield OverModels(name, EFFECT_NAMES[measure], tried.axis, models, series, limits)
         return
     for key in drawn:
         title = f"{EFFECT_NAMES[measure]}, {key}"
-        yield OverModels(f"{name}{key[0]}", title, tried.axis, models, (*found[key], *controls[key]), limits)
+        yield OverModels(f"{name}{key[0]}", title, tried.axis, models, (*attacked[key], *controls[key]), limits)
 
 
 def _limits(series: Sequence[Series], measure: Effect) -> tuple[float, float] | None:
     if measure == "rank_change":
         return (0.0, 1.04)
-    ends = [end for one in series for found in one.values if found for end in (found.low, found.mean, found.high)]
+    ends = [end for one in series for value in one.values if value for end in (value.low, value.mean, value.high)]
     known = [end for end in ends if end == end]
     low, high = min(known, default=0.0), max(known, default=0.0)
     room = 0.06 * (max(high, 0) - min(low, 0))
@@ -143,14 +143,14 @@ def _limits(series: Sequence[Series], measure: Effect) -> tuple[float, float] | 
 
 
 def _series(tried: Tried, runs: Sequence[TrustRun], variant: Variant, measure: Effect) -> list[Series]:
-    found = []
+    series = []
     for number, method in enumerate(tried.methods):
         values = tuple(_summary(run, method, variant, measure) for run in runs)
         if any(values):
-            found.append(Series(method, number, values))
-    return found
+            series.append(Series(method, number, values))
+    return series
 
 
 def _summary(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Summary | None:
-    found = summary(effects(run, method, variant, measure).values())
-    return found if found.count else None
+    values = summary(effects(run, method, variant, measure).values())
+    return values if values.count else None

@@ -128,13 +128,13 @@ def _section(section: Section, draw: bool) -> Markup:
 
 
 def _parts(parts: Sequence[Part], draw: bool) -> Markup:
-    found: list[Markup] = []
+    elements: list[Markup] = []
     for kind, group in groupby(parts, key=type):
         if kind is Table:
-            found += _tables([part for part in group if isinstance(part, Table)], bool(found))
+            elements += _tables([part for part in group if isinstance(part, Table)], bool(elements))
         else:
-            found += [_part(part, draw) for part in group]
-    return lines(found)
+            elements += [_part(part, draw) for part in group]
+    return lines(elements)
 
 
 def _tables(tables: Sequence[Table], below: bool) -> Iterator[Markup]:

@@ -68,12 +68,14 @@ def examples_of(run: Run, texts: Mapping[int, Sequence[Shown]], asked: Asked) ->
     """The examples of each text, the rows in the order in which they were asked for."""
     rows = {row["label"]: row for row in run.header["rows"]}
     labels = _default_rows(rows) if asked.rows is None else asked.rows
-    found = []
+    listed = []
     for number in [number for number in texts if number < asked.texts]:
         by_row = {one.record.row: one.explanation for one in texts[number]}
         told = [label for label in labels if label in by_row]
-        found.append(tuple(Example(number, rows[row]["method"], rows[row]["selected_by"], by_row[row]) for row in told))
-    return tuple(examples for examples in found if examples)
+        listed.append(
+            tuple(Example(number, rows[row]["method"], rows[row]["selected_by"], by_row[row]) for row in told)
+        )
+    return tuple(examples for examples in listed if examples)
 
 
 def highest(e: Explanation, top: int) -> tuple[int, ...]:
@@ -104,8 +106,8 @@ def reading(e: Explanation, top: int) -> str:
 
 def beside(e: Explanation) -> str:
     """What a reader must know where another class than the predicted one was explained; "" else."""
-    own = e.target == e.prediction if e.answer is None else e.answer.is_predicted and e.target != e.classes[1]
-    return "" if e.against is None and own else f"explained: {phrases.goal(e)}"
+    is_predicted = e.target == e.prediction if e.answer is None else e.answer.is_predicted and e.target != e.classes[1]
+    return "" if e.against is None and is_predicted else f"explained: {phrases.goal(e)}"
 
 
 def markdown(examples: Sequence[Sequence[Example]], data: str, top: int) -> str:
@@ -137,8 +139,8 @@ def _cut(piece: Piece, ranks: Mapping[int, int]) -> Iterator[Mark]:
 
 def _boxed(e: Explanation, number: int, text: Sequence[Mark]) -> Iterator[Mark]:
     """The marks cut where the answer begins and ends."""
-    for mark, own in zip(text, parts(e, number, [mark.text for mark in text]), strict=True):
-        yield from (Mark(part.text, mark.rank, part) for part in own)
+    for mark, parts_of_mark in zip(text, parts(e, number, [mark.text for mark in text]), strict=True):
+        yield from (Mark(part.text, mark.rank, part) for part in parts_of_mark)
 
 
 def _prediction(e: Explanation) -> str:

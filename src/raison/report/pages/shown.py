@@ -25,19 +25,19 @@ def shown_texts(run: Run) -> dict[int, list[Shown]]:
     if run.folder is None:
         return {}
     rows = {row["label"]: (place, row["seeds"][0]) for place, row in enumerate(run.header["rows"])}
-    found: dict[int, dict[int, Shown]] = {}
+    by_text: dict[int, dict[int, Shown]] = {}
     store = RecordStore(run.folder / "explanations.jsonl")
     for line in store.lines():
         told = line.parsed()
         if told is None:
             continue
         with store.telling(line):
-            own = Fields(told, "an explanation's line")
-            check_key(own, run.header["texts"])
-            own.mapping("explanation")
+            fields = Fields(told, "an explanation's line")
+            check_key(fields, run.header["texts"])
+            fields.mapping("explanation")
             place, seed = rows.get(told["row"], (0, None))
             record = run.records.get((told["row"], told["seed"], told["text"]))
             if told["seed"] == seed and record is not None:
                 shown = Shown(record, Explanation.from_dict(told["explanation"]))
-                found.setdefault(told["text"], {})[place] = shown
-    return {text: [found[text][place] for place in sorted(found[text])] for text in sorted(found)}
+                by_text.setdefault(told["text"], {})[place] = shown
+    return {text: [by_text[text][place] for place in sorted(by_text[text])] for text in sorted(by_text)}

@@ -74,8 +74,8 @@ def document(title: str, body: Markup, styles: tuple[str, ...], script: Markup =
     Its policy keeps it from loading anything, and from any script and any style but its own, told by their hashes,
     whatever the texts hold.
     """
-    body, own = _without_styles(body)
-    sheet = lines([*map(asset, styles), own])
+    body, rules = _without_styles(body)
+    sheet = lines([*map(asset, styles), rules])
     code = html("<script>\n{}</script>\n", script) if script else NOTHING
     allowed = html("'sha256-{}'", _hash(script)) if script else html("'none'")
     return str(html(_PAGE, allowed, _hash(sheet), title, sheet, body, code))
@@ -88,8 +88,8 @@ def _without_styles(body: Markup) -> tuple[Markup, Markup]:
     """
     numbers: dict[str, int] = {}
 
-    def number(found: re.Match[str]) -> str:
-        return f' data-style="{numbers.setdefault(found[1], len(numbers))}"'
+    def number(match: re.Match[str]) -> str:
+        return f' data-style="{numbers.setdefault(match[1], len(numbers))}"'
 
     numbered = Markup(_STYLE.sub(number, body))
     # As strong as a style of an element's own: no rule of the pages' sheets has as many parts.

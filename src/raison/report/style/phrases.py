@@ -191,16 +191,16 @@ def cautions(e: Explanation) -> list[str]:
 
 def unknown_units(e: Explanation | GenerationExplanation) -> frozenset[int]:
     """Numbers of the units with tokens that the model's vocabulary does not have."""
-    found = unknown_in(e.notes)
-    return frozenset() if found is None else frozenset(found.units)
+    unknown = unknown_in(e.notes)
+    return frozenset() if unknown is None else frozenset(unknown.units)
 
 
 def unread(e: Explanation) -> str | None:
     """How many tokens the model's vocabulary does not have."""
-    found = unknown_in(e.notes)
-    if found is None:
+    unknown = unknown_in(e.notes)
+    if unknown is None:
         return None
-    return f"{percent(found.share)} of the tokens, in {count(len(found.units), e.unit)}"
+    return f"{percent(unknown.share)} of the tokens, in {count(len(unknown.units), e.unit)}"
 
 
 def count(amount: int, thing: str) -> str:

@@ -32,10 +32,12 @@ def claims_grid(verdicts: Sequence[Verdict]) -> Markup:
 def _findings(verdicts: Sequence[Verdict]) -> Markup:
     """Claims x runs: what was found and by how much; a claim that is not about a run leaves its cell empty."""
     runs = list(dict.fromkeys(verdict.run for verdict in verdicts))
-    found: dict[str, dict[str, Verdict]] = {}
+    claims: dict[str, dict[str, Verdict]] = {}
     for verdict in verdicts:
-        found.setdefault(verdict.says, {})[verdict.run] = verdict
-    rows = [[says, *(_finding(of_run[run]) if run in of_run else "" for run in runs)] for says, of_run in found.items()]
+        claims.setdefault(verdict.says, {})[verdict.run] = verdict
+    rows = [
+        [says, *(_finding(of_run[run]) if run in of_run else "" for run in runs)] for says, of_run in claims.items()
+    ]
     return grid("Findings", ["claim", *map(breakable, runs)], rows)
 
 

@@ -42,11 +42,11 @@ def columns(results: Results) -> tuple[Column, ...]:
     rows = rows_of(results)
     most = _most(rows)
     directions = {scores.metric: scores.higher_is_better for row in rows for scores in row.metrics}
-    found = [_metric_column(rows, name, higher, most) for name, higher in directions.items()]
-    found.append(_cost_column("evaluations", [row.evaluations for row in rows]))
+    listed = [_metric_column(rows, name, higher, most) for name, higher in directions.items()]
+    listed.append(_cost_column("evaluations", [row.evaluations for row in rows]))
     if any(row.gradients.mean for row in rows):
-        found.append(_cost_column("gradients", [row.gradients for row in rows]))
-    return (*found, _time_column([row.seconds for row in rows]))
+        listed.append(_cost_column("gradients", [row.gradients for row in rows]))
+    return (*listed, _time_column([row.seconds for row in rows]))
 
 
 def warnings(results: Results) -> list[str]:
@@ -149,12 +149,12 @@ def _body(
 
 
 def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> Column:
-    found = [next((scores for scores in row.metrics if scores.metric == metric), None) for row in rows]
-    places = max(3, phrases.decimals(peak(scores.summary.mean for scores in found if scores)))
-    order = ranks([scores.summary.mean if scores else math.nan for scores in found], higher)
-    own = [row.selected_by == metric for row in rows]
-    cells = [_cell(scores, places, most) for scores in found]
-    marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, order, own, strict=True))
+    scores_of_rows = [next((scores for scores in row.metrics if scores.metric == metric), None) for row in rows]
+    places = max(3, phrases.decimals(peak(scores.summary.mean for scores in scores_of_rows if scores)))
+    order = ranks([scores.summary.mean if scores else math.nan for scores in scores_of_rows], higher)
+    is_chooser = [row.selected_by == metric for row in rows]
+    cells = [_cell(scores, places, most) for scores in scores_of_rows]
+    marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, order, is_chooser, strict=True))
     return Column(metric, ARROWS[higher], marked)
 
 

@@ -128,14 +128,14 @@ def _changing(job: _Job, speed: Speed) -> float:
     assert isinstance(metric, HarmlessChange)
     batch = prepare(job.model, job.suite.texts[: job.suite.plan.changed], job.suite.settings)
     asked = [(text, edit(name, given)) for text, given in enumerate(batch.encoding.texts) for name in metric.edits]
-    found = [(text, edited.text) for text, edited in asked if edited is not None]
+    wordings_of = [(text, edited.text) for text, edited in asked if edited is not None]
     seconds = _explaining(job, batch, range(len(batch.encoding)), speed)
-    if not found:
+    if not wordings_of:
         return seconds
-    wordings = prepare(job.model, [wording for _, wording in found], replace(job.suite.settings, truncate=True))
+    wordings = prepare(job.model, [wording for _, wording in wordings_of], replace(job.suite.settings, truncate=True))
     rows = [
         row
-        for row, (text, _) in enumerate(found)
+        for row, (text, _) in enumerate(wordings_of)
         if is_harmless(BatchRow(batch, text), BatchRow(wordings, row), batch.target.row(text, 1), metric.tolerance)
     ]
     return seconds + _explaining(job, wordings, rows, speed)

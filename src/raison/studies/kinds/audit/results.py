@@ -86,7 +86,7 @@ class MethodAudit:
 
     def __getitem__(self, question: Question) -> Evidence:
         """The evidence on one question."""
-        return next(found for found in self.evidence if found.question == question)
+        return next(one for one in self.evidence if one.question == question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +110,15 @@ class Audit(Written):
     @property
     def left_out(self) -> list[tuple[str, str]]:
         """What was not tested, a method or a method in a part, and why."""
-        found = list(self.header["unable"].items())
+        listed = list(self.header["unable"].items())
         asked = self.trust.header
-        found += [(f"{method}, randomised", why) for method, why in asked["randomisation"]["left_out"].items()]
+        listed += [(f"{method}, randomised", why) for method, why in asked["randomisation"]["left_out"].items()]
         for kind, reasons in asked["attacks"]["left_out"].items():
-            found += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
+            listed += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
         boundary = len(asked["attacks"]["boundary"])
         if boundary:
-            found.append((f"{boundary} of the attacked texts", "two classes are as probable as each other"))
-        return found
+            listed.append((f"{boundary} of the attacked texts", "two classes are as probable as each other"))
+        return listed
 
     @property
     def title(self) -> str:
@@ -145,7 +145,7 @@ class Audit(Written):
 
     def __getitem__(self, method: str) -> MethodAudit:
         """The verdict on a method by its label."""
-        return next(found for found in self.methods if found.method == method)
+        return next(one for one in self.methods if one.method == method)
 
 
 def read(folder: Path) -> Audit:
@@ -191,7 +191,7 @@ def sample(_results: Audit, _claim: Mapping[str, Any], _place: str) -> None:
 
 
 def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
-    lights = {found.question: found.light for found in evidence}
+    lights = {one.question: one.light for one in evidence}
     score = summary(_scores(row))
     needed, further = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
     light: Light = "red" if "red" in needed else "green" if needed == {"green"} and "red" not in further else "amber"
@@ -201,10 +201,10 @@ def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
 def _faithful(row: Scores, random: Scores) -> Evidence:
     """Better than random scores on both sides: removing the top units, and keeping them alone."""
     gaps = [subtract(row[COMPREHENSIVE], random[COMPREHENSIVE]), subtract(random[SUFFICIENT], row[SUFFICIENT])]
-    found = [finding_of(gap, "above") for gap in gaps]
-    better = found.count("holds")
-    light: Light = "red" if "fails" in found or not better else "green" if better == 2 else "amber"
-    light = "grey" if "too few" in found else light
+    findings = [finding_of(gap, "above") for gap in gaps]
+    better = findings.count("holds")
+    light: Light = "red" if "fails" in findings or not better else "green" if better == 2 else "amber"
+    light = "grey" if "too few" in findings else light
     said = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
     told = "; ".join(
         f"{name} {scores.summary.mean:.3f}, random {ground.summary.mean:.3f}, better by {gap.mean:+.3f} "
@@ -251,18 +251,18 @@ def _changes(changes: Comparison | None, method: str) -> Evidence:
 
 def _attacks(trust: TrustRun, method: str) -> Evidence:
     """What breaks most decides: an attack, or the best of random shifts, which is an attack as well."""
-    found = {
+    by_variant = {
         variant: effects(trust, method, variant, "rank_change")
         for variant, methods in trust.variants.items()
         if method in methods
     }
-    values = {variant: summary(changes.values()) for variant, changes in found.items()}
+    values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
     if not known:
         return Evidence("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
-    light = _light(list(found[worst].values()), ("below", HARD), ("above", HALF))
+    light = _light(list(by_variant[worst].values()), ("below", HARD), ("above", HALF))
     told = [f"{_HOW[variant.attack]} {_share(values[variant])}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     says = (
@@ -292,7 +292,7 @@ def _why(trust: TrustRun, part: str, method: str) -> str:
     """Why a method was left out of a part."""
     left_out = trust.header[part]["left_out"]
     reasons = [left_out] if part == "randomisation" else list(left_out.values())
-    known = [found[method] for found in reasons if method in found]
+    known = [of_kind[method] for of_kind in reasons if method in of_kind]
     return "; ".join(known) or "not measured yet"
 
 
@@ -340,7 +340,7 @@ def _scores(row: Scores) -> list[float]:
 
 
 def _gains(row: Scores, random: Scores) -> list[float]:
-    return [own - other for own, other in zip(_scores(row), _scores(random), strict=True)]
+    return [score - other for score, other in zip(_scores(row), _scores(random), strict=True)]
 
 
 def _row(table: Comparison, method: str) -> Scores:

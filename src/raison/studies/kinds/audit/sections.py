@@ -171,7 +171,7 @@ def _verdicts(results: Audit, linked: bool) -> Table:
             one.method,
             (
                 Cell(LIGHTS[one.light], light=one.light),
-                *(Cell(answer(found), _interval(found.value), light=found.light) for found in one.evidence),
+                *(Cell(answer(evidence), _interval(evidence.value), light=evidence.light) for evidence in one.evidence),
                 Cell(f"{one.passes:,.0f}"),
                 Cell(phrases.seconds(one.seconds)),
             ),
@@ -197,7 +197,7 @@ def _figures(results: Audit) -> Iterator[Part]:
     yield Plots(tuple(fronts), "Mean with its 95 % interval against passes per text.", "Faithfulness against cost")
     yield Plots(tuple(randomisation_figures(tried, ORDER)), _CURVES, "Randomised blocks")
     attacks = [
-        figure for make in (attack_figures, substitution_figures) for _, found in make(tried) for figure in found
+        figure for make in (attack_figures, substitution_figures) for _, figures in make(tried) for figure in figures
     ]
     yield Plots(tuple(attacks), _ATTACKS, "Attacks")
 
@@ -232,7 +232,7 @@ def _pages(results: Audit) -> dict[str, Document]:
 
 
 def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]) -> Document:
-    shown = [found for of_text in texts.values() for found in of_text if found.record.row == one.method][:EXAMPLES]
+    shown = [each for of_text in texts.values() for each in of_text if each.record.row == one.method][:EXAMPLES]
     attacked = substituted(results.folder, results.trust, one.method)
     others = {other.method: file_of(other.method) for other in results.methods if other is not one}
     cost = f"It costs {one.passes:,.0f} passes and {phrases.seconds(one.seconds)} a text."
@@ -249,8 +249,8 @@ def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]
 
 
 def _evidence(one: MethodAudit) -> Answers:
-    found = (Answer(QUESTIONS[each.question], each.light, answer(each), each.says) for each in one.evidence)
-    return Answers((Answer("Verdict:", one.light, LIGHTS[one.light], LIGHTS[one.light]), *found))
+    answers = (Answer(QUESTIONS[each.question], each.light, answer(each), each.says) for each in one.evidence)
+    return Answers((Answer("Verdict:", one.light, LIGHTS[one.light], LIGHTS[one.light]), *answers))
 
 
 def _examples(shown: Sequence[Shown]) -> Iterator[Part]:
@@ -264,17 +264,17 @@ def _examples(shown: Sequence[Shown]) -> Iterator[Part]:
         yield Explained(one.explanation, f"Text {one.record.text + 1}", f"text-{one.record.text + 1}")
 
 
-def _exchanged(found: Substituted | None) -> Iterator[Part]:
+def _exchanged(attacked: Substituted | None) -> Iterator[Part]:
     """The text whose explanation exchanged words changed most, before and after."""
-    if found is None:
+    if attacked is None:
         return
-    words = phrases.count(found.record.steps, "word")
-    was, now = (e.probabilities[e.classes.index(e.target)] for e in (found.before, found.after))
+    words = phrases.count(attacked.record.steps, "word")
+    was, now = (e.probabilities[e.classes.index(e.target)] for e in (attacked.before, attacked.after))
     said = (
-        f"Text {found.record.text + 1} with {words} exchanged. The prediction stays {found.before.target} "
-        f"({was:.3f} before, {now:.3f} after), and of the {phrases.count(found.record.k, 'top rank')} "
-        f"{found.record.rank_change:.0%} go to other units."
+        f"Text {attacked.record.text + 1} with {words} exchanged. The prediction stays {attacked.before.target} "
+        f"({was:.3f} before, {now:.3f} after), and of the {phrases.count(attacked.record.k, 'top rank')} "
+        f"{attacked.record.rank_change:.0%} go to other units."
     )
     yield Text(said, aside=True)
-    yield Explained(found.before, "Before", "attacked-before")
-    yield Explained(found.after, "After", "attacked-after")
+    yield Explained(attacked.before, "Before", "attacked-before")
+    yield Explained(attacked.after, "After", "attacked-after")

@@ -184,10 +184,10 @@ def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Faithfulness on all texts, harmless changes, randomised blocks and attacks on the first ones."""
-    suite, found = examined.suite, []
+    suite, listed = examined.suite, []
     for name, header in examined.parts.items():
         run = open_run(dict(header), folder / name, shard)
-        found += [_timed(job, name, folder, shard) for job in jobs_of(partial(_plan, examined, name), run, name)]
+        listed += [_timed(job, name, folder, shard) for job in jobs_of(partial(_plan, examined, name), run, name)]
     bench = Bench(
         suite.trial,
         examined.study.tools,
@@ -197,7 +197,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
         folder,
         shard,
     )
-    return found + [_timed(job, TRUST, folder, shard) for job in bench.jobs()]
+    return listed + [_timed(job, TRUST, folder, shard) for job in bench.jobs()]
 
 
 def _plan(examined: Examined, name: str) -> Any:

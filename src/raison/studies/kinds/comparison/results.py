@@ -53,8 +53,8 @@ class StudyRuns(Written):
 
     def about(self, run: str) -> Mapping[str, Any]:
         """What is known of a run's model; nothing where older versions did not write it."""
-        found: Mapping[str, Any] = self.header.get("models", {}).get(run.partition("--")[0], {})
-        return found
+        model: Mapping[str, Any] = self.header.get("models", {}).get(run.partition("--")[0], {})
+        return model
 
     def cell(self, run: str, row: str, metric: str) -> MetricScores | None:
         """None where there is none, or no text that every row has."""
@@ -98,20 +98,20 @@ def sample(results: StudyRuns, claim: Mapping[str, Any], place: str) -> Sample |
     metric, than = claim["metric"], claim["than"]
     if place not in results.runs:
         return None
-    found = results.cell(place, claim[side], metric)
+    cell = results.cell(place, claim[side], metric)
     other = results.cell(place, than, metric) if isinstance(than, str) else float(than)
-    if found is None or other is None:
+    if cell is None or other is None:
         return None
     return Sample(
         metric=metric,
         row=claim[side],
         than=than,
-        first=_parts(found),
+        first=_parts(cell),
         second=other if isinstance(other, float) else _parts(other),
-        mean=found.summary.mean,
+        mean=cell.summary.mean,
         than_mean=other if isinstance(other, float) else other.summary.mean,
         learned=_learned(results, place),
-        pool=found.pool,
+        pool=cell.pool,
     )
 
 

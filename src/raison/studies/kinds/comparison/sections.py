@@ -125,13 +125,13 @@ def _examples(
     results: StudyRuns, runs: Sequence[_Told], asked: Asked | None, target: Path | None
 ) -> dict[str, dict[str, str]]:
     """Links to the pages of examples, which are written."""
-    found = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
-    if asked is None or target is None or not found:
+    shown = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
+    if asked is None or target is None or not shown:
         return {}
     origin = (
         f"{results.title}, digest {results.digest}, raison {', '.join(sorted({o.run.header['raison'] for o in runs}))}."
     )
-    page, paper = write_examples(found, target, results.title, origin, asked.top)
+    page, paper = write_examples(shown, target, results.title, origin, asked.top)
     return {"Examples": {"Texts with marks": page, "Markdown": paper}}
 
 
@@ -196,16 +196,16 @@ def differences(table: Comparison) -> Iterator[Part]:
     directions = directed(table)
     if not directions:
         return
-    found = {metric: {one.method: one for one in listed} for metric, listed in contrasts(table).items()}
+    by_method = {metric: {one.method: one for one in listed} for metric, listed in contrasts(table).items()}
     ranks = mean_ranks(table)
     order = sorted(ranks, key=lambda method: (math.isnan(ranks[method]), ranks[method]))
-    places = {name: _places(*(one.difference.mean for one in column.values())) for name, column in found.items()}
+    places = {name: _places(*(one.difference.mean for one in column.values())) for name, column in by_method.items()}
     rows = tuple(
         (
             method,
             (
                 Cell(phrases.number(ranks[method], 2)),
-                *(_contrast(found[name].get(method), places[name]) for name in directions),
+                *(_contrast(by_method[name].get(method), places[name]) for name in directions),
             ),
         )
         for method in order
@@ -215,28 +215,28 @@ def differences(table: Comparison) -> Iterator[Part]:
     yield Table("", head, rows, _DIFFERENCES, aside=True)
 
 
-def _contrast(found: Contrast | None, places: int) -> Cell:
-    if found is None:
+def _contrast(contrast: Contrast | None, places: int) -> Cell:
+    if contrast is None:
         return Cell("–")
-    if found.method == found.best:
+    if contrast.method == contrast.best:
         return Cell("best", rank=1)
-    p = "n/a" if math.isnan(found.p) else "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}"
-    gap = gap_cell(found.difference, places)
-    return Cell(gap.mean, gap.interval, lead=p, soft=not found.p < LEVEL)
+    p = "n/a" if math.isnan(contrast.p) else "p < 0.001" if contrast.p < 0.001 else f"p = {contrast.p:.3f}"
+    gap = gap_cell(contrast.difference, places)
+    return Cell(gap.mean, gap.interval, lead=p, soft=not contrast.p < LEVEL)
 
 
 def selections(table: Comparison) -> Iterator[Part]:
     """What choosing maps by a metric costs elsewhere, controls beside; nothing where nothing was chosen."""
-    found = selection(table)
-    if found:
+    chosen = selection(table)
+    if chosen:
         yield Heading("Chosen by one metric, judged by another")
-    for one in found:
+    for one in chosen:
         yield Table(one.method, ("chosen by", *one.judges), tuple(_matrix(one)), _SELECTIONS, aside=True)
 
 
-def _matrix(found: Selection) -> Iterator[tuple[str, tuple[Cell, ...]]]:
-    places = [_places(*(row[column].summary.mean for row in found.values)) for column in range(len(found.judges))]
-    for chooser, values, gaps in zip(found.choosers, found.values, found.differences, strict=True):
+def _matrix(chosen: Selection) -> Iterator[tuple[str, tuple[Cell, ...]]]:
+    places = [_places(*(row[column].summary.mean for row in chosen.values)) for column in range(len(chosen.judges))]
+    for chooser, values, gaps in zip(chosen.choosers, chosen.values, chosen.differences, strict=True):
         yield (
             "not chosen" if chooser is None else chooser,
             tuple(
@@ -245,7 +245,7 @@ def _matrix(found: Selection) -> Iterator[tuple[str, tuple[Cell, ...]]]:
                     "" if gap is None else _gap_line(gap, digits),
                     rank=int(judge == chooser),
                 )
-                for judge, scores, gap, digits in zip(found.judges, values, gaps, places, strict=True)
+                for judge, scores, gap, digits in zip(chosen.judges, values, gaps, places, strict=True)
             ),
         )
 
@@ -263,8 +263,8 @@ def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
     for measure, title in _MEASURES.items() if pairs else ():
         means: dict[tuple[str, str], Summary] = {}
         for pair in pairs:
-            found = {"spearman": pair.spearman, "top_k_overlap": pair.top_k_overlap, "cosine": pair.cosine}[measure]
-            means[pair.first, pair.second] = means[pair.second, pair.first] = found
+            summary = {"spearman": pair.spearman, "top_k_overlap": pair.top_k_overlap, "cosine": pair.cosine}[measure]
+            means[pair.first, pair.second] = means[pair.second, pair.first] = summary
         rows = tuple(
             (f"{number} {row}", tuple(_alike(means.get((row, column)), row, column) for column in names))
             for number, row in enumerate(names, 1)
@@ -275,11 +275,11 @@ def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
         yield Table(title, ("", *map(str, range(1, len(names) + 1))), rows, _AGREEMENTS, shades, aside=True)
 
 
-def _alike(found: Summary | None, row: str, column: str) -> Cell:
-    if found is None:
+def _alike(summary: Summary | None, row: str, column: str) -> Cell:
+    if summary is None:
         return Cell("")
-    tip = f"{row} and {column}: 95 % interval {found.low:.2f} to {found.high:.2f}"
-    return Cell("n/a" if math.isnan(found.mean) else phrases.number(found.mean, 2), tip=tip)
+    tip = f"{row} and {column}: 95 % interval {summary.low:.2f} to {summary.high:.2f}"
+    return Cell("n/a" if math.isnan(summary.mean) else phrases.number(summary.mean, 2), tip=tip)
 
 
 def spreads(pairs: Sequence[PairAgreement], run: int) -> Iterator[Spread]:
@@ -329,8 +329,8 @@ def _over_models(results: StudyRuns, told: Sequence[_Told], place: int) -> Itera
 
 
 def _summary(table: Comparison, method: str, metric: str) -> Summary | None:
-    found = [scores for row in table.rows if row.method == method for scores in row.metrics if scores.metric == metric]
-    return found[0].summary if found and found[0].summary.count else None
+    cells = [scores for row in table.rows if row.method == method for scores in row.metrics if scores.metric == metric]
+    return cells[0].summary if cells and cells[0].summary.count else None
 
 
 def _places(*values: float) -> int:

@@ -98,7 +98,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         "models": models,
         "claims": [claim.to_dict() for claim in spec.claims],
     }
-    parts, taken = ({run_name(*run): found[run] for run in spec.grid.runs} for found in (headers, known))
+    parts, taken = ({run_name(*run): by_run[run] for run in spec.grid.runs} for by_run in (headers, known))
     return Examined(study, header, parts, data, taken)  # type: ignore[arg-type]
 
 
@@ -107,46 +107,46 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     spec = examined.study.spec
     for run in spec.grid.runs if sources else ():
         name = run_name(*run)
-        found = open_run(dict(examined.parts[name]), folder / name)
-        take_over(found, sources, examined.header["models"][run[0]], agreement=spec.agreement)
+        there = open_run(dict(examined.parts[name]), folder / name)
+        take_over(there, sources, examined.header["models"][run[0]], agreement=spec.agreement)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Of each run chunks of texts, then metrics of many texts, agreement and accuracy; one model at a time."""
-    models, found = Models(), []
+    models, listed = Models(), []
     for run in examined.study.spec.grid.runs:
         name = run_name(*run)
         there = open_run(dict(examined.parts[name]), folder / name, shard)
-        found += jobs_of(partial(examined.plan, models, run), there, name)
+        listed += jobs_of(partial(examined.plan, models, run), there, name)
         close = partial(_close, examined, run, there)
-        found.append(Job(f"{name} closed", f"closing {name}", close, lambda: False, last=True))
-    return found
+        listed.append(Job(f"{name} closed", f"closing {name}", close, lambda: False, last=True))
+    return listed
 
 
-def _close(examined: Examined, run: Pair, found: Run, told: Told) -> None:
+def _close(examined: Examined, run: Pair, finished: Run, told: Told) -> None:
     """What is told of a finished run."""
-    assert found.folder is not None, "a run of a study has its folder"
+    assert finished.folder is not None, "a run of a study has its folder"
     names = examined.study.spec.grid.models[run[0]].labels
-    right = accuracy_of(found, examined.labels[run[1]], names)
-    write_labels(found.folder.parent, examined.labels, {run_name(*run): right})
+    right = accuracy_of(finished, examined.labels[run[1]], names)
+    write_labels(finished.folder.parent, examined.labels, {run_name(*run): right})
     if examined.study.spec.agreement:
-        _write_agreement(found, found.folder)
+        _write_agreement(finished, finished.folder)
     told(1)
 
 
-def _write_agreement(found: Run, folder: Path) -> None:
+def _write_agreement(finished: Run, folder: Path) -> None:
     """Of the rows as the methods give them, under their first seed: a selected map is no method's own.
 
     Of rows that were taken over without explanations, the pairs that came with them are there already.
     """
-    rows = [(row["label"], row["seeds"][0]) for row in found.header["rows"] if row["selected_by"] is None]
-    explained = {row: found.explanations(row, seed) for row, seed in rows if found.explains(row, seed)}
+    rows = [(row["label"], row["seeds"][0]) for row in finished.header["rows"] if row["selected_by"] is None]
+    explained = {row: finished.explanations(row, seed) for row, seed in rows if finished.explains(row, seed)}
     agreement.add_pairs(folder, agreement.agreement(explained)["pairs"])
 
 
 def estimate(examined: Examined) -> Estimate:
     """Passes and time of every run, of which a few are timed."""
-    found = {name: estimate_plan(plan) for name, plan in examined.work()}
+    costs = {name: estimate_plan(plan) for name, plan in examined.work()}
     rows = [
         (
             name,
@@ -160,13 +160,13 @@ def estimate(examined: Examined) -> Estimate:
                 )
             ),
         )
-        for name, one in found.items()
+        for name, one in costs.items()
     ]
-    total = _duration(sum(one.seconds for one in found.values()))
+    total = _duration(sum(one.seconds for one in costs.values()))
     return Estimate(
         Table("", ("run", "texts", "forward", "backward", "about"), tuple(rows)),
         (f"about {total} here, at most: equal perturbations are evaluated once",),
-        {"runs": {name: asdict(one) for name, one in found.items()}},
+        {"runs": {name: asdict(one) for name, one in costs.items()}},
     )
 
 

@@ -103,9 +103,9 @@ def ways(study: TrainingRuns, *varied: str) -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows(study, "training"):
         groups.setdefault(json.dumps(_way(row, varied), sort_keys=True), []).append(row)
-    found = [(_way(group[0], varied), group) for group in groups.values()]
-    telling = [key for key in (found[0][0] if found else {}) if len({json.dumps(way.get(key)) for way, _ in found}) > 1]
-    return {", ".join(f"{_word(key)}{said(way.get(key))}" for key in telling): group for way, group in found}
+    pairs = [(_way(group[0], varied), group) for group in groups.values()]
+    telling = [key for key in (pairs[0][0] if pairs else {}) if len({json.dumps(way.get(key)) for way, _ in pairs}) > 1]
+    return {", ".join(f"{_word(key)}{said(way.get(key))}" for key in telling): group for way, group in pairs}
 
 
 def said(value: Any) -> str:

@@ -171,32 +171,32 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     history, seconds = _once(folder, work)
     made = _Made(name, folder, "training", as_values(settings), _count(settings, train.rows), history, seconds)
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
-    model, found = _loaded(folder), []
+    model, records = _loaded(folder), []
     for test in task.tests:
         asked = _Asked(task, test, (method, *row.controls), seed)
         run = _judge(shop, asked, model, made)
         accuracy = shop.records[task.name, test, PLAIN, seed].accuracy
         record = replace(_record(shop, asked, model, made), row=row.name, plain_accuracy=accuracy)
-        found.append(_explained(record, run, asked, method))
+        records.append(_explained(record, run, asked, method))
         for other in row.controls:
             control = replace(record, row=row.named(other), kind="control", history={})
-            found.append(_explained(control, run, asked, other))
-    shop.keep(found)
+            records.append(_explained(control, run, asked, other))
+    shop.keep(records)
     _tidy(shop, folder)
 
 
 def _judge_plain(shop: Workshop, task: Task, made: _Made, methods: tuple[str, ...], seed: int) -> None:
     """The plain model's own record, and those of the methods that explain it."""
-    model, found = _loaded(made.folder), []
+    model, records = _loaded(made.folder), []
     for test in task.tests:
         asked = _Asked(task, test, methods, seed)
         run = _judge(shop, asked, model, made)
         record = _record(shop, asked, model, made)
         record = replace(record, plain_accuracy=record.accuracy)
-        found.append(record)
+        records.append(record)
         posthoc = replace(record, kind="posthoc", history={})
-        found += [_explained(replace(posthoc, row=method), run, asked, method) for method in methods]
-    shop.keep(found)
+        records += [_explained(replace(posthoc, row=method), run, asked, method) for method in methods]
+    shop.keep(records)
 
 
 def _judge(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) -> Run:
@@ -207,9 +207,9 @@ def _judge(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) -> 
     plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in asked.methods))
     # The model is called by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
     # beside the weights that made them.
-    found = open_run({**noted_header(plan), "model": made.name}, made.folder / JUDGED / asked.test)
-    execute(plan, found, is_shown())
-    return found
+    explained = open_run({**noted_header(plan), "model": made.name}, made.folder / JUDGED / asked.test)
+    execute(plan, explained, is_shown())
+    return explained
 
 
 def _loaded(folder: Path) -> LanguageModel:
@@ -239,7 +239,7 @@ def _record(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) ->
 
 def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, ...]:
     """1 for each text whose label, or one of whose answers with both its ends, is what the model predicts."""
-    found = []
+    correct = []
     for row in data.rows:
         # One at a time: a large data set's tokens need not be in memory together.
         encoding = model.encode([row.text], "token", truncate)
@@ -250,8 +250,8 @@ def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, 
             right = any(bool((said == answer_tokens(encoding, [answer])[0]).all()) for answer in there)
         else:
             right = int(said[0]) == row.label
-        found.append(int(right))
-    return tuple(found)
+        correct.append(int(right))
+    return tuple(correct)
 
 
 def _explained(record: TrainingRecord, run: Run, asked: _Asked, method: str) -> TrainingRecord:
@@ -276,16 +276,16 @@ def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[
     """What a training wrote down, and its seconds; a training that is through is not called again."""
     path = folder / TRAINED
     try:
-        found = read_record(path)
+        trained = read_record(path)
     except DataError:
         say(f"{path} is broken: the training is done again")
-        found = None
-    if found is None:
+        trained = None
+    if trained is None:
         started = time.monotonic()
         history = dict(work())
-        found = {"history": history, "seconds": history.get("seconds", time.monotonic() - started)}
-        write_record(path, found)
-    return found["history"], float(found["seconds"])
+        trained = {"history": history, "seconds": history.get("seconds", time.monotonic() - started)}
+        write_record(path, trained)
+    return trained["history"], float(trained["seconds"])
 
 
 def _count(settings: Any, train: Sequence[object]) -> int:

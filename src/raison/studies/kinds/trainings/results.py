@@ -49,18 +49,18 @@ def sample(results: TrainingRuns, claim: Mapping[str, Any], place: str) -> Sampl
     """
     study, where = results, Place(place, place)
     row, than, metric = claim["above" if "above" in claim else "below"], claim["than"], claim["metric"]
-    found = scores(study, row, where, metric)
+    cell = scores(study, row, where, metric)
     other = scores(study, than, where, metric) if isinstance(than, str) else float(than)
-    if found is None or other is None:
+    if cell is None or other is None:
         return None
     known = _learned(study, (row, than), where)
     learned, accuracy = Learned(1.0, 0.0) if metric in MEASURES else known, known.accuracy
     if isinstance(other, float):
         # With the table's own interval, which for groups is over seeds and groups.
-        interval = (found.summary.low - other, found.summary.high - other)
-        values = (_all_parts(found), other, found.summary.mean, other)
-        return Sample(metric, row, other, *values, learned, found.pool, interval, accuracy)
-    means = (found.summary.mean, other.summary.mean)
+        interval = (cell.summary.low - other, cell.summary.high - other)
+        values = (_all_parts(cell), other, cell.summary.mean, other)
+        return Sample(metric, row, other, *values, learned, cell.pool, interval, accuracy)
+    means = (cell.summary.mean, other.summary.mean)
     first, second = paired(study, row, than, where, metric)
     if first is None or second is None or first.pool != second.pool:
         nothing = np.zeros((0, 1))
@@ -71,11 +71,11 @@ def sample(results: TrainingRuns, claim: Mapping[str, Any], place: str) -> Sampl
 
 def _learned(study: TrainingRuns, rows: Sequence[str | float], place: Place) -> Learned:
     """The least accurate of the models that these rows explain."""
-    found = [scores(study, row, place, ACCURACY) for row in rows if isinstance(row, str)]
-    known = [one.summary.mean for one in found if one is not None]
+    cells = [scores(study, row, place, ACCURACY) for row in rows if isinstance(row, str)]
+    known = [one.summary.mean for one in cells if one is not None]
     return Learned(min(known, default=math.nan), study.labels.majorities.get(place.test, math.nan))
 
 
-def _all_parts(found: MetricScores) -> np.ndarray:
-    parts = np.array(found.parts or [[value] for value in found.values], dtype=np.float64)
-    return parts.reshape(len(found.values), -1)
+def _all_parts(cell: MetricScores) -> np.ndarray:
+    parts = np.array(cell.parts or [[value] for value in cell.values], dtype=np.float64)
+    return parts.reshape(len(cell.values), -1)

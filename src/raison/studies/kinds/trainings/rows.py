@@ -58,26 +58,26 @@ def training_rows(
 
     InputError, too, for a control that is no method.
     """
-    found = []
+    rows = []
     beside = tuple(label_of(CATALOGUE.create(spec)) for spec in controls)
     for entry in entries:
-        own = {key: value for key, value in entry.items() if key not in KEYS}
+        stated = {key: value for key, value in entry.items() if key not in KEYS}
         for choice in _choices(entry.get("grid", {})):
-            settings = {**common, **own, **choice}
+            settings = {**common, **stated, **choice}
             where = tuple(task for task in tasks if task in entry.get("tasks", tasks))
-            found.append(TrainingRow(_name(entry.get("name", ""), choice), settings, where, beside))
-    return found
+            rows.append(TrainingRow(_name(entry.get("name", ""), choice), settings, where, beside))
+    return rows
 
 
 def posthoc_rows(entries: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> list[PosthocRow]:
     """One row for each method, random scores always among them. Raises InputError for an unknown method."""
-    found = [
+    rows = [
         PosthocRow(label_of(CATALOGUE.create(spec)), tuple(task for task in tasks if task in entry.get("tasks", tasks)))
         for entry in entries
         for spec in entry.get("methods", ())
     ]
-    names = [row.name for row in found]
-    return found if CONTROL in names else [*found, PosthocRow(CONTROL, tuple(tasks))]
+    names = [row.name for row in rows]
+    return rows if CONTROL in names else [*rows, PosthocRow(CONTROL, tuple(tasks))]
 
 
 def _choices(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def _name(template: str, choice: Mapping[str, Any]) -> str:
     parts += [f"{key} {said(value)}" for key, value in choice.items() if key not in places]
     if not parts:
         raise InputError("name is missing; give the row's name in the tables.")
-    return _PLACEHOLDER.sub(lambda found: said(choice[found.group(1)]), ", ".join(parts))
+    return _PLACEHOLDER.sub(lambda match: said(choice[match.group(1)]), ", ".join(parts))
 
 
 def said(value: Any) -> str:

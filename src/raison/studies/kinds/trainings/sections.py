@@ -156,7 +156,7 @@ def cost_tables(study: TrainingRuns) -> list[Table]:
 
 def rate_tables(study: TrainingRuns) -> list[Table]:
     """Learning rates and decays: each criterion's metric for the models trained for it alone (IvRA, table 7)."""
-    found = []
+    tables = []
     gains = study.header["gains"]
     for name, group in ways(study, "criteria", *_RATES).items():
         table = {(*(row["settings"].get(key) for key in _RATES), *row["criteria"]): row for row in group}
@@ -167,7 +167,7 @@ def rate_tables(study: TrainingRuns) -> list[Table]:
         for place in places(study):
             cells = [[_scores(study, table.get((*rate, c)), place, gains[c]) for c in criteria] for rate in rates]
             grid = _ranked(cells, [_info(study, gains[c]) for c in criteria])
-            found.append(
+            tables.append(
                 Table(
                     ", ".join(part for part in ("Learning rate and decay", name, place.title) if part),
                     ("learning rate, decay", *(f"{c}: {gains[c]} {_arrow(study, gains[c])}" for c in criteria)),
@@ -175,12 +175,12 @@ def rate_tables(study: TrainingRuns) -> list[Table]:
                     "Each column is of the models that were trained for its criterion alone. " + _READING,
                 )
             )
-    return found
+    return tables
 
 
 def gain_tables(study: TrainingRuns) -> list[Table]:
     """Average relative gains: mixed against single criteria (IvRA, figure 5), and between data sets (figure 8)."""
-    found = [
+    tables = [
         _gain_table(
             table,
             ", ".join(part for part in ("Average relative gain (%)", table.name) if part),
@@ -190,7 +190,7 @@ def gain_tables(study: TrainingRuns) -> list[Table]:
         )
         for table in mixed(study)
     ]
-    return found + [
+    return tables + [
         _gain_table(
             table,
             f"Relative gain (%) of training on the data itself: {table.name}",
@@ -204,8 +204,8 @@ def gain_tables(study: TrainingRuns) -> list[Table]:
 def _metric_table(study: TrainingRuns, info: MetricInfo, columns: Sequence[Place]) -> Table:
     shown = [row["name"] for row in rows(study, "posthoc", "training", "control")]
     table = [[scores(study, row, place, info.label) for place in columns] for row in shown]
-    kept = [(row, found) for row, found in zip(shown, table, strict=True) if any(found)]
-    grid = _ranked([found for _, found in kept], [info] * len(columns))
+    kept = [(row, cells_of_row) for row, cells_of_row in zip(shown, table, strict=True) if any(cells_of_row)]
+    grid = _ranked([cells_of_row for _, cells_of_row in kept], [info] * len(columns))
     return Table(
         f"{info.label} {ARROWS[info.higher_is_better]}".strip(),
         ("explained by", *(place.title for place in columns)),
@@ -218,17 +218,17 @@ def _ranked(table: Sequence[Sequence[MetricScores | None]], infos: Sequence[Metr
     """Cells with the best and the second best of each column marked."""
     columns = []
     for number, info in enumerate(infos):
-        found = [line[number] for line in table]
-        digits = max(3, phrases.decimals(peak(one.summary.mean for one in found if one)))
-        means = [one.summary.mean if one else math.nan for one in found]
-        columns.append(ranked([_cell(one, digits) for one in found], means, info.higher_is_better))
+        cells = [line[number] for line in table]
+        digits = max(3, phrases.decimals(peak(one.summary.mean for one in cells if one)))
+        means = [one.summary.mean if one else math.nan for one in cells]
+        columns.append(ranked([_cell(one, digits) for one in cells], means, info.higher_is_better))
     return [tuple(column[number] for column in columns) for number in range(len(table))]
 
 
-def _cell(found: MetricScores | None, digits: int, scale: float = 1) -> Cell:
-    if found is None:
+def _cell(scored: MetricScores | None, digits: int, scale: float = 1) -> Cell:
+    if scored is None:
         return NOTHING_THERE
-    summary, spread = found.summary, deviation(found)
+    summary, spread = scored.summary, deviation(scored)
     return Cell(
         phrases.number(scale * summary.mean, digits),
         interval(scale * summary.low, scale * summary.high, digits),
@@ -245,19 +245,19 @@ def _accuracy(study: TrainingRuns, row: str, place: Place) -> Cell:
     return replace(cell, interval=change if gap.count else "")
 
 
-def _seconds(found: MetricScores | None) -> Cell:
-    return NOTHING_THERE if found is None else Cell(phrases.seconds(found.summary.mean))
+def _seconds(scored: MetricScores | None) -> Cell:
+    return NOTHING_THERE if scored is None else Cell(phrases.seconds(scored.summary.mean))
 
 
 def _explaining(study: TrainingRuns, row: str, place: Place) -> Cell:
-    found = scores(study, row, place, EXPLAINING)
+    scored = scores(study, row, place, EXPLAINING)
     records = [record for key, record in study.records.items() if key[:3] == (place.task, place.test, row)]
-    if found is None or not records:
+    if scored is None or not records:
         return NOTHING_THERE
     taken = records[0].explaining
     forward, backward = (sum(values) / max(1, len(values)) for values in (taken.evaluations, taken.gradients))
     passes = f"{forward:,.4g} forward" + (f", {backward:,.4g} backward" if backward else "")
-    return Cell(phrases.seconds(found.summary.mean), passes)
+    return Cell(phrases.seconds(scored.summary.mean), passes)
 
 
 def _scores(study: TrainingRuns, row: dict[str, Any] | None, place: Place, metric: str) -> MetricScores | None:
@@ -300,11 +300,11 @@ def loss_figures(study: TrainingRuns) -> Iterator[Lines]:
     """For each task and loss: its mean in every epoch, a line for each training that has it."""
     for number, place in enumerate(places(study)):
         records = {row["name"]: _of(study, row["name"], place) for row in rows(study, "training")}
-        losses = dict.fromkeys(loss for found in records.values() for one in found for loss in _losses(one))
+        losses = dict.fromkeys(loss for of_row in records.values() for one in of_row for loss in _losses(one))
         for count, loss in enumerate(losses):
             curves = [
-                Curve(name, row_number, _epochs([_losses(one).get(loss, ()) for one in found]))
-                for row_number, (name, found) in enumerate(records.items())
+                Curve(name, row_number, _epochs([_losses(one).get(loss, ()) for one in of_row]))
+                for row_number, (name, of_row) in enumerate(records.items())
             ]
             title = f"{place.title}: loss {loss} ↓"
             yield from _figures(f"l{number}n{count}", title, "epoch", [curve for curve in curves if curve.spots])
@@ -315,12 +315,12 @@ def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
     for number, place in enumerate(places(study)):
         curves: list[Curve] = []
         for name, group in ways(study, "texts").items():
-            found = [one for row in group for one in _of(study, row["name"], place)]
-            if len({one.texts for one in found}) > 1:
-                curves.append(Curve(name or "training", len(curves), _durations(found)))
+            spots = [one for row in group for one in _of(study, row["name"], place)]
+            if len({one.texts for one in spots}) > 1:
+                curves.append(Curve(name or "training", len(curves), _durations(spots)))
         title = f"{place.title}: seconds of a training ↓"
         for lines in _figures(f"t{number}", title, "texts learned from", curves):
-            counts = sorted({found.x for curve in lines.curves for found in curve.spots})
+            counts = sorted({spots.x for curve in lines.curves for spots in curve.spots})
             yield replace(lines, ticks={count: f"{count:,.10g}" for count in counts}, log_x=True, log_y=True)
 
 
@@ -331,8 +331,8 @@ def _of(study: TrainingRuns, row: str, place: Place) -> list[TrainingRecord]:
 
 
 def _losses(record: TrainingRecord) -> Mapping[str, Sequence[float | None]]:
-    found: Mapping[str, Sequence[float | None]] = record.history.get("losses", {})
-    return found
+    losses: Mapping[str, Sequence[float | None]] = record.history.get("losses", {})
+    return losses
 
 
 def _epochs(seeds: Sequence[Sequence[float | None]]) -> tuple[Spot, ...]:

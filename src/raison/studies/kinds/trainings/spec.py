@@ -230,11 +230,11 @@ def gains_of(study: Mapping[str, Any]) -> dict[str, str]:
     if "gains" in study:
         return {criterion: canonical_metric(metric) for criterion, metric in study["gains"].items()}
     labels = [canonical_metric(metric) for metric in study["metrics"]]
-    found = {}
+    metrics = {}
     for criterion, names in CRITERIA.items():
         standing = [label for name in names for label in labels if label.partition("(")[0] == name]
-        found.update({criterion: standing[0]} if standing else {})
-    return found
+        metrics.update({criterion: standing[0]} if standing else {})
+    return metrics
 
 
 def _tasks(tasks: Mapping[str, Any] | None) -> list[str]:
@@ -345,14 +345,14 @@ def _posthoc(study: Mapping[str, Any], tasks: tuple[str, ...]) -> tuple[list[Pos
 
 def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[str]:
     names = [PLAIN, *(row.name for row in posthoc), *(row.name for row in rows)]
-    found = [f"the row '{name}' is named twice." for name in dict.fromkeys(names) if names.count(name) > 1]
+    mistakes = [f"the row '{name}' is named twice." for name in dict.fromkeys(names) if names.count(name) > 1]
     folders = [row.folder for row in rows]
-    found += [
+    mistakes += [
         f"the row '{row.name}' has the same folder as another one, '{row.folder}': give it another name."
         for row in rows
         if names.count(row.name) == 1 and (folders.count(row.folder) > 1 or row.folder.startswith(slug(PLAIN) + "-"))
     ]
-    return found
+    return mistakes
 
 
 def _gains(gains: Mapping[str, Any], metrics: set[str] | None) -> list[str]:
@@ -382,10 +382,10 @@ def _claim(table: Mapping[str, Any], where: str, known: _Known) -> list[str]:
         mistakes.append(f"{where}: it compares {rows[0]} with itself.")
     if "metric" in fit and known.metrics is not None:
         try:
-            found = canonical_measure(fit["metric"]) in known.metrics | set(MEASURES)
+            is_known = canonical_measure(fit["metric"]) in known.metrics | set(MEASURES)
         except RaisonError:
-            found = False
-        if not found:
+            is_known = False
+        if not is_known:
             mistakes.append(f"{where}: {UnknownNameError('metric', fit['metric'], known.metrics | set(MEASURES))}")
     if "task" in fit and fit["task"] not in known.tasks:
         mistakes.append(f"{where}: {UnknownNameError('task', fit['task'], known.tasks)}")

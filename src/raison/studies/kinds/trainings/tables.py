@@ -69,15 +69,15 @@ def scores(
     Values of single texts are averaged over the seeds, and the interval is over texts. Those of groups of texts are
     left as they are, seed after seed, and the interval is over seeds and groups. A training has one duration a seed.
     """
-    found = _records(study, row, place, seeds_of(study, row, place) if seeds is None else seeds)
-    if not found:
+    records = _records(study, row, place, seeds_of(study, row, place) if seeds is None else seeds)
+    if not records:
         return None
     info = info_of(study, metric)
     if metric == TRAINING:
-        return _over_seeds(info, [record.training_seconds for record in found])
+        return _over_seeds(info, [record.training_seconds for record in records])
     if info.grouped:
-        return _grouped(info, [record.groups.get(metric, ()) for record in found])
-    columns = [_column(record, metric) for record in found]
+        return _grouped(info, [record.groups.get(metric, ()) for record in records])
+    columns = [_column(record, metric) for record in records]
     # Not every row has everything: the plain model explains nothing.
     return metric_scores(info, columns) if all(columns) else None
 
@@ -103,15 +103,15 @@ def against_plain(study: TrainingRuns, row: str, place: Place) -> Difference:
     return gap(study, row, PLAIN, place, ACCURACY)
 
 
-def deviation(found: MetricScores) -> float:
+def deviation(cell: MetricScores) -> float:
     """The standard deviation of the seeds' values; NaN for one seed."""
-    return float(np.std(found.seed_means, ddof=1)) if len(found.seed_means) > 1 else math.nan
+    return float(np.std(cell.seed_means, ddof=1)) if len(cell.seed_means) > 1 else math.nan
 
 
 def of_seeds(study: TrainingRuns, row: str, place: Place, metric: str) -> dict[int, float]:
     """Each seed's value by itself, where there is one."""
-    found = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
-    return {seed: one.summary.mean for seed, one in found.items() if one is not None}
+    cells = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
+    return {seed: one.summary.mean for seed, one in cells.items() if one is not None}
 
 
 def _column(record: TrainingRecord, metric: str) -> tuple[Value, ...]:

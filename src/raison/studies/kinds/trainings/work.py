@@ -80,20 +80,20 @@ class Examined:
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
     """Load all data and every base in turn. Raises StudyError with all that stands in the way of any task."""
-    data, found, bases = {}, [], {}
+    data, reasons, bases = {}, [], {}
     for name, task in study.spec.tasks.items():
         try:
             data[name] = load_task(task, limit)
         except RaisonError as error:
-            found.append(f"[tasks.{name}]: {error}")
+            reasons.append(f"[tasks.{name}]: {error}")
     for name, task in study.spec.tasks.items():
         try:
-            found += _reasons(study.spec, task, data, untrained(task))
+            reasons += _reasons(study.spec, task, data, untrained(task))
             bases[name] = base_identity(task.base)
         except RaisonError as error:
-            found.append(f"[tasks.{name}]: {error}")
-    if found:
-        raise StudyError(study.path, found)
+            reasons.append(f"[tasks.{name}]: {error}")
+    if reasons:
+        raise StudyError(study.path, reasons)
     header = _header(study, limit, data)
     texts = {name: {DATA: digest_of(part.to_dict())} for name, part in data.items()}
     header[IDENTITY] = {**of_several(bases), **of_several(texts), SETTINGS: study.digest}
@@ -106,14 +106,14 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
     """Why a task cannot be, seen on its base before any training: methods, metrics, labels, texts that do not fit."""
     methods = [row.name for row in spec.posthoc if task.name in row.tasks]
     wrong = unable(model, [CATALOGUE.create(method) for method in methods])
-    found = [f"[tasks.{task.name}]: {reason}" for reason in wrong]
+    reasons = [f"[tasks.{task.name}]: {reason}" for reason in wrong]
     for test in (test for test in task.tests if test in data):
         asked = spec.asked(task, test, methods or ("random",), spec.seeds[0])
         against = reasons_against(asked, model, data[test].test)
         same = shared(data[task.name].train.name, data[test].test.name) if task.name in data else None
         against += [] if same is None else [same]
-        found += [f"[tasks.{task.name}] on the test data of '{test}': {reason}" for reason in against]
-    return list(dict.fromkeys(found))
+        reasons += [f"[tasks.{task.name}] on the test data of '{test}': {reason}" for reason in against]
+    return list(dict.fromkeys(reasons))
 
 
 def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:

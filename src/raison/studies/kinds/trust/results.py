@@ -52,8 +52,8 @@ class TrustRuns(Written):
 
     def model(self, run: TrustRun) -> Mapping[str, Any]:
         """What is known of a run's model: its name, blocks and parameters."""
-        found: Mapping[str, Any] = self.header["models"][run.header["model"]]
-        return found
+        about: Mapping[str, Any] = self.header["models"][run.header["model"]]
+        return about
 
 
 def read(folder: Path) -> TrustRuns:

@@ -123,9 +123,9 @@ def _curves(tried: Tried) -> Iterator[Part]:
 
 
 def _attacked(tried: Tried) -> Iterator[Part]:
-    found = [*attack_figures(tried), *substitution_figures(tried)]
-    for place, (data, drawn) in enumerate(found, start=1):
-        yield Plots(tuple(drawn), _ATTACKED if place == len(found) else "", data if len(tried.data) > 1 else "")
+    figures = [*attack_figures(tried), *substitution_figures(tried)]
+    for place, (data, drawn) in enumerate(figures, start=1):
+        yield Plots(tuple(drawn), _ATTACKED if place == len(figures) else "", data if len(tried.data) > 1 else "")
 
 
 def area_tables(results: TrustRuns) -> list[Table]:
@@ -144,8 +144,8 @@ def attack_tables(results: TrustRuns) -> list[Table]:
     for measure in EFFECTS:
         cells = tuple((label, _effects(results, row, measure)) for label, row in rows)
         tables.append(Table(EFFECT_NAMES[measure], head, cells, f"{_EFFECTS[measure]} {_reading()}"))
-    found = tuple((label, tuple(_held(run, *row) for run in results.runs.values())) for label, row in rows)
-    return [*tables, Table("Texts with a change that keeps the prediction", head, found, _HELD)]
+    counts = tuple((label, tuple(_held(run, *row) for run in results.runs.values())) for label, row in rows)
+    return [*tables, Table("Texts with a change that keeps the prediction", head, counts, _HELD)]
 
 
 _HELD = (
@@ -156,11 +156,11 @@ _HELD = (
 
 def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
     """What was asked for and is in no table, with the reason; the same for all runs where it is."""
-    found: dict[tuple[str, str], list[str]] = {}
+    runs_of: dict[tuple[str, str], list[str]] = {}
     for run in results.runs.values():
         for what, why in _of_run(run):
-            found.setdefault((what, why), []).append(run.name)
-    for (what, why), names in found.items():
+            runs_of.setdefault((what, why), []).append(run.name)
+    for (what, why), names in runs_of.items():
         yield what if len(names) == len(results.runs) else f"{what} ({', '.join(names)})", why
 
 
@@ -233,21 +233,21 @@ def _named(variant: Variant) -> str:
 
 
 def _effects(results: TrustRuns, row: tuple[str, Variant], measure: Effect) -> tuple[Cell, ...]:
-    found = [summary(effects(run, *row, measure).values()) for run in results.runs.values()]
-    places = _places(found)
-    return tuple(_cell(one, places) for one in found)
+    summaries = [summary(effects(run, *row, measure).values()) for run in results.runs.values()]
+    places = _places(summaries)
+    return tuple(_cell(one, places) for one in summaries)
 
 
 def _held(run: TrustRun, method: str, variant: Variant) -> Cell:
-    found, of = held(run, method, variant) if run.header["attacks"] else (0, 0)
-    return Cell(f"{found} of {of}" if of else "–")
+    kept, of = held(run, method, variant) if run.header["attacks"] else (0, 0)
+    return Cell(f"{kept} of {of}" if of else "–")
 
 
-def _cell(found: Summary, places: int = _PLACES) -> Cell:
-    if not found.count:
+def _cell(values: Summary, places: int = _PLACES) -> Cell:
+    if not values.count:
         return Cell("–")
-    told = f"{interval(found.low, found.high, places)} n = {found.count:,}".strip()
-    return Cell(phrases.number(found.mean, places), told)
+    told = f"{interval(values.low, values.high, places)} n = {values.count:,}".strip()
+    return Cell(phrases.number(values.mean, places), told)
 
 
 def _places(row: Sequence[Summary]) -> int:

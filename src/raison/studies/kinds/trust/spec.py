@@ -192,9 +192,9 @@ def canonical(method: str) -> str:
     return label_of(CATALOGUE.create(method))
 
 
-def rest(table: Mapping[str, Any], own: Keys) -> dict[str, Any]:
+def rest(table: Mapping[str, Any], keys: Keys) -> dict[str, Any]:
     """A table's entries that are settings of the work, not of the study."""
-    return {key: value for key, value in table.items() if key not in own}
+    return {key: value for key, value in table.items() if key not in keys}
 
 
 def _methods(study: Mapping[str, Any]) -> set[str] | None:
@@ -212,19 +212,19 @@ def _randomisation_mistakes(table: Mapping[str, Any], works: Works) -> list[str]
 
 def _attacks_mistakes(table: Mapping[str, Any], works: Works) -> list[str]:
     where = "[attacks]"
-    own, mistakes = _own(table, ATTACKS, where)
+    stated, mistakes = _own(table, ATTACKS, where)
     values = rest(table, ATTACKS)
     if "objective" in values:
         return [*mistakes, f"{where}: objective is one of several here: write objectives = [...]."]
     mistakes += _settings(works.settings["embedding"], values, where, ATTACKS)
-    objectives = own.get("objectives", list(_OBJECTIVES))
+    objectives = stated.get("objectives", list(_OBJECTIVES))
     for objective in objectives:
         if objective not in _OBJECTIVES:
             mistakes.append(f"{where}: {UnknownNameError('objective', objective, _OBJECTIVES)}")
     if len(set(objectives)) < len(objectives):
         mistakes.append(f"{where}: objectives names one twice.")
-    substitution = own.get("substitution") or {}
-    if not objectives and not own.get("substitution"):
+    substitution = stated.get("substitution") or {}
+    if not objectives and not stated.get("substitution"):
         mistakes.append(f"{where}: no objective and no substitution: name one, or leave the table out.")
     return mistakes + _settings(works.settings["substitution"], substitution, f"{where} substitution", {})
 
@@ -234,10 +234,10 @@ def _own(table: Mapping[str, Any], keys: Keys, where: str) -> tuple[dict[str, An
     return fitting({key: value for key, value in table.items() if key in keys}, keys, where)
 
 
-def _settings(settings: type, values: Mapping[str, Any], where: str, own: Keys) -> list[str]:
+def _settings(settings: type, values: Mapping[str, Any], where: str, keys: Keys) -> list[str]:
     if "seed" in values:
         return [f"{where}: seed is the whole study's: write it under [settings]."]
-    known = [key for key in (*keys_of(settings), *own) if key != "objective"]
+    known = [key for key in (*keys_of(settings), *keys) if key != "objective"]
     unknown = [f"{where}: {UnknownNameError('key', key, known)}" for key in values if key not in known]
     return unknown or mistakes_in(settings, values, where)
 

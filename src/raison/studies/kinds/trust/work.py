@@ -43,7 +43,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     grid = study.spec.grid
     # The texts of a draw are drawn before a limit: fewer texts are texts of the same draw.
     most = study.spec.texts if limit is None else min(limit, study.spec.texts)
-    data, found = load_all(grid.data, grid.data_keys, most)
+    data, reasons = load_all(grid.data, grid.data_keys, most)
     models: dict[str, dict[str, Any]] = {}
     entries: dict[str, dict[str, Any]] = {}
     identities: dict[str, Identity] = {}
@@ -54,19 +54,19 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
             methods = map(CATALOGUE.create, study.spec.methods)
             identities[key] = {**identity_of(model), **files_identity(model, methods)}
         except RaisonError as error:
-            found.append(f"[models.{key}]: {error}")
+            reasons.append(f"[models.{key}]: {error}")
             continue
         for run in ((key, source) for source in grid.of_model(key) if source in data):
             against = _reasons(study, model, run, data[run[1]])
-            found += [f"model '{key}' on data '{run[1]}': {reason}" for reason in against]
+            reasons += [f"model '{key}' on data '{run[1]}': {reason}" for reason in against]
             if not against:
                 entry = _entry(study, model, run, data[run[1]])
                 entries[entry["name"]] = entry
-                found += nothing_left(entry)
+                reasons += nothing_left(entry)
         # The next one must not find this one in memory.
         del model
-    if found:
-        raise StudyError(study.path, found)
+    if reasons:
+        raise StudyError(study.path, reasons)
     header = {
         **header_of(study, limit),
         "methods": study.spec.methods,
@@ -90,10 +90,10 @@ def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
 def _reasons(study: Study, model: LanguageModel, run: Run, data: Dataset) -> list[str]:
     """Why a run cannot be: methods that the model does not allow, texts that it cannot read."""
     trial = study.spec.trial(run)
-    found = learned_from(study.spec.grid.models[run[0]], data)
-    found += unable(model, [CATALOGUE.create(method) for method in study.spec.methods])
-    found += unreadable_texts(model, data, trial.settings.unit, trial.settings.truncate)
-    return list(dict.fromkeys(found)) or refused(trial, study.tools, model, data.texts)
+    reasons = learned_from(study.spec.grid.models[run[0]], data)
+    reasons += unable(model, [CATALOGUE.create(method) for method in study.spec.methods])
+    reasons += unreadable_texts(model, data, trial.settings.unit, trial.settings.truncate)
+    return list(dict.fromkeys(reasons)) or refused(trial, study.tools, model, data.texts)
 
 
 def _entry(study: Study, model: LanguageModel, run: Run, data: Dataset) -> dict[str, Any]:
@@ -107,13 +107,13 @@ def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Of every run randomisation, attacks and substitution; one model in memory at a time."""
-    study, models, found = examined.study, Models(), []
+    study, models, listed = examined.study, Models(), []
     entries = {entry["name"]: entry for entry in examined.header["runs"]}
     for run in study.spec.grid.runs:
         model = partial(models.of, study.spec.grid.models[run[0]])
         texts, entry = examined.data[run[1]].texts, entries[run_name(*run)]
-        found += Bench(study.spec.trial(run), study.tools, model, texts, entry, folder, shard).jobs()
-    return found
+        listed += Bench(study.spec.trial(run), study.tools, model, texts, entry, folder, shard).jobs()
+    return listed
 
 
 def estimate(examined: Examined) -> Estimate:
@@ -127,9 +127,9 @@ def estimate(examined: Examined) -> Estimate:
         )
         without = [(entry["randomisation"] or {}).get("left_out", {})]
         without += (entry["attacks"] or {}).get("left_out", {}).values()
-        for found in without:
-            reasons |= dict.fromkeys(f"{method} is left out: {why}" for method, why in found.items())
-        left_out = {method for found in without for method in found}
+        for of_part in without:
+            reasons |= dict.fromkeys(f"{method} is left out: {why}" for method, why in of_part.items())
+        left_out = {method for of_part in without for method in of_part}
         counts = (planned.blocks, similarities, attacks, len(left_out))
         rows.append((entry["name"], tuple(Cell(f"{count:,}" if count else "–") for count in counts)))
     head = ("run", "blocks", "explanations under other parameters", "attacks", "left out")
