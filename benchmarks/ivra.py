@@ -23,13 +23,13 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design, HeadShape, new_explainer
 from raison.models.derived.trained_attention import AttentionCard, TrainedAttention
 from raison.numerics.losses.interpretability import consistency_loss
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.ivra import make_trainable, trainable_copy
 from raison.training.recipes.ivra_settings import IvraSettings
 from raison.training.self_explaining.criterion import create_criteria
 from raison.training.self_explaining.reading import Labelled, SelfExplaining
-from raison.training.self_explaining.simulation import Lessons, Plan, Simulation
+from raison.training.self_explaining.simulation import Lessons, Simulation, SimulationPlan
 from raison.training.self_explaining.texts import TaughtTexts
 
 TEXTS, ROUNDS = 16, 3
@@ -74,13 +74,13 @@ def taught(texts: list[str], criterion: str, norm: str, roll_back: bool = False)
         other = trainable_copy(raison.load("demo/sst2"))
         make_trainable(other.core, None, seed=0)
         skeleton = SelfExplaining(other, new_explainer(HeadShape.of(other, encoding), settings.design), "units")
-        plan = Plan(batch_size=len(texts) // 2, roll_back=roll_back)
+        plan = SimulationPlan(batch_size=len(texts) // 2, roll_back=roll_back)
         student = Simulation(skeleton, Lessons.of(encoding, encoding), network, plan)
     module = TaughtTexts(network, labelled, labelled, student)
     module.states = criteria[0].reads_states
     objective, rows = TaskAndCriteria(((criteria[0], 1.0),)), torch.arange(len(texts))
     module.train()
-    return stepped(module, lambda: objective.loss(module, Batch({"rows": rows}, rows)))
+    return stepped(module, lambda: objective.loss(module, TrainingBatch({"rows": rows}, rows)))
 
 
 PASSES = {"comp": 4, "suff": 4, "suff_kl": 4, "cons": 2, "clust": 2, "sim": 6.0, "sim, rolled back": 7.5}

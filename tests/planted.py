@@ -14,7 +14,7 @@ from raison.core.encoding import Encoding
 from raison.core.rationale import Span
 from raison.data import Dataset, Row
 from raison.numerics.losses.attributive_masking import LossWeights
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.tuning import Trial
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes import aml
@@ -134,7 +134,7 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     """The process ends in the given step, counted over the search and the trainings."""
     loss, calls = AttributiveMasking.loss, iter(range(1, 10**6))
 
-    def mortal(self: AttributiveMasking, module: nn.Module, batch: Batch) -> Tensor:
+    def mortal(self: AttributiveMasking, module: nn.Module, batch: TrainingBatch) -> Tensor:
         if next(calls) == call:
             raise Killed
         return loss(self, module, batch)

@@ -10,7 +10,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import Design
 from raison.training.self_explaining.criterion import Criterion
 from raison.training.self_explaining.reading import Labelled, SelfExplaining
-from raison.training.self_explaining.simulation import Lessons, Plan, Simulation
+from raison.training.self_explaining.simulation import Lessons, Simulation, SimulationPlan
 from raison.training.self_explaining.texts import TaughtTexts
 from tests.attention_explainers import Explainer, random_explainer
 from tests.tiny import TINY
@@ -59,7 +59,7 @@ def network_of(
     return SelfExplaining(trainable(adapter, dtype), explainer.to(dtype).requires_grad_(True), design.over)
 
 
-def simulation_of(network: SelfExplaining, student: Classifier, design: Design, plan: Plan) -> Simulation:
+def simulation_of(network: SelfExplaining, student: Classifier, design: Design, plan: SimulationPlan) -> Simulation:
     """A student of the tiny family `student` that learns from all texts."""
     read = network.model.encode(TEXTS, "token")
     shown = student.encode(TEXTS, "token", True)
@@ -73,14 +73,14 @@ def taught(
     *,
     name: str = "bert",
     dtype: torch.dtype = torch.float64,
-    plan: Plan | None = None,
+    plan: SimulationPlan | None = None,
 ) -> TaughtTexts:
     """The dozen texts to learn from and to judge by, with what the criteria need."""
     network = network_of(raison.load(*TINY[name]()), TEXTS, design, dtype)
     texts = Labelled(network.model.encode(TEXTS, "token"), torch.tensor(LABELS)[:, None])
     student = None
     if any(criterion.trains_student for criterion in criteria):
-        student = simulation_of(network, raison.load(*TINY["electra"]()), design, plan or Plan(batch_size=4))
+        student = simulation_of(network, raison.load(*TINY["electra"]()), design, plan or SimulationPlan(batch_size=4))
     module = TaughtTexts(network, texts, texts, student)
     module.states = any(criterion.reads_states for criterion in criteria)
     return module

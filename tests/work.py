@@ -16,7 +16,7 @@ from raison.core.capabilities.passes import Passes
 from raison.data import Dataset, Row
 from raison.explaining.attribution import Settings
 from raison.jobs import folder as kinds
-from raison.jobs.folder import Kind
+from raison.jobs.folder import WorkKind
 from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGHTS
 from raison.studies.file import read
 from raison.studies.folder import check_folder
@@ -221,7 +221,7 @@ def ivra(place: Path, out: Path) -> None:
     train_ivra(raison.load(place / "tiny"), data_of(place), out, settings)
 
 
-WORKS: Mapping[Kind, Work] = {
+WORKS: Mapping[WorkKind, Work] = {
     kinds.COMPARISON: compare,
     kinds.STUDY: lambda place, out: run_study(place / "comparison.toml", out, resume=True, progress=False),
     kinds.TRAININGS: lambda place, out: run_study(place / "trainings.toml", out, resume=True, progress=False),

@@ -11,7 +11,7 @@ from raison.core.errors import DataError
 from raison.core.method import Property
 from raison.core.registry import label_of
 from raison.jobs import disk
-from raison.jobs.folder import KINDS, SCRATCH, STUDY, Kind
+from raison.jobs.folder import KINDS, SCRATCH, STUDY, WorkKind
 from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def begun(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Path]:
+def begun(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[WorkKind, Path]:
     """A folder of each kind whose work was cut short."""
     made = {}
     with pytest.MonkeyPatch.context() as patched:
@@ -58,9 +58,9 @@ def test_every_part_of_an_identity_is_changed_once() -> None:
     assert {kind for kind, _ in CASES} == set(WORKS) == set(KINDS)
 
 
-@pytest.mark.parametrize(("kind", "what"), CASES, ids=lambda one: one.name if isinstance(one, Kind) else one)
+@pytest.mark.parametrize(("kind", "what"), CASES, ids=lambda one: one.name if isinstance(one, WorkKind) else one)
 def test_what_differs_is_named_and_the_folder_stays_as_it_was(
-    place: Path, begun: dict[Kind, Path], kind: Kind, what: str
+    place: Path, begun: dict[WorkKind, Path], kind: WorkKind, what: str
 ) -> None:
     folder = begun[kind]
     before, names = tree(folder), sorted(folder.rglob("*"))
@@ -72,7 +72,7 @@ def test_what_differs_is_named_and_the_folder_stays_as_it_was(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_what_is_the_same_again_goes_on(place: Path, begun: dict[Kind, Path], kind: Kind) -> None:
+def test_what_is_the_same_again_goes_on(place: Path, begun: dict[WorkKind, Path], kind: WorkKind) -> None:
     """After all the others: what they refused was refused for what had changed, and not for good."""
     WORKS[kind](place, begun[kind])
 

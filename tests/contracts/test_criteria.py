@@ -21,7 +21,7 @@ from raison.training.recipes.ivra import train_ivra
 from raison.training.recipes.ivra_settings import IvraSettings
 from raison.training.self_explaining.criterion import CRITERIA, Criterion, Simulated
 from raison.training.self_explaining.reading import SelfExplaining
-from raison.training.self_explaining.simulation import Plan
+from raison.training.self_explaining.simulation import SimulationPlan
 from raison.training.self_explaining.texts import LOSS, TaughtTexts
 from tests.attention_explainers import map_of
 from tests.explainers import saved_encoder
@@ -141,7 +141,7 @@ def test_a_few_steps_make_the_loss_fall(criterion: Criterion, norm: str) -> None
 
     On one batch with the same draws, the student of simulatability at its beginning every time.
     """
-    module = taught((criterion,), design_of(norm), plan=Plan(learning_rate=0.1, batch_size=4)).train()
+    module = taught((criterion,), design_of(norm), plan=SimulationPlan(learning_rate=0.1, batch_size=4)).train()
     said = module.step(ROWS).predicted
     explaining = list(coefficients(module.network).values())
     learned = [parameter for parameter in module.network.core.parameters() if parameter.requires_grad]

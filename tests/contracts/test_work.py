@@ -12,7 +12,7 @@ import pytest
 
 from raison.core.errors import DataError, RaisonError
 from raison.jobs import disk
-from raison.jobs.folder import COMPARISON, KINDS, STUDY, TRAININGS, TRUST, Kind, working_in
+from raison.jobs.folder import COMPARISON, KINDS, STUDY, TRAININGS, TRUST, WorkKind, working_in
 from raison.studies.reports import write as write_report
 from tests.interruptions import Cut, Interruption
 from tests.work import WORKS, content, prepare, tree
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Path]:
+def whole(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[WorkKind, Path]:
     """One folder of each kind."""
     made = {}
     for number, (kind, work) in enumerate(WORKS.items()):
@@ -42,7 +42,7 @@ def test_every_kind_has_its_work() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_folders_of_other_kinds_are_refused_and_untouched(
-    place: Path, whole: dict[Kind, Path], kind: Kind, tmp_path: Path
+    place: Path, whole: dict[WorkKind, Path], kind: WorkKind, tmp_path: Path
 ) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "notes.txt").write_text("mine")
@@ -56,7 +56,7 @@ def test_folders_of_other_kinds_are_refused_and_untouched(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_second_process_gets_one_line(place: Path, whole: dict[Kind, Path], kind: Kind) -> None:
+def test_a_second_process_gets_one_line(place: Path, whole: dict[WorkKind, Path], kind: WorkKind) -> None:
     folder = whole[kind]
     with working_in(folder, kind):
         before = tree(folder)
@@ -97,7 +97,7 @@ def test_shards_share_a_folder_and_nobody_else_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_killed_at_any_write_and_gone_on_with(
-    place: Path, whole: dict[Kind, Path], kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, whole: dict[WorkKind, Path], kind: WorkKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a line, half a file, before a sync, before a file is put in its place, before one is removed."""
     counter = Interruption(0)
@@ -125,7 +125,7 @@ class Full(Interruption):
 
 
 def test_a_full_disk_is_one_line_and_the_work_goes_on(
-    place: Path, whole: dict[Kind, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, whole: dict[WorkKind, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = KINDS[0]
     counter = Interruption(0)
@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_line_and_the_work_goes_on(
 
 @pytest.mark.parametrize("name", ["agreement.json", "labels.json"])
 def test_what_a_study_made_of_its_records_is_read_as_it_was_written(
-    place: Path, whole: dict[Kind, Path], tmp_path: Path, name: str
+    place: Path, whole: dict[WorkKind, Path], tmp_path: Path, name: str
 ) -> None:
     """One digit that changed is refused by the report; deleted, the file comes again."""
     out = shutil.copytree(whole[STUDY], tmp_path / "out")
@@ -174,7 +174,7 @@ def test_a_training_whose_note_is_broken_is_done_again(tmp_path: Path) -> None:
     assert content(out) == before
 
 
-def test_a_left_over_part_does_not_stand_in_the_way(place: Path, whole: dict[Kind, Path]) -> None:
+def test_a_left_over_part_does_not_stand_in_the_way(place: Path, whole: dict[WorkKind, Path]) -> None:
     for kind, folder in whole.items():
         before = content(folder)
         (folder / f"{kind.marker}.123.part").write_text("{half")

@@ -25,7 +25,7 @@ from raison.studies.entries import StudyModel
 from raison.studies.file import StudyError, read
 from raison.studies.plans import load_named_model
 from raison.studies.runner import run
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.scratch import ScratchSettings, train_scratch
 from tests.tiny import TINY
@@ -111,7 +111,7 @@ def test_a_killed_training_goes_on_to_the_same_model(tmp_path: Path, monkeypatch
     train_scratch(*data, tmp_path / "whole", QUICK)
     loss, calls = CrossEntropy.loss, iter(range(1, 1000))
 
-    def dies(objective: CrossEntropy, module: nn.Module, batch: Batch) -> Tensor:
+    def dies(objective: CrossEntropy, module: nn.Module, batch: TrainingBatch) -> Tensor:
         if next(calls) == 9:
             raise Killed
         return loss(objective, module, batch)

@@ -16,7 +16,7 @@ import raison
 from raison.core.answer import Answer
 from raison.data import Dataset, Row
 from raison.models.derived.trained_attention import read_card
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.ivra import fine_tune, train_ivra
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
@@ -118,7 +118,7 @@ def mortal(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     """The process ends in the given step."""
     loss, calls = TaskAndCriteria.loss, iter(range(1, 10**6))
 
-    def dies(self: TaskAndCriteria, module: nn.Module, batch: Batch) -> Tensor:
+    def dies(self: TaskAndCriteria, module: nn.Module, batch: TrainingBatch) -> Tensor:
         if next(calls) == call:
             raise Killed
         return loss(self, module, batch)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
 from raison.training.loop import checkpoint
-from raison.training.loop.objective import Batch, Objective
+from raison.training.loop.objective import Objective, TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit, learning_rate
 from raison.training.objectives.cross_entropy import CrossEntropy
 
@@ -29,7 +29,7 @@ class Mortal(Objective):
     def __repr__(self) -> str:
         return "mortal"
 
-    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Tensor:
         if self.die():
             raise Killed
         return CrossEntropy().loss(module, batch)
@@ -41,12 +41,12 @@ class Points:
     def __len__(self) -> int:
         return 20
 
-    def epoch(self, number: int, start: int) -> Iterator[Batch]:
+    def epoch(self, number: int, start: int) -> Iterator[TrainingBatch]:
         generator = torch.Generator().manual_seed(number)
         for index in range(20):
             points = torch.randn(8, 2, generator=generator)
             if index >= start:
-                yield Batch({"points": points}, (points[:, 0] > 0).long())
+                yield TrainingBatch({"points": points}, (points[:, 0] > 0).long())
 
 
 class Net(nn.Module):
@@ -231,7 +231,7 @@ class Through(Objective):
 
     outside: nn.Module
 
-    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Tensor:
         return nn.functional.cross_entropy(self.outside(module(batch.inputs)), batch.labels)
 
 
@@ -397,7 +397,7 @@ class Noisy(Objective):
     def by_row(self) -> bool:
         return True
 
-    def loss(self, module: nn.Module, batch: Batch) -> Tensor:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Tensor:
         noise = torch.randint(2**62, batch.labels.shape) / 2**62
         losses = nn.functional.cross_entropy(module(batch.inputs), batch.labels, reduction="none")
         return (losses * noise).mean()

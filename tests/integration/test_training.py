@@ -16,7 +16,7 @@ from raison.cli.train import app
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.data import Dataset, load_file
 from raison.models.loading import zoo
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
 from tests.tokenizers import TOKENIZERS
@@ -122,7 +122,7 @@ def test_a_killed_classifier_goes_on(base: Path, data: Splits, tmp_path: Path, m
     whole = train_classifier(str(base), data, tmp_path / "whole", settings)
     loss, die = CrossEntropy.loss, dies_at(15)
 
-    def mortal(self: CrossEntropy, module: nn.Module, batch: Batch) -> Tensor:
+    def mortal(self: CrossEntropy, module: nn.Module, batch: TrainingBatch) -> Tensor:
         if die():
             raise Killed
         return loss(self, module, batch)

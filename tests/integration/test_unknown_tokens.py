@@ -12,7 +12,7 @@ import raison
 from raison.core.generation import GenerationExplanation
 from raison.core.model import LanguageModel
 from raison.core.unknown import MOST, unknown_in
-from raison.jobs.folder import AUDIT, COMPARISON, STUDY, Kind
+from raison.jobs.folder import AUDIT, COMPARISON, STUDY, WorkKind
 from raison.report.explanations.generation_page import page as generation_page
 from raison.report.explanations.generation_terminal import generation_plain
 from raison.report.explanations.terminal import explanation_text
@@ -76,7 +76,7 @@ def test_tables_say_of_how_many_texts() -> None:
 
 
 @pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.name)
-def test_a_report_that_is_made_later_says_it(kind: Kind, tmp_path: Path) -> None:
+def test_a_report_that_is_made_later_says_it(kind: WorkKind, tmp_path: Path) -> None:
     place, out = prepare(tmp_path), tmp_path / "out"
     lines = (place / "words.tsv").read_text().splitlines(keepends=True)
     (place / "words.tsv").write_text("".join([*lines[:2], f"{CHINESE}\tnegative\n", *lines[3:]]))

@@ -16,15 +16,15 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError
 from raison.core.method import Cost
 from raison.core.unit import Granularity
-from raison.explaining.attribution import Batch as Prepared
 from raison.explaining.attribution import Settings, prepare
+from raison.explaining.attribution import TrainingBatch as Prepared
 from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.models.stack.layers import layer_stack
 from raison.numerics.losses.attributive_masking import LossWeights
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import TrainSettings, fit
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.masks import MaskedTexts
@@ -226,7 +226,7 @@ def test_the_losses_are_equations_4_to_7(name, unit, tmp_path):
             total = weights.prediction * p + weights.inverse * inverse + weights.size * measured
             with torch.no_grad():
                 found = module(rows, weights, kind)
-                mean = AttributiveMasking(weights, kind).loss(module, Batch({"rows": rows}, rows))
+                mean = AttributiveMasking(weights, kind).loss(module, TrainingBatch({"rows": rows}, rows))
             torch.testing.assert_close(found.double(), total, atol=2e-5, rtol=2e-5)
             assert mean.item() == pytest.approx(total.mean().item(), rel=2e-5)
 
@@ -235,12 +235,12 @@ class Once:
     """One batch."""
 
     def __init__(self, rows: Tensor) -> None:
-        self.batch = Batch({"rows": rows}, rows)
+        self.batch = TrainingBatch({"rows": rows}, rows)
 
     def __len__(self) -> int:
         return 1
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, number: int, start: int = 0) -> Iterator[TrainingBatch]:
         yield self.batch
 
 
@@ -408,7 +408,7 @@ def fit_losses(module: MaskedTexts, rows: torch.Tensor) -> tuple[float, ...]:
             return 1
 
         def epoch(self, number, start):
-            yield Batch({"rows": rows}, rows)
+            yield TrainingBatch({"rows": rows}, rows)
 
     plan = TrainSettings(epochs=2, learning_rate=1e-12, warmup=0.0, progress=False)
     return fit(plan, module, Whole(), AttributiveMasking(SEARCHED)).losses

@@ -11,7 +11,7 @@ from raison.cli.interruption import interruptible
 from raison.jobs.engine import WHOLE, Sharing
 
 if TYPE_CHECKING:
-    from raison.studies.kind import Estimate, Kind
+    from raison.studies.kind import EstimateTable, Kind
 
 app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
 
@@ -71,7 +71,7 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
         typer.echo(f"{file} can be run.")
 
 
-def _show(estimate: "Estimate", stderr: bool) -> None:
+def _show(estimate: "EstimateTable", stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 

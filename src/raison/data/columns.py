@@ -7,7 +7,7 @@ from typing import Annotated
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.fields import Setting
 from raison.data.answers import looks_like_answers
-from raison.data.lines import Record, is_label_like, usual_width
+from raison.data.lines import LineRecord, is_label_like, usual_width
 
 Column = str | int
 """A column's name, or its number counted from 0. "title+description" joins columns with a space."""
@@ -73,7 +73,7 @@ class Layout:
     rationale: Column | None = None
     answers: Column | None = None
 
-    def described(self, first: Record) -> str:
+    def described(self, first: LineRecord) -> str:
         """What is taken as text and as label, by the names in the first record where it is a header."""
         names = [str(cell).strip() for cell in first.cells] if self.header else None
         groups = ["+".join(_shown(column, names) for column in group) for group in self.texts]
@@ -88,7 +88,7 @@ def _shown(column: Column, names: list[str] | None) -> str:
     return f"'{column}'"
 
 
-def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> Layout:
+def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool) -> Layout:
     """Decide on the layout from a file's first good records. Raises DataError naming the columns that exist."""
     first = head[0].cells
     if isinstance(first, dict):
@@ -111,7 +111,7 @@ def layout_of(head: Sequence[Record], wanted: Wanted, comma_separated: bool) -> 
     return replace(found, header=_heads_numbers(lines, found.label))
 
 
-def _heads_numbers(lines: list[Record], label: Column | None) -> bool:
+def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:
     """Whether the label's first cell is a word over whole numbers: then the first line is a header of unknown names."""
     width = usual_width(lines)
     if label is None or len(lines) < 3 or len(lines[0].cells) != width:
@@ -124,7 +124,7 @@ def _is_number(cell: str) -> bool:
     return cell.lstrip("+-").replace(".", "", 1).replace(",", "", 1).isdigit()
 
 
-def _rationale_column(head: Sequence[Record], names: list[str], wanted: Wanted) -> Column | None:
+def _rationale_column(head: Sequence[LineRecord], names: list[str], wanted: Wanted) -> Column | None:
     if wanted.rationale is not None:
         return _existing(wanted.rationale, names)[0]
     column = _first_of(RATIONALE_NAMES, names)
@@ -134,7 +134,7 @@ def _rationale_column(head: Sequence[Record], names: list[str], wanted: Wanted) 
     return column if spans and all(value is None or isinstance(value, list) for value in values) else None
 
 
-def _answer_column(head: Sequence[Record], names: list[str]) -> Column | None:
+def _answer_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
     column = _first_of(ANSWER_NAMES, names)
     # Other data sets keep a list of plain texts under this name.
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
@@ -191,7 +191,7 @@ def _existing(column: Column, names: list[str]) -> tuple[str, ...]:
     return parts
 
 
-def _headerless(lines: list[Record], wanted: Wanted, comma_separated: bool) -> Layout:
+def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) -> Layout:
     width = usual_width(lines)
     label = None if wanted.label is None else _numbered(wanted.label, width)[0]
     if wanted.pair is not None:
@@ -211,13 +211,13 @@ def _headerless(lines: list[Record], wanted: Wanted, comma_separated: bool) -> L
     return Layout((rest,), label, width=width)
 
 
-def _full(lines: list[Record], width: int) -> list[list[str]]:
+def _full(lines: list[LineRecord], width: int) -> list[list[str]]:
     """The lines with as many cells as most, which have no names: a file without a header."""
     rows = [record.cells for record in lines if len(record.cells) == width]
     return [[str(cell) for cell in row] for row in rows if not isinstance(row, Mapping)]
 
 
-def _guess_label(lines: list[Record], width: int, comma_separated: bool) -> int | None:
+def _guess_label(lines: list[LineRecord], width: int, comma_separated: bool) -> int | None:
     full = _full(lines, width)
     columns = [[cells[column].strip() for cells in full] for column in range(width)]
     like = [column for column in range(width) if is_label_like(columns[column])]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raison.core.errors import DataError
 from raison.data.columns import Wanted, is_header
-from raison.data.lines import SAMPLE, SINGLE, Record, is_label_like, read_records, usual_width
+from raison.data.lines import SAMPLE, SINGLE, LineRecord, is_label_like, read_records, usual_width
 
 DELIMITERS = (",", ";", "\t", "|")
 NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", SINGLE: "none"}
@@ -45,21 +45,21 @@ def described(delimiter: str) -> str:
     return NAMES.get(delimiter, f"'{delimiter}'")
 
 
-def _head(path: Path, encoding: str, mark: str) -> list[Record]:
+def _head(path: Path, encoding: str, mark: str) -> list[LineRecord]:
     return list(islice(read_records(path, encoding, ".csv", mark), SAMPLE))
 
 
-def _cells(record: Record) -> list[str]:
+def _cells(record: LineRecord) -> list[str]:
     return [str(cell) for cell in record.cells]
 
 
-def _has_header(head: list[Record], wanted: Wanted) -> bool:
+def _has_header(head: list[LineRecord], wanted: Wanted) -> bool:
     """Whether the first record's cells, more than one, are names of columns."""
     good = [record for record in head if not record.broken]
     return bool(good) and len(good[0].cells) > 1 and is_header([cell.strip() for cell in _cells(good[0])], wanted)
 
 
-def _is_steady(mark: str, head: list[Record]) -> bool:
+def _is_steady(mark: str, head: list[LineRecord]) -> bool:
     """Whether all records have the same number of cells, more than one, and not because each is a sentence."""
     widths = {0 if record.broken else len(record.cells) for record in head}
     prose = _like_prose(mark, [_cells(record) for record in head])
@@ -71,7 +71,7 @@ def _like_prose(mark: str, rows: list[list[str]]) -> bool:
     return mark in ",;" and all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
-def _without_decimals(steady: list[str], heads: dict[str, list[Record]]) -> list[str]:
+def _without_decimals(steady: list[str], heads: dict[str, list[LineRecord]]) -> list[str]:
     """Leaves out a comma that stands only inside of numbers, where another delimiter is there."""
     if len(steady) < 2 or "," not in steady:
         return steady
@@ -80,7 +80,7 @@ def _without_decimals(steady: list[str], heads: dict[str, list[Record]]) -> list
     return [mark for mark in steady if mark != ","] if decimal else steady
 
 
-def _cuts_labels(mark: str, head: list[Record]) -> bool:
+def _cuts_labels(mark: str, head: list[LineRecord]) -> bool:
     """Whether the delimiter occurs in every record but the first, and cuts off something like a label at an end."""
     rows = [_cells(record) for record in (head[1:] or head) if not record.broken]
     if not rows or any(len(row) < 2 for row in rows):
@@ -97,7 +97,7 @@ def _like_labels(cells: list[str], prose: bool) -> bool:
     return is_label_like(cells) and (often or not prose)
 
 
-def _refusal(path: Path, doubts: list[str], heads: dict[str, list[Record]]) -> str:
+def _refusal(path: Path, doubts: list[str], heads: dict[str, list[LineRecord]]) -> str:
     mark = doubts[0]
     if len(doubts) > 1:
         why = f"{' and '.join(described(other) for other in doubts)} would both split it"

@@ -9,7 +9,7 @@ from raison.core.errors import DataError
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
 from raison.data.delimiters import delimiter_of, described, parsed
-from raison.data.lines import SINGLE, Record, read_records
+from raison.data.lines import SINGLE, LineRecord, read_records
 from raison.data.rows import rows_from
 
 KINDS = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
@@ -55,7 +55,7 @@ def load_file(
     return Dataset("/".join(path.resolve().parts[-2:]), read.rows, read.broken, digest, taken=read.taken + separated)
 
 
-def _records(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Record], str]:
+def _records(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[LineRecord], str]:
     """The file's records, and what separates their columns, in words."""
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv"):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from raison.core.errors import DataError
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
-from raison.data.lines import Record
+from raison.data.lines import LineRecord
 from raison.data.rows import rows_from
 from raison.hub import patiently
 
@@ -29,7 +29,7 @@ def load_hub(
     data = _download(name, split)
     columns = data.column_names
     chosen = data if limit is None or skip_bad else data.select(range(min(limit, len(data))))
-    records = (Record(number, {column: row[column] for column in columns}) for number, row in enumerate(chosen))
+    records = (LineRecord(number, {column: row[column] for column in columns}) for number, row in enumerate(chosen))
     read = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
     return Dataset(name, read.rows, read.broken, labels=_label_names(data, wanted), taken=read.taken)
 

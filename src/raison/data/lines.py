@@ -20,7 +20,7 @@ SINGLE = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LineRecord:
     """The cells of one line (a list, or a mapping by column), or the reason why there are none.
 
     `number` is the line where it starts, counted from 1.
@@ -31,12 +31,12 @@ class Record:
     broken: str = ""
 
 
-def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ",") -> Iterator[Record]:
+def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ",") -> Iterator[LineRecord]:
     """The records of a .tsv, .csv, .txt, .jsonl or .parquet file; `kind` is its ending where the name has none.
 
     `delimiter` is that of a .csv file. Raises DataError or OSError if it cannot be opened.
     """
-    readers: dict[str, Callable[[TextIO], Iterator[Record]]] = {
+    readers: dict[str, Callable[[TextIO], Iterator[LineRecord]]] = {
         ".csv": partial(_csv, delimiter=delimiter),
         ".tsv": _tsv,
         ".txt": _txt,
@@ -53,11 +53,11 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
             yield _decoded(record, encoding)
 
 
-def whole_lines(path: Path, encoding: str) -> Iterator[Record]:
+def whole_lines(path: Path, encoding: str) -> Iterator[LineRecord]:
     """Every line of a file, blank ones too, as a record of one cell. Raises OSError if it cannot be opened."""
     with path.open(encoding=encoding, errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(file, start=1):
-            yield _decoded(Record(number, [line.rstrip("\r\n")]), encoding)
+            yield _decoded(LineRecord(number, [line.rstrip("\r\n")]), encoding)
 
 
 def is_label_like(values: list[str]) -> bool:
@@ -67,17 +67,17 @@ def is_label_like(values: list[str]) -> bool:
     return short and len(distinct) <= max(2, len(values) // 2)
 
 
-def _decoded(record: Record, encoding: str) -> Record:
+def _decoded(record: LineRecord, encoding: str) -> LineRecord:
     cells = record.cells.values() if isinstance(record.cells, Mapping) else record.cells
     for cell in cells:
         if isinstance(cell, str) and any("\udc80" <= character <= "\udcff" for character in cell):
             byte = next(ord(character) - 0xDC00 for character in cell if "\udc80" <= character <= "\udcff")
             reason = f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1')"
-            return Record(record.number, [], reason)
+            return LineRecord(record.number, [], reason)
     return record
 
 
-def _csv(file: TextIO, delimiter: str) -> Iterator[Record]:
+def _csv(file: TextIO, delimiter: str) -> Iterator[LineRecord]:
     reader = csv.reader(file, strict=True, delimiter=delimiter)
     while True:
         number = reader.line_num + 1
@@ -86,26 +86,26 @@ def _csv(file: TextIO, delimiter: str) -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Record(number, [], f"not valid CSV ({error})")
+            yield LineRecord(number, [], f"not valid CSV ({error})")
             continue
         if cells:
-            yield Record(number, cells)
+            yield LineRecord(number, cells)
 
 
-def _tsv(file: TextIO) -> Iterator[Record]:
+def _tsv(file: TextIO) -> Iterator[LineRecord]:
     for number, line in enumerate(file, start=1):
         if line.strip():
-            yield Record(number, line.rstrip("\r\n").split("\t"))
+            yield LineRecord(number, line.rstrip("\r\n").split("\t"))
 
 
-def _txt(file: TextIO) -> Iterator[Record]:
+def _txt(file: TextIO) -> Iterator[LineRecord]:
     lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(file, start=1) if line.strip())
     head = list(islice(lines, SAMPLE))
     delimiter = _delimiter([line for _, line in head])
     for source in (head, lines):
         for number, line in source:
             # The text itself may contain the delimiter; the label after it does not.
-            yield Record(number, line.rsplit(delimiter, 1) if delimiter else [line])
+            yield LineRecord(number, line.rsplit(delimiter, 1) if delimiter else [line])
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -116,22 +116,22 @@ def _delimiter(lines: list[str]) -> str:
     return ""
 
 
-def _jsonl(file: TextIO) -> Iterator[Record]:
+def _jsonl(file: TextIO) -> Iterator[LineRecord]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            yield Record(number, [], f"not JSON ({error.msg}, column {error.colno})")
+            yield LineRecord(number, [], f"not JSON ({error.msg}, column {error.colno})")
             continue
         if isinstance(value, dict):
-            yield Record(number, value)
+            yield LineRecord(number, value)
         else:
-            yield Record(number, [], "not a JSON object")
+            yield LineRecord(number, [], "not a JSON object")
 
 
-def _parquet(path: Path) -> Iterator[Record]:
+def _parquet(path: Path) -> Iterator[LineRecord]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -143,11 +143,11 @@ def _parquet(path: Path) -> Iterator[Record]:
         for batch in batches:
             for row in batch.to_pylist():
                 number += 1
-                yield Record(number, row)
+                yield LineRecord(number, row)
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"cannot read {path}: {error}.") from None
 
 
-def usual_width(records: list[Record]) -> int:
+def usual_width(records: list[LineRecord]) -> int:
     """The most frequent number of cells."""
     return Counter(len(record.cells) for record in records).most_common(1)[0][0]

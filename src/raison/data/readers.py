@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raison.data.columns import Layout
 from raison.data.dataset import BrokenLine, Row
-from raison.data.lines import Record, read_records, whole_lines
+from raison.data.lines import LineRecord, read_records, whole_lines
 from raison.data.named import Reader
 from raison.data.rows import Entry, entries
 
@@ -29,7 +29,7 @@ def columns(layout: Layout, codes: Sequence[str], kind: str = "") -> Reader:
     return read
 
 
-def labelled(records: Iterable[Record], layout: Layout, codes: Sequence[str]) -> Iterator[Entry]:
+def labelled(records: Iterable[LineRecord], layout: Layout, codes: Sequence[str]) -> Iterator[Entry]:
     """Records as rows whose label is the place of the record's label among `codes`, the way the file writes classes."""
     for entry in entries(records, layout):
         if not isinstance(entry, Row):
@@ -40,12 +40,12 @@ def labelled(records: Iterable[Record], layout: Layout, codes: Sequence[str]) ->
             yield BrokenLine(entry.number, f"the label '{entry.label}' is none of {', '.join(codes)}")
 
 
-def beside(texts: Path, labels: Path) -> Iterator[Record]:
+def beside(texts: Path, labels: Path) -> Iterator[LineRecord]:
     """Lines of a file of texts with those of a file of labels; a line without a counterpart is a broken one."""
     pairs = zip_longest(whole_lines(texts, "utf-8"), whole_lines(labels, "utf-8"))
     for number, (text, label) in enumerate(pairs, start=1):
         if text is None or label is None:
             missing = labels if label is None else texts
-            yield Record(number, [], f"{missing.name} has fewer lines than its partner")
+            yield LineRecord(number, [], f"{missing.name} has fewer lines than its partner")
         else:
-            yield Record(number, [*text.cells, *label.cells], text.broken or label.broken)
+            yield LineRecord(number, [*text.cells, *label.cells], text.broken or label.broken)

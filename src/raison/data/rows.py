@@ -12,7 +12,7 @@ from raison.core.unit import Text
 from raison.data.answers import parse_answers
 from raison.data.columns import Column, Layout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Label, Row
-from raison.data.lines import SAMPLE, Record
+from raison.data.lines import SAMPLE, LineRecord
 from raison.data.spans import parse_rationales
 
 Entry = Row | BrokenLine
@@ -33,7 +33,7 @@ class Read:
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 
 
-def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Read:
+def rows_from(records: Iterator[LineRecord], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Read:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
     head = list(islice(records, SAMPLE))
     good = [record for record in head if not record.broken]
@@ -48,7 +48,7 @@ def rows_from(records: Iterator[Record], source: str, wanted: Wanted, limit: int
     return Read(_typed_labels(rows), broken, layout.described(good[0]))
 
 
-def entries(records: Iterable[Record], layout: Layout) -> Iterator[Entry]:
+def entries(records: Iterable[LineRecord], layout: Layout) -> Iterator[Entry]:
     """Each record as a row or as a broken line; labels are not converted."""
     for record in records:
         reason = record.broken or _fault(record, layout)
@@ -82,7 +82,7 @@ def collect(found: Iterator[Entry], source: str, limit: int | None, skip_bad: bo
     return tuple(rows), tuple(broken)
 
 
-def _fault(record: Record, layout: Layout) -> str:
+def _fault(record: LineRecord, layout: Layout) -> str:
     cells = record.cells
     if layout.width is not None and len(cells) != layout.width:
         return f"{len(cells)} cells instead of {layout.width}"
@@ -110,7 +110,7 @@ def _texts(cells: list[Any] | Mapping[str, Any], layout: Layout) -> tuple[str, .
     return tuple(" ".join(_cell(cells, column) for column in group) for group in layout.texts)
 
 
-def _row(record: Record, layout: Layout) -> Row:
+def _row(record: LineRecord, layout: Layout) -> Row:
     texts = _texts(record.cells, layout)
     text: Text = texts[0] if len(texts) == 1 else (texts[0], texts[1])
     label: Label = None
@@ -122,7 +122,7 @@ def _row(record: Record, layout: Layout) -> Row:
     return Row(text, label, record.number, _rationales(record, layout, texts), answers)
 
 
-def _rationales(record: Record, layout: Layout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:
+def _rationales(record: LineRecord, layout: Layout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:
     value = None if layout.rationale is None else _cell(record.cells, layout.rationale)
     return () if value is None else parse_rationales(value, texts)
 

@@ -32,7 +32,7 @@ class WorkInterrupted(KeyboardInterrupt):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkKind:
     """A kind of work: what errors call it, and the file by which its folder is known.
 
     Trainings share that file, whose `kind` tells them apart. `early` may be there before it.
@@ -45,20 +45,20 @@ class Kind:
 
 TRAINING = "training.json"
 
-COMPARISON = Kind("a comparison", "run.json")
-STUDY = Kind("a study of methods", "study.json")
-TRAININGS = Kind("a study of trainings", "trainings.json")
-TRUST = Kind("a study of trust", "trust.json")
-AUDIT = Kind("an audit", "audit.json")
-CLASSIFIER = Kind("the training of a classifier", TRAINING)
-SCRATCH = Kind("the training of a whole model", TRAINING)
-FINE_TUNING = Kind("the fine-tuning of a model", TRAINING)
-AML = Kind("the training of an explainer (aml)", TRAINING)
-IVRA = Kind("the training of a model that explains itself (ivra)", TRAINING, early=("plain",))
+COMPARISON = WorkKind("a comparison", "run.json")
+STUDY = WorkKind("a study of methods", "study.json")
+TRAININGS = WorkKind("a study of trainings", "trainings.json")
+TRUST = WorkKind("a study of trust", "trust.json")
+AUDIT = WorkKind("an audit", "audit.json")
+CLASSIFIER = WorkKind("the training of a classifier", TRAINING)
+SCRATCH = WorkKind("the training of a whole model", TRAINING)
+FINE_TUNING = WorkKind("the fine-tuning of a model", TRAINING)
+AML = WorkKind("the training of an explainer (aml)", TRAINING)
+IVRA = WorkKind("the training of a model that explains itself (ivra)", TRAINING, early=("plain",))
 KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, CLASSIFIER, SCRATCH, FINE_TUNING, AML, IVRA)
 
 
-def read_marker(folder: Path, kind: Kind) -> dict[str, Any] | None:
+def read_marker(folder: Path, kind: WorkKind) -> dict[str, Any] | None:
     """What the folder's file of this kind says; None where there is none. Raises DataError where it is broken."""
     path = folder / kind.marker
     try:
@@ -72,12 +72,12 @@ def read_marker(folder: Path, kind: Kind) -> dict[str, Any] | None:
     return content
 
 
-def write_marker(folder: Path, kind: Kind, content: Mapping[str, Any]) -> None:
+def write_marker(folder: Path, kind: WorkKind, content: Mapping[str, Any]) -> None:
     """Write it, whole. Raises DataError."""
     disk.write_whole(folder / kind.marker, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
-def refuse_others(folder: Path, kind: Kind) -> None:
+def refuse_others(folder: Path, kind: WorkKind) -> None:
     """DataError unless the folder is missing, empty or holds this kind of work. Touches nothing."""
     try:
         names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
@@ -96,7 +96,7 @@ def refuse_others(folder: Path, kind: Kind) -> None:
 
 
 @contextmanager
-def working_in(folder: Path, kind: Kind, shard: int | None = None) -> Iterator[None]:
+def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterator[None]:
     """Inside, the folder belongs to this process; what a kill has left half written is removed first.
 
     With `shard`, the number of this process's share, only that share does: others may work on theirs.
@@ -162,7 +162,7 @@ def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
         lock.release()
 
 
-def _is_of(folder: Path, kind: Kind) -> bool:
+def _is_of(folder: Path, kind: WorkKind) -> bool:
     if kind.marker != TRAINING:
         return True
     return (read_marker(folder, kind) or {}).get("kind") == kind.name

@@ -9,7 +9,7 @@ from typing import Any
 
 from raison.core.errors import DataError, RaisonError
 from raison.jobs import disk
-from raison.jobs.folder import Kind, read_marker, refuse_others, working_in, write_marker
+from raison.jobs.folder import WorkKind, read_marker, refuse_others, working_in, write_marker
 
 IDENTITY = "identity"
 WEIGHTS, TOKENIZER, CONFIGURATION = "model weights", "tokenizer", "model configuration"
@@ -61,7 +61,7 @@ def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> 
     refuse(place, what, differing(known[IDENTITY], asked))
 
 
-def _begun(place: Path, kind: Kind, asked: Identity) -> bool:
+def _begun(place: Path, kind: WorkKind, asked: Identity) -> bool:
     """Whether the folder holds this training. Raises DataError for another one."""
     known = read_marker(place, kind)
     if known is not None:
@@ -70,7 +70,7 @@ def _begun(place: Path, kind: Kind, asked: Identity) -> bool:
 
 
 @contextmanager
-def training_in(place: Path, kind: Kind, asked: Identity) -> Iterator[None]:
+def training_in(place: Path, kind: WorkKind, asked: Identity) -> Iterator[None]:
     """Inside, the folder is this training's alone. What is trained is written down first; DataError for another one.
 
     A mistake that is found before anything was trained leaves nothing that would stand in the way of the next try.

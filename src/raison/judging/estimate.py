@@ -15,7 +15,7 @@ from raison.core.unit import Text, Unit
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import AnyMetric, create_metrics
 from raison.judging.evaluate import default_metrics
-from raison.judging.plan import Plan, Row, plan_rows
+from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
@@ -115,7 +115,7 @@ def probes(encoding: Encoding) -> list[int]:
     return (fitting or nearest[:1])[:PROBED]
 
 
-def _row_cost(row: Row, units: tuple[Unit, ...]) -> Cost:
+def _row_cost(row: PlannedRow, units: tuple[Unit, ...]) -> Cost:
     """The cost of one text in all seeds of a row, alone; a choice looks at every map that the method offers."""
     looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
     return _sum([_times(_cost(row.method, units), len(row.seeds)), *looking])
@@ -126,7 +126,7 @@ def _cost(method: Method, units: tuple[Unit, ...]) -> Cost:
     return _sum([part.cost(len(units)) for part in method.parts])
 
 
-def _rows_cost(rows: Sequence[Row], units: tuple[Unit, ...]) -> Cost:
+def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
     """What one text takes in all seeds of all rows: each part of a method once, and keeps that choosers share.
 
     Parts whose time is measured are left out.
@@ -142,7 +142,7 @@ def _rows_cost(rows: Sequence[Row], units: tuple[Unit, ...]) -> Cost:
     return _sum(costs)
 
 
-def _parts(rows: Sequence[Row]) -> dict[tuple[str, tuple[int, ...]], Method]:
+def _parts(rows: Sequence[PlannedRow]) -> dict[tuple[str, tuple[int, ...]], Method]:
     """The parts of all methods, each once for the seeds that it is run with."""
     return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
 
@@ -164,7 +164,7 @@ def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
     return seconds / encoding.lengths[probe]
 
 
-def _looking_cost(row: Row, choosers: Sequence[Metric], units: tuple[Unit, ...]) -> Cost:
+def _looking_cost(row: PlannedRow, choosers: Sequence[Metric], units: tuple[Unit, ...]) -> Cost:
     """The cost of one text for metrics to see every map that a row's method offers under each seed."""
     return Cost(_keeps(choosers, units) * row.method.maps * len(row.seeds))
 

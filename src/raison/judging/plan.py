@@ -27,7 +27,7 @@ _LIBRARIES = ("torch", "transformers", "numpy")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PlannedRow:
     """One row of the table: a method, under each of its seeds, its maps chosen by a metric or not."""
 
     label: str
@@ -43,7 +43,7 @@ class Plan:
     model: LanguageModel
     texts: tuple[Text, ...]
     rationales: Annotations
-    rows: tuple[Row, ...]
+    rows: tuple[PlannedRow, ...]
     metrics: tuple[AnyMetric, ...]
     settings: Settings
     data: str
@@ -61,7 +61,7 @@ class Plan:
         )
 
 
-def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[Row, ...]:
+def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[PlannedRow, ...]:
     """The table's rows: the methods, random if missing, and the rows that each metric selects, with their controls."""
     random = CATALOGUE.create("random")
     plain = methods if random in methods else [*methods, random]
@@ -69,14 +69,14 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     for label in labels:
         if labels.count(label) > 1:
             raise InputError(f"the method {label} is named twice.")
-    rows = [Row(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
+    rows = [PlannedRow(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
     check_selection(choosers, plain)
     offering = [method for method in plain if method.maps > 1]
     controls = [CATALOGUE.create(CONTROL.format(method.maps)) for method in offering]
     for metric in choosers:
         for method in dict.fromkeys([*offering, *controls]):
             label = f"{label_of(method)} by {label_of(metric)}"
-            rows.append(Row(label, method, _seeds_of(method, seeds), metric))  # type: ignore[arg-type]
+            rows.append(PlannedRow(label, method, _seeds_of(method, seeds), metric))  # type: ignore[arg-type]
     return tuple(rows)
 
 

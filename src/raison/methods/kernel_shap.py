@@ -13,7 +13,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.numerics.shapley.gaussian_process import process_shapley
-from raison.numerics.shapley.regression import Plan, damped_shapley, plan_coalitions, solve_shapley
+from raison.numerics.shapley.regression import RegressionPlan, damped_shapley, plan_coalitions, solve_shapley
 
 ESTIMATORS = ("damped_least_squares", "least_squares", "gaussian_process")
 SCARCE = 3
@@ -100,7 +100,9 @@ class KernelShap(Method):
     def cost(self, units: int) -> Cost:
         return Cost(forwards=min(self._budget(units), 2**units))
 
-    def _solve(self, plan: Plan, found: Float[np.ndarray, " values"]) -> tuple[Float[np.ndarray, " units"], str]:
+    def _solve(
+        self, plan: RegressionPlan, found: Float[np.ndarray, " values"]
+    ) -> tuple[Float[np.ndarray, " units"], str]:
         """Scores from the values of the full and the empty text and of the plan's coalitions, and what they are."""
         full, empty, values = float(found[0]), float(found[1]), found[2:]
         gains, total = values - empty, full - empty
@@ -112,7 +114,7 @@ class KernelShap(Method):
         phi, determined = solve_shapley(plan.keeps, plan.weights, gains, total)
         return phi, "exact" if plan.exact else "least squares" if determined else "minimum norm"
 
-    def _process(self, plan: Plan, found: Float[np.ndarray, " values"]) -> Float[np.ndarray, " units"]:
+    def _process(self, plan: RegressionPlan, found: Float[np.ndarray, " values"]) -> Float[np.ndarray, " units"]:
         full, empty, values = float(found[0]), float(found[1]), found[2:]
         # The second half of the plan are the complements of the first.
         half = len(values) // 2

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -23,8 +23,14 @@ MEASURES = ("spearman", "top_k_overlap", "cosine")
 DECIMALS = 6
 
 
-Pair = dict[str, Any]
-"""Two rows' names, "first" and "second", and the texts' values of each measure."""
+class AgreementPair(TypedDict):
+    """Two rows' names and the texts' values of each measure, as the file has them."""
+
+    first: str
+    second: str
+    spearman: list[float | None]
+    top_k_overlap: list[float | None]
+    cosine: list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +49,21 @@ class PairAgreement:
     cosines: tuple[float, ...] = ()
 
 
-def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, list[Pair]]:
+def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, list[AgreementPair]]:
     """Every pair of rows, text by text, as plain JSON values; null where a measure is undefined.
 
     `explanations` has each row's, of the same texts in the same order. Raises InputError where they differ.
     """
     scores = {row: [np.array(e.scores, dtype=np.float64) for e in of_row] for row, of_row in explanations.items()}
-    pairs: list[Pair] = []
+    pairs: list[AgreementPair] = []
     for first, second in combinations(scores, 2):
         if [len(one) for one in scores[first]] != [len(one) for one in scores[second]]:
             raise InputError(f"{first} and {second} did not explain the same units: compare them on the same texts.")
         both = list(zip(scores[first], scores[second], strict=True))
-        values = {name: [_rounded(AGREEMENTS[name](a, b)) for a, b in both] for name in MEASURES}
-        pairs.append({"first": first, "second": second, **values})
+        spearman, overlap, cosine = ([_rounded(AGREEMENTS[name](a, b)) for a, b in both] for name in MEASURES)
+        pairs.append(
+            {"first": first, "second": second, "spearman": spearman, "top_k_overlap": overlap, "cosine": cosine}
+        )
     return {"pairs": pairs}
 
 
@@ -66,7 +74,9 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
             PairAgreement(
                 pair["first"],
                 pair["second"],
-                **{name: _summary(pair[name]) for name in MEASURES},
+                _summary(pair["spearman"]),
+                _summary(pair["top_k_overlap"]),
+                _summary(pair["cosine"]),
                 cosines=tuple(value for value in pair["cosine"] if value is not None),
             )
             for pair in pairs_in(folder)
@@ -75,7 +85,7 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
         raise unreadable(folder / FILE, repr(error)) from None
 
 
-def pairs_in(folder: Path) -> list[Pair]:
+def pairs_in(folder: Path) -> list[AgreementPair]:
     """The pairs that a run's folder holds, text by text; [] where nothing was written. Raises DataError."""
     record = read_record(folder / FILE)
     pairs = [] if record is None else record.get("pairs")
@@ -84,7 +94,7 @@ def pairs_in(folder: Path) -> list[Pair]:
     return pairs
 
 
-def add_pairs(folder: Path, pairs: Iterable[Pair]) -> None:
+def add_pairs(folder: Path, pairs: Iterable[AgreementPair]) -> None:
     """Put these into a run's folder, in place of those of the same two rows. Raises DataError."""
     known = {frozenset((pair["first"], pair["second"])): pair for pair in (*pairs_in(folder), *pairs)}
     write_record(folder / FILE, {"pairs": [*known.values()]})

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from raison.runs.record import Key, Record
+from raison.runs.record import Record, RecordKey
 from raison.runs.summary import Costs, Value
 
 
@@ -35,7 +35,7 @@ class _Column:
     """Of each metric, whether its value is a number and not a tuple of parts."""
 
 
-class Columns(Mapping[Key, Record]):
+class Columns(Mapping[RecordKey, Record]):
     """Records by row, seed and text; each is put together when it is asked for."""
 
     def __init__(self, texts: int) -> None:
@@ -77,7 +77,7 @@ class Columns(Mapping[Key, Record]):
         column = self._columns.get((row, seed))
         return column is not None and text < len(column.done) and bool(column.done[text])
 
-    def __getitem__(self, key: Key) -> Record:
+    def __getitem__(self, key: RecordKey) -> Record:
         if key not in self:
             raise KeyError(key)
         row, seed, text = key
@@ -96,7 +96,7 @@ class Columns(Mapping[Key, Record]):
             units,
         )
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[RecordKey]:
         for (row, seed), column in self._columns.items():
             yield from ((row, seed, int(text)) for text in np.flatnonzero(column.done))
 

@@ -10,7 +10,7 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FiguredModel:
     """A model in a figure; `parameters` is None where its size is not known."""
 
     name: str

@@ -6,7 +6,7 @@ from typing import Any
 
 from raison.runs.summary import Costs, Value
 
-Key = tuple[str, int, int]
+RecordKey = tuple[str, int, int]
 """Row, seed, text."""
 
 
@@ -24,7 +24,7 @@ class Record:
     units: int
 
     @property
-    def key(self) -> Key:
+    def key(self) -> RecordKey:
         return (self.row, self.seed, self.text)
 
     def to_dict(self) -> dict[str, Any]:

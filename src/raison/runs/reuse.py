@@ -14,8 +14,8 @@ from raison.core.errors import DataError
 from raison.jobs.folder import STUDY
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.store import write_whole
-from raison.runs.agreement import Pair, add_pairs, pairs_in
-from raison.runs.run import CAUTIONS, HEADER, Key, Record, Run, read_header, read_run, settings_hash
+from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
+from raison.runs.run import CAUTIONS, HEADER, Record, RecordKey, Run, read_header, read_run, settings_hash
 
 FILE = "reused.json"
 _OWN = ("rows", "metrics")
@@ -67,7 +67,7 @@ class _Offer:
     rows: dict[str, list[int]]
     places: list[int]
     source: Run
-    pairs: list[Pair]
+    pairs: list[AgreementPair]
 
 
 def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer | None:
@@ -154,7 +154,7 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     return said is None or any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
 
 
-def _copy(run: Run, offer: _Offer, keys: Sequence[Key]) -> None:
+def _copy(run: Run, offer: _Offer, keys: Sequence[RecordKey]) -> None:
     """Copy one row."""
     source, row, seeds = offer.source, keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
     records = [_placed(source.records[key], offer.places) for key in keys]

@@ -27,8 +27,8 @@ from raison.runs import checked
 from raison.runs.checked import check_schema
 from raison.runs.columns import Columns
 from raison.runs.explained import Explained
-from raison.runs.record import Key as Key
 from raison.runs.record import Record as Record
+from raison.runs.record import RecordKey as RecordKey
 from raison.runs.record import plain, scalar
 
 SCHEMA = 1
@@ -54,7 +54,7 @@ class Run:
     records: Columns = field(init=False)
     groups: dict[tuple[str, int, str], list[tuple[float, ...]]] = field(default_factory=dict)
     dropped: int = 0
-    _kept: dict[Key, Explanation] = field(default_factory=dict)
+    _kept: dict[RecordKey, Explanation] = field(default_factory=dict)
     _stored: Explained | None = None
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.jobs.disk import write_whole
-from raison.jobs.folder import FILE, Kind, read_marker, refuse_others, write_marker
+from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
 from raison.runs.checked import check_schema
 from raison.runs.run import HEADER, SCHEMA, check_same
@@ -95,7 +95,7 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def read_header(folder: Path, kind: Kind, checked: Callable[[Mapping[str, Any], Path], None]) -> tuple[Any, str]:
+def read_header(folder: Path, kind: WorkKind, checked: Callable[[Mapping[str, Any], Path], None]) -> tuple[Any, str]:
     """A study's header, as `checked` accepts it, and its file. Raises DataError where the folder holds none."""
     path = folder / kind.marker
     try:
@@ -151,7 +151,7 @@ def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> N
 
 
 def check_header(
-    folder: Path, kind: Kind, header: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]] | None = None
+    folder: Path, kind: WorkKind, header: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]] | None = None
 ) -> None:
     """DataError, naming what differs, where the folder holds other work of this kind. Touches nothing.
 
@@ -169,7 +169,7 @@ def check_header(
             check_same(folder / name, dict(part))
 
 
-def begin_study(folder: Path, kind: Kind, header: Mapping[str, Any], text: str) -> None:
+def begin_study(folder: Path, kind: WorkKind, header: Mapping[str, Any], text: str) -> None:
     """Write the header, then the study file, where they are not there yet; what is there is checked again."""
     if read_marker(folder, kind) is None:
         write_marker(folder, kind, header)

@@ -34,7 +34,7 @@ DEFAULT = "comparison"
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class EstimateTable:
     """What a study will take, as a table; `lines` stand below it, `values` are for programs."""
 
     table: "Table"
@@ -81,13 +81,13 @@ class Work(Protocol):
     def begin(self, examined: Any, folder: Path, sources: Sequence[Path]) -> None:
         """What is written before the first job, by one process at a time and again whenever the work goes on."""
 
-    def estimate(self, examined: Any) -> Estimate: ...
+    def estimate(self, examined: Any) -> EstimateTable: ...
 
 
 class Results(Protocol):
     """results.py. The first of FOLDERS is what a study file's folder is known by."""
 
-    FOLDERS: tuple[folders.Kind, ...]
+    FOLDERS: tuple[folders.WorkKind, ...]
 
     def read(self, folder: Path) -> "Written":
         """What has been written so far. Raises DataError."""
@@ -129,7 +129,7 @@ class Kind:
         return _part(self.name, "sections")
 
     @property
-    def folder(self) -> folders.Kind:
+    def folder(self) -> folders.WorkKind:
         """What its folder is known by."""
         return self.results.FOLDERS[0]
 

@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 CHOICE = " by "
 """Between a method and the metric that chooses its maps, in the label of a row."""
 
-Run = tuple[str, str]
+RunKey = tuple[str, str]
 """The study's keys of a model and of data."""
 
 
@@ -41,8 +41,8 @@ class Grid:
 
     models: Mapping[str, StudyModel]
     data: Mapping[str, StudyData]
-    runs: tuple[Run, ...]
-    without: Mapping[Run, tuple[str, ...]] = field(default_factory=dict)
+    runs: tuple[RunKey, ...]
+    without: Mapping[RunKey, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def run_names(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def grid_of(table: Mapping[str, Any], place: Path) -> Grid:
     )
 
 
-def _pairs(table: Mapping[str, Any]) -> list[Run]:
+def _pairs(table: Mapping[str, Any]) -> list[RunKey]:
     """The runs that the file names, else all pairs."""
     if "runs" in table:
         return [(run["model"], run["data"]) for run in table["runs"]]

@@ -13,7 +13,7 @@ from raison.training.recipes.scratch_settings import ScratchSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """What a value may be, in words and as a test."""
 
     words: str
@@ -25,7 +25,7 @@ class Kind:
 class Key:
     """A key of a table."""
 
-    kind: Kind
+    kind: ValueKind
     required: bool = False
 
 
@@ -35,7 +35,7 @@ Keys = Mapping[str, Key]
 def keys_of(record: type, without: Sequence[str] = ()) -> dict[str, Key]:
     """The keys of a table whose entries are a record's fields; None is not to be written, but left out."""
     return {
-        name: Key(Kind(field.words, partial(_fitting, field), field.choices), field.default is REQUIRED)
+        name: Key(ValueKind(field.words, partial(_fitting, field), field.choices), field.default is REQUIRED)
         for name, field in fields_of(record).items()
         if name not in without
     }
@@ -66,25 +66,25 @@ def _pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(_class(item) for item in value)
 
 
-TEXT = Kind("a text in quotes", _text)
-TEXTS = Kind("a list of texts in quotes", _list_of(_text))
-WHOLE = Kind("a whole number", _whole)
-COUNT = Kind("a whole number from 1 on", lambda value: _whole(value) and value > 0)
-NUMBER = Kind("a number", lambda value: _whole(value) or isinstance(value, float))
-FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-SIZE = Kind('"mini" or "paper"', lambda value: value in ("mini", "paper"))
-SEEDS = Kind(
+TEXT = ValueKind("a text in quotes", _text)
+TEXTS = ValueKind("a list of texts in quotes", _list_of(_text))
+WHOLE = ValueKind("a whole number", _whole)
+COUNT = ValueKind("a whole number from 1 on", lambda value: _whole(value) and value > 0)
+NUMBER = ValueKind("a number", lambda value: _whole(value) or isinstance(value, float))
+FLAG = ValueKind("true or false", lambda value: isinstance(value, bool))
+SIZE = ValueKind('"mini" or "paper"', lambda value: value in ("mini", "paper"))
+SEEDS = ValueKind(
     "a list of different whole numbers",
     lambda value: _list_of(_whole)(value) and bool(value) and len(set(value)) == len(value),
 )
-COLUMN = Kind("a column's name or number", _class)
-PAIR = Kind("a list of two columns", _pair)
-TARGET = Kind(
+COLUMN = ValueKind("a column's name or number", _class)
+PAIR = ValueKind("a list of two columns", _pair)
+TARGET = ValueKind(
     '"predicted", "label", a class, or a list of two classes [this, not that]', lambda v: _class(v) or _pair(v)
 )
-THAN = Kind("a row's label or a number", lambda value: _text(value) or NUMBER.fits(value))
-TABLE = Kind("a table", lambda value: isinstance(value, dict))
-TABLES = Kind("a list of tables, each under its own [[...]]", _list_of(TABLE.fits))
+THAN = ValueKind("a row's label or a number", lambda value: _text(value) or NUMBER.fits(value))
+TABLE = ValueKind("a table", lambda value: isinstance(value, dict))
+TABLES = ValueKind("a list of tables, each under its own [[...]]", _list_of(TABLE.fits))
 
 COMMON: Keys = {
     "schema": Key(WHOLE, True),

@@ -91,7 +91,7 @@ def attacks(
     for method in methods:
         for alike in _alike(chosen):
             rows = _rows(label_of(method), alike, [text for text in range(len(texts)) if text not in left_out], done)
-            jobs += [_Job(batch, method, portion) for portion in _portions(batch, method, rows)]
+            jobs += [_Attacking(batch, method, portion) for portion in _portions(batch, method, rows)]
     return _run(jobs, counts, advance)
 
 
@@ -103,7 +103,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Attacking:
     """Attacks on one method's explanations that are made together; their plans share all but the objective."""
 
     batch: Batch
@@ -115,7 +115,7 @@ class _Job:
         return self.rows[0].plan
 
 
-def _run(jobs: Sequence[_Job], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
+def _run(jobs: Sequence[_Attacking], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
     for job in jobs:
         # In a caller's inference mode there would be no graph to differentiate.
         with torch.inference_mode(False):
@@ -125,7 +125,7 @@ def _run(jobs: Sequence[_Job], counts: dict[Row, int], advance: Advance | None) 
         yield records
 
 
-def _attacked(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
+def _attacked(job: _Attacking, counts: dict[Row, int]) -> list[Attacked]:
     """The records of a job. If memory runs out, the job is done in two halves."""
     try:
         return _attacked_at_once(job, counts)
@@ -139,7 +139,7 @@ def _attacked(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
     ]
 
 
-def _attacked_at_once(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
+def _attacked_at_once(job: _Attacking, counts: dict[Row, int]) -> list[Attacked]:
     unit = _unit(job.batch.model, job.plan)
     original, start = _start(job, counts, unit * job.plan.epsilon)
     steps = replace(job.plan, learning_rate=unit * job.plan.learning_rate, tolerance=unit * job.plan.tolerance)
@@ -175,7 +175,7 @@ def _attacked_at_once(job: _Job, counts: dict[Row, int]) -> list[Attacked]:
     return records
 
 
-def _start(job: _Job, counts: dict[Row, int], radius: float) -> tuple[Tensor, Start]:
+def _start(job: _Attacking, counts: dict[Row, int], radius: float) -> tuple[Tensor, Start]:
     """The rows before anything is changed, and their scores."""
     batch = job.batch
     ledger = Ledger.empty(len(batch.encoding))

@@ -17,7 +17,7 @@ _MARKS = ("Ġ", "▁")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WordPlace:
     """A word of a text that is one token: which token, its characters in the text's string number `segment`.
 
     `word` is the id of the token that is this word inside a text.
@@ -68,7 +68,7 @@ class Neighbours:
                 break
         return nearest
 
-    def places(self, encoding: Encoding) -> list[Place]:
+    def places(self, encoding: Encoding) -> list[WordPlace]:
         """The words of a single text that are one token and have neighbours."""
         strings, spelled = segments(encoding.texts[0]), {name: token for token, name in self.words.items()}
         places = []
@@ -83,11 +83,11 @@ class Neighbours:
             # At the beginning of a text, such a tokenizer writes the word without its mark, as another token.
             word = token if token in self.words else spelled.get(string[start:end], -1)
             if word >= 0 and _alone(string, start, end) and self.words[word].lower() == string[start:end].lower():
-                places.append(Place(position, segment, start, end, word))
+                places.append(WordPlace(position, segment, start, end, word))
         return places
 
 
-def replaced(text: Text, place: Place, word: str) -> Text:
+def replaced(text: Text, place: WordPlace, word: str) -> Text:
     """The text with another word in a place, capitalised as the old one was."""
     strings = list(segments(text))
     old = strings[place.segment]

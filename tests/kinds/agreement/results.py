@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from raison.jobs.folder import Kind
+from raison.jobs.folder import WorkKind
 from raison.jobs.store import RecordStore
 from raison.runs.judging import Learned
 from raison.studies.claims import Sample
 from raison.studies.folder import Written, read_header
 
-FOLDERS = (Kind("a study of agreement", "agreements.json"),)
+FOLDERS = (WorkKind("a study of agreement", "agreements.json"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
-from raison.studies.kind import Estimate
+from raison.studies.kind import EstimateTable
 from raison.studies.plans import Models, load_named_model, unable, unreadable_texts
 from raison.studies.rows import load_rows
 
@@ -82,7 +82,7 @@ def _compare(examined: Examined, models: Models, folder: Path, shard: int | None
     told(len(texts))
 
 
-def estimate(examined: Examined) -> Estimate:
+def estimate(examined: Examined) -> EstimateTable:
     """How many explanations."""
     count = len(examined.data) * len(examined.study.spec.methods)
-    return Estimate(Table("", ("data", "explanations"), ((examined.data.name, (Cell(f"{count:,}"),)),)), (), {})
+    return EstimateTable(Table("", ("data", "explanations"), ((examined.data.name, (Cell(f"{count:,}"),)),)), (), {})

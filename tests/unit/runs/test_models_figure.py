@@ -9,11 +9,11 @@ import pytest
 from raison.core.results import Summary
 from raison.report.figures.data import OverModels, Series
 from raison.report.figures.plots import drawn
-from raison.runs.models_figure import Axis, Place, axis_of, told
+from raison.runs.models_figure import Axis, FiguredModel, axis_of, told
 from raison.studies.reports import write
 from tests.study_folder import Made, make
 
-SIZES = (Place("big", 40_000_000), Place("small", 1_000_000), Place("middle", 6_500_000))
+SIZES = (FiguredModel("big", 40_000_000), FiguredModel("small", 1_000_000), FiguredModel("middle", 6_500_000))
 
 
 def series(*means: float | None) -> Series:
@@ -21,7 +21,7 @@ def series(*means: float | None) -> Series:
     return Series("saliency", 0, values)
 
 
-def figure(axis: Axis, models: tuple[Place, ...] = SIZES, *more: Series) -> str:
+def figure(axis: Axis, models: tuple[FiguredModel, ...] = SIZES, *more: Series) -> str:
     return drawn(OverModels("f", "rank change", axis, models, (series(0.3, 0.7, None), *more)))
 
 
@@ -40,7 +40,7 @@ def test_bars_stand_over_names() -> None:
 
 
 def test_models_of_unknown_size_become_bars() -> None:
-    assert ">big<" in figure("parameters", (*SIZES[:2], Place("middle")))
+    assert ">big<" in figure("parameters", (*SIZES[:2], FiguredModel("middle")))
 
 
 def test_what_bars_are_held_against_is_a_line_across_them() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from raison.data.lines import Record, whole_lines
+from raison.data.lines import LineRecord, whole_lines
 from raison.data.named import NamedSet, Split
 from raison.data.readers import TEXT_AND_LABEL, labelled
 from raison.data.rows import Entry
@@ -18,13 +18,13 @@ def _read(paths: tuple[Path, ...]) -> Iterator[Entry]:
     return labelled((_cut(line) for line in lines), TEXT_AND_LABEL, _LABELS)
 
 
-def _cut(line: Record) -> Record:
+def _cut(line: LineRecord) -> LineRecord:
     if line.broken:
         return line
     # A text may have semicolons of its own.
     (whole,) = line.cells
     text, _, label = whole.rpartition(";")
-    return Record(line.number, [text, label])
+    return LineRecord(line.number, [text, label])
 
 
 SET = NamedSet(

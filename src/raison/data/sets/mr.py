@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 
-from raison.data.lines import Record, whole_lines
+from raison.data.lines import LineRecord, whole_lines
 from raison.data.named import NamedSet, Reader, Split
 from raison.data.readers import TEXT_AND_LABEL, labelled
 from raison.data.rows import Entry
@@ -23,16 +23,16 @@ def _lines(first: int, last: int) -> Reader:
     return read
 
 
-def _in_turn(pairs: Iterator[tuple[Record | None, ...]]) -> Iterator[Record]:
+def _in_turn(pairs: Iterator[tuple[LineRecord | None, ...]]) -> Iterator[LineRecord]:
     for pair in pairs:
         line = next(record.number for record in pair if record is not None)
         for label, record in enumerate(pair):
             # A number of its own for every row: odd ones negative, even ones positive.
             number = 2 * line - 1 + label
             if record is None:
-                yield Record(number, [], f"{_FILES[label]} has no line {line}, its partner has")
+                yield LineRecord(number, [], f"{_FILES[label]} has no line {line}, its partner has")
             else:
-                yield Record(number, [*record.cells, str(label)], record.broken)
+                yield LineRecord(number, [*record.cells, str(label)], record.broken)
 
 
 SET = NamedSet(

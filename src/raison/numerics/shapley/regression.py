@@ -18,7 +18,7 @@ Rows = Bool[np.ndarray, "masks units"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RegressionPlan:
     """Coalitions to evaluate and their weights in the regression; `exact` where none is left out.
 
     The full and the empty coalition are not among them.
@@ -29,7 +29,7 @@ class Plan:
     exact: bool
 
 
-def plan_coalitions(units: int, budget: int, rng: np.random.Generator) -> Plan:
+def plan_coalitions(units: int, budget: int, rng: np.random.Generator) -> RegressionPlan:
     """At most `budget` different coalitions, each with its complement.
 
     A level is the coalitions of k players together with their complements. From the outside in, a level is taken whole
@@ -55,7 +55,7 @@ def plan_coalitions(units: int, budget: int, rng: np.random.Generator) -> Plan:
         weights.append(np.full(len(drawn), mass[level:].sum() / (2 * len(drawn))))
     first = np.concatenate([np.zeros((0, units), dtype=bool), *blocks])
     half = np.concatenate([np.zeros(0), *weights])
-    return Plan(np.concatenate([first, ~first]), np.concatenate([half, half]), exact)
+    return RegressionPlan(np.concatenate([first, ~first]), np.concatenate([half, half]), exact)
 
 
 def solve_shapley(

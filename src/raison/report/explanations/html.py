@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from raison.core.explanation import Explanation
 from raison.core.unknown import NOTE
-from raison.report.explanations.layout import Part, Piece, largest, parts, piece_score, pieces, strongest, text_labels
+from raison.report.explanations.layout import (
+    AnswerPart,
+    Piece,
+    largest,
+    parts,
+    piece_score,
+    pieces,
+    strongest,
+    text_labels,
+)
 from raison.report.style import phrases
 from raison.report.style.colours import level, scale_of
 from raison.report.style.markup import NOTHING, Markup, asset, document, html, joined, lines
@@ -118,12 +127,12 @@ def _texts(e: Explanation, scale: float) -> Markup:
     return lines(blocks)
 
 
-def _boxed(parts_of_piece: Sequence[Part]) -> Markup:
+def _boxed(parts_of_piece: Sequence[AnswerPart]) -> Markup:
     """A piece with a box around what of the answer is in it."""
     return joined(box(part, part.text) for part in parts_of_piece)
 
 
-def box(part: Part, content: str) -> str:
+def box(part: AnswerPart, content: str) -> str:
     """Content in a box if it is inside the answer, open towards the rest of the answer."""
     if not part.inside:
         return content

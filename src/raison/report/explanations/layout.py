@@ -18,7 +18,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """Some characters, inside the explained answer or outside it, and whether the answer begins or ends with them."""
 
     text: str
@@ -32,15 +32,15 @@ def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
     return tuple(_cut(text, _spans(e, number, len(text))) for number, text in enumerate(segments(e.text)))
 
 
-def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[Part, ...], ...]:
+def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[AnswerPart, ...], ...]:
     """Consecutive strings that make up a text, each cut where the explained answer begins and ends."""
     start, end = (e.answer.start, e.answer.end) if e.answer is not None and segment == 1 else (0, 0)
     cut = []
     cursor = 0
     for text in texts:
         first, last = (min(max(place - cursor, 0), len(text)) for place in (start, end))
-        inside = Part(text[first:last], True, cursor + first == start, cursor + last == end)
-        three = (Part(text[:first]), inside, Part(text[last:]))
+        inside = AnswerPart(text[first:last], True, cursor + first == start, cursor + last == end)
+        three = (AnswerPart(text[:first]), inside, AnswerPart(text[last:]))
         cut.append(tuple(part for part in three if part.text))
         cursor += len(text)
     return tuple(cut)

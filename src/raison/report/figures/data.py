@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from raison.core.results import Summary
-from raison.runs.models_figure import Axis, Place
+from raison.runs.models_figure import Axis, FiguredModel
 from raison.runs.statistics import Point
 
 
@@ -88,7 +88,7 @@ class OverModels:
     name: str
     title: str
     axis: Axis
-    models: tuple[Place, ...]
+    models: tuple[FiguredModel, ...]
     series: tuple[Series, ...]
     limits: tuple[float, float] | None = None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from raison.core.results import Summary
 from raison.report.figures.data import Curve, Lines, OverModels, Series, Spot, spot
-from raison.runs.models_figure import Axis, Place
+from raison.runs.models_figure import Axis, FiguredModel
 from raison.trust.records import Objective, Order
 from raison.trust.results import TrustRun, Variant
 from raison.trust.tables import UNCHANGED, Effect, curve, effects, summary
@@ -108,9 +108,9 @@ def substitution_figures(tried: Tried) -> Iterator[tuple[str, list[OverModels]]]
             yield data, [OverModels(f"w{place}", title, tried.axis, models, series, (0.0, 1.04))]
 
 
-def _models(tried: Tried, runs: Sequence[TrustRun]) -> tuple[Place, ...]:
+def _models(tried: Tried, runs: Sequence[TrustRun]) -> tuple[FiguredModel, ...]:
     keys = [run.header["model"] for run in runs]
-    return tuple(Place(key, tried.models[key].get("parameters")) for key in keys)
+    return tuple(FiguredModel(key, tried.models[key].get("parameters")) for key in keys)
 
 
 def _over_models(name: str, tried: Tried, runs: Sequence[TrustRun], measure: Effect) -> Iterator[OverModels]:

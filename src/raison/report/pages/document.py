@@ -25,7 +25,7 @@ from raison.report.tables.records import (
     Part,
     Plots,
     Reasons,
-    Scores,
+    ScoresTable,
     Section,
     Table,
     Text,
@@ -186,7 +186,7 @@ def _part(part: Part, draw: bool) -> Markup:
         return html("<h3>{}</h3>", part.words)
     if isinstance(part, Plots):
         return _plots(part) if draw else NOTHING
-    if isinstance(part, Scores):
+    if isinstance(part, ScoresTable):
         return _scores(part)
     if isinstance(part, Claims):
         return claims_grid(part.verdicts)
@@ -212,7 +212,7 @@ def _plots(part: Plots) -> Markup:
     return html('{}<div class="plots">\n{}</div>{}', head, svgs, said)
 
 
-def _scores(part: Scores) -> Markup:
+def _scores(part: ScoresTable) -> Markup:
     if part.table is None:
         return html("<p>No text is finished yet.</p>")
     note = html('<p class="caption">{}</p>', part.note) if part.note else NOTHING

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.explanation import Explanation
-from raison.report.explanations.layout import Part, Piece, parts, pieces
+from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
 from raison.report.tables.results import escape_markdown
@@ -23,7 +23,7 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "[]~$"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExamplesAsked:
     """A study file's table [examples]: mark the `top` units of the first `texts` texts of each run.
 
     `rows` are labels of the table's rows, None for all but random scores.
@@ -53,18 +53,20 @@ class Mark:
 
     text: str
     rank: int = 0
-    part: Part | None = None
+    part: AnswerPart | None = None
 
 
-def asked_in(file: Mapping[str, Any]) -> Asked | None:
+def asked_in(file: Mapping[str, Any]) -> ExamplesAsked | None:
     """What a parsed study file asks for; None where it wants no examples."""
     if "examples" not in file:
         return None
     table = dict(file["examples"])
-    return Asked(**table | ({"rows": tuple(table["rows"])} if "rows" in table else {}))
+    return ExamplesAsked(**table | ({"rows": tuple(table["rows"])} if "rows" in table else {}))
 
 
-def examples_of(run: Run, texts: Mapping[int, Sequence[Shown]], asked: Asked) -> tuple[tuple[Example, ...], ...]:
+def examples_of(
+    run: Run, texts: Mapping[int, Sequence[Shown]], asked: ExamplesAsked
+) -> tuple[tuple[Example, ...], ...]:
     """The examples of each text, the rows in the order in which they were asked for."""
     rows = {row["label"]: row for row in run.header["rows"]}
     labels = _default_rows(rows) if asked.rows is None else asked.rows

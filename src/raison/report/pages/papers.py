@@ -11,7 +11,7 @@ from raison.report.tables.records import (
     Document,
     Part,
     Reasons,
-    Scores,
+    ScoresTable,
     Section,
     Table,
     Text,
@@ -64,7 +64,7 @@ def latex_of(document: Document) -> str:
     for part in (part for section in document.shown for part in section.parts):
         if isinstance(part, Table) and not part.aside and part.rows:
             tables.append(latex_table(part))
-        elif isinstance(part, Scores) and part.table is not None:
+        elif isinstance(part, ScoresTable) and part.table is not None:
             tables.append(latex(part.table, part.note))
     return comments(lines) + "\n" + "\n".join(tables)
 
@@ -80,7 +80,7 @@ def _told(part: Part) -> Iterator[str]:
         yield "\n".join(map(claim_line, part.verdicts))
     elif isinstance(part, Reasons) and part.entries:
         yield "\n".join(f"- {escape_markdown(f'{what}: {why}')}" for what, why in part.entries)
-    elif isinstance(part, Scores):
+    elif isinstance(part, ScoresTable):
         yield "No text is finished yet." if part.table is None else markdown(part.table, part.note)
     elif isinstance(part, Table) and not part.aside and part.rows:
         title = [f"### {escape_markdown(part.title)}"] if part.title else []

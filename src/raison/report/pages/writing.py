@@ -10,7 +10,7 @@ from raison.jobs.disk import write_whole
 from raison.report.figures import canvas
 from raison.report.pages.document import page
 from raison.report.pages.papers import latex_of, markdown_of
-from raison.report.tables.records import Advice, Cell, Document, Scores, Table
+from raison.report.tables.records import Advice, Cell, Document, ScoresTable, Table
 from raison.report.tables.terminal import table as scores_table
 from raison.runs.judging import Verdict
 
@@ -41,7 +41,7 @@ def shown(told: Document) -> Iterator[RenderableType]:
     for part in (part for section in told.shown if section.told for part in section.parts):
         if isinstance(part, Table) and not part.aside and part.rows:
             yield RichText(f"{plain_table(part)}\n")
-        elif isinstance(part, Scores) and part.table is not None and not part.folded:
+        elif isinstance(part, ScoresTable) and part.table is not None and not part.folded:
             yield scores_table(part.table)
         elif isinstance(part, Advice):
             yield RichText(f"{part.words} {part.reason}\n")

@@ -124,7 +124,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ScoresTable:
     """Methods beside each other, or nothing yet. `note` ends the caption; on the page it may be `folded`."""
 
     table: Comparison | None
@@ -158,7 +158,7 @@ class Explained:
 
 
 Part = (
-    Table | Text | Heading | Advice | Answers | Reasons | Facts | Scores | Plots | Claims | Explained
+    Table | Text | Heading | Advice | Answers | Reasons | Facts | ScoresTable | Plots | Claims | Explained
 )  # fmt: skip
 
 

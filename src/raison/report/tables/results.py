@@ -22,7 +22,7 @@ _LATEX = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScoresColumn:
     """One metric or cost, with a cell per method. `arrow` is empty where neither direction is better."""
 
     name: str
@@ -37,7 +37,7 @@ def rows_of(results: Results) -> tuple[Scores, ...]:
     return results.rows if isinstance(results, Comparison) else tuple(results)
 
 
-def columns(results: Results) -> tuple[Column, ...]:
+def columns(results: Results) -> tuple[ScoresColumn, ...]:
     """Every metric in order of first appearance, then what the methods cost per text."""
     rows = rows_of(results)
     most = _most(rows)
@@ -136,7 +136,7 @@ def csv_text(results: Results) -> str:
 
 
 def _body(
-    results: Results, shown: Sequence[Column], escaped: Callable[[str], str], mark: tuple[str, str, str]
+    results: Results, shown: Sequence[ScoresColumn], escaped: Callable[[str], str], mark: tuple[str, str, str]
 ) -> list[list[str]]:
     """Lines of cells; `mark` holds how a cell reads without rank, as the best, as the second."""
     lines = []
@@ -148,14 +148,14 @@ def _body(
     return lines
 
 
-def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> Column:
+def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> ScoresColumn:
     scores_of_rows = [next((scores for scores in row.metrics if scores.metric == metric), None) for row in rows]
     places = max(3, phrases.decimals(peak(scores.summary.mean for scores in scores_of_rows if scores)))
     order = ranks([scores.summary.mean if scores else math.nan for scores in scores_of_rows], higher)
     is_chooser = [row.selected_by == metric for row in rows]
     cells = [_cell(scores, places, most) for scores in scores_of_rows]
     marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, order, is_chooser, strict=True))
-    return Column(metric, ARROWS[higher], marked)
+    return ScoresColumn(metric, ARROWS[higher], marked)
 
 
 def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
@@ -170,12 +170,12 @@ def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
     return Cell(phrases.number(summary.mean, places), told, seeds=spread)
 
 
-def _cost_column(name: str, summaries: Sequence[Summary]) -> Column:
-    return Column(name, "", tuple(Cell(phrases.number(s.mean, 0)) for s in summaries))
+def _cost_column(name: str, summaries: Sequence[Summary]) -> ScoresColumn:
+    return ScoresColumn(name, "", tuple(Cell(phrases.number(s.mean, 0)) for s in summaries))
 
 
-def _time_column(summaries: Sequence[Summary]) -> Column:
-    return Column("time", "", tuple(Cell(phrases.seconds(s.mean)) for s in summaries))
+def _time_column(summaries: Sequence[Summary]) -> ScoresColumn:
+    return ScoresColumn("time", "", tuple(Cell(phrases.seconds(s.mean)) for s in summaries))
 
 
 def _most(rows: Sequence[Scores]) -> int:

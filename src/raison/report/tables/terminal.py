@@ -10,7 +10,7 @@ from rich.text import Text
 
 from raison.report.style.terminal_text import plain, safe
 from raison.report.tables.records import Cell
-from raison.report.tables.results import Column, Results, caption, columns, rows_of, warnings
+from raison.report.tables.results import Results, ScoresColumn, caption, columns, rows_of, warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def results_plain(results: Results) -> str:
     return plain(table(results))
 
 
-def _groups(shown: tuple[Column, ...], room: int) -> list[list[Column]]:
-    groups: list[list[Column]] = [[]]
+def _groups(shown: tuple[ScoresColumn, ...], room: int) -> list[list[ScoresColumn]]:
+    groups: list[list[ScoresColumn]] = [[]]
     left = room
     for column in shown:
         width = 2 + max(
@@ -54,7 +54,7 @@ def _groups(shown: tuple[Column, ...], room: int) -> list[list[Column]]:
     return groups
 
 
-def _grid(methods: list[str], shown: list[Column]) -> Table:
+def _grid(methods: list[str], shown: list[ScoresColumn]) -> Table:
     grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     grid.add_column("method", overflow="fold")
     for column in shown:

@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.unit import Text
 from raison.text.halves import without_halves
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 
 _POOL = 50
 """Batches drawn at random together and then sorted by length: little padding, and still a random order."""
@@ -29,7 +29,7 @@ class TokenBatches:
     def __len__(self) -> int:
         return math.ceil(len(self.tokens) / self.batch_size)
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, number: int, start: int = 0) -> Iterator[TrainingBatch]:
         """The batches of epoch `number` from batch `start` on, in an order set by the seed and the epoch alone."""
         generator = torch.Generator().manual_seed(self.seed * 100_003 + number)
         rows = torch.randperm(len(self.tokens), generator=generator).tolist()
@@ -41,7 +41,7 @@ class TokenBatches:
         for index in torch.randperm(len(batches), generator=generator).tolist()[start:]:
             yield self._batch(batches[index])
 
-    def in_order(self) -> Iterator[tuple[list[int], Batch]]:
+    def in_order(self) -> Iterator[tuple[list[int], TrainingBatch]]:
         """Every row once, shortest first, with the rows' numbers: for evaluation."""
         rows = sorted(range(len(self.tokens)), key=self._length)
         for first in range(0, len(rows), self.batch_size):
@@ -51,10 +51,10 @@ class TokenBatches:
     def _length(self, row: int) -> int:
         return len(self.tokens[row]["input_ids"])
 
-    def _batch(self, rows: list[int]) -> Batch:
+    def _batch(self, rows: list[int]) -> TrainingBatch:
         padded = self.tokenizer.pad([self.tokens[row] for row in rows], return_tensors="pt")
         inputs: dict[str, Tensor] = dict(padded)
-        return Batch(inputs, torch.tensor([self.labels[row] for row in rows]))
+        return TrainingBatch(inputs, torch.tensor([self.labels[row] for row in rows]))
 
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text], max_tokens: int) -> list[dict[str, list[int]]]:

@@ -10,16 +10,16 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TrainingBatch:
     """What one step sees: the module's inputs by name, and one class number per row."""
 
     inputs: dict[str, Tensor]
     labels: Tensor
 
-    def select(self, rows: Sequence[int]) -> "Batch":
+    def select(self, rows: Sequence[int]) -> "TrainingBatch":
         """Some of the rows."""
         chosen = torch.tensor(list(rows))
-        return Batch({name: column[chosen] for name, column in self.inputs.items()}, self.labels[chosen])
+        return TrainingBatch({name: column[chosen] for name, column in self.inputs.items()}, self.labels[chosen])
 
 
 @dataclass(frozen=True)
@@ -32,5 +32,5 @@ class Objective(ABC):
         return False
 
     @abstractmethod
-    def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
         """The number to minimise, differentiable in the module's trainable parameters."""

@@ -14,7 +14,7 @@ from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
 from raison.models.passes.batching import TokenBudget, mean_over
 from raison.progress import progress_bar
 from raison.training.loop import checkpoint
-from raison.training.loop.objective import Batch, Objective
+from raison.training.loop.objective import Objective, TrainingBatch
 
 Evaluator = Callable[[nn.Module], Mapping[str, float]]
 """Scores of the module by name, higher is better, NaN is worst; called in evaluation mode, without gradients."""
@@ -26,7 +26,7 @@ class Batches(Protocol):
     def __len__(self) -> int:
         """Batches per epoch, the same for every epoch."""
 
-    def epoch(self, number: int, start: int) -> Iterator[Batch]:
+    def epoch(self, number: int, start: int) -> Iterator[TrainingBatch]:
         """The batches of epoch `number` (from 0) from batch `start` on."""
 
 
@@ -168,7 +168,7 @@ class _Run:
         epochs = self.settings.schedule_epochs or self.settings.epochs
         return learning_rate(self.settings, step, len(self.batches) * epochs)
 
-    def _step(self, batch: Batch, rate: float) -> float:
+    def _step(self, batch: TrainingBatch, rate: float) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.module.train()
@@ -184,7 +184,7 @@ class _Run:
         self.optimizer.step()
         return value
 
-    def _loss_and_gradients(self, batch: Batch, parameters: list[nn.Parameter]) -> list[Tensor | None]:
+    def _loss_and_gradients(self, batch: TrainingBatch, parameters: list[nn.Parameter]) -> list[Tensor | None]:
         """The batch's loss, and its gradient for each parameter; in parts where memory runs out, if parts add up."""
 
         def run(rows: list[int]) -> list[Tensor | None]:

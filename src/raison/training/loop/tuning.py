@@ -20,7 +20,7 @@ Scores = Mapping[str, float]
 Report = Callable[[Scores], bool]
 """Tells the scores of one more evaluation; True: give this trial up and return."""
 
-Run = Callable[[Mapping[str, float], Report], None]
+RunTrial = Callable[[Mapping[str, float], Report], None]
 """Trains with the given weights and reports every evaluation. It should draw no progress bar of its own."""
 
 Space = Mapping[str, tuple[float, float]]
@@ -59,7 +59,7 @@ class Trial:
     reports: tuple[Scores, ...] = ()
 
 
-def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Run) -> tuple[Trial, ...]:
+def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: RunTrial) -> tuple[Trial, ...]:
     """Run `settings.trials` trials, each with weights drawn from `space`, to maximise the scores named in `goals`.
 
     A trial is rated by its best report, not its last. After a report it is pruned if in every goal its best so far is
@@ -129,7 +129,7 @@ class _Judge:
         )
 
 
-def _tried(number: int, weights: dict[str, float], judge: _Judge, run: Run) -> Trial:
+def _tried(number: int, weights: dict[str, float], judge: _Judge, run: RunTrial) -> Trial:
     state: Literal["complete", "pruned", "failed"] = "complete"
     reason = ""
     try:

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.numerics.losses.attributive_masking import LossWeights, MaskSize, check_mask_size
-from raison.training.loop.objective import Batch, Objective
+from raison.training.loop.objective import Objective, TrainingBatch
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,6 @@ class AttributiveMasking(Objective):
     def by_row(self) -> bool:
         return True
 
-    def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
         """Nats per text."""
         return module(batch.inputs["rows"], self.weights, self.size).mean()

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from raison.training.loop.objective import Batch, Objective
+from raison.training.loop.objective import Objective, TrainingBatch
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,6 @@ class CrossEntropy(Objective):
     def by_row(self) -> bool:
         return True
 
-    def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
         """Nats per row."""
         return functional.cross_entropy(module(batch.inputs), batch.labels, label_smoothing=self.smoothing)

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.numerics.losses.interpretability import cross_entropy
-from raison.training.loop.objective import Batch, Objective
+from raison.training.loop.objective import Objective, TrainingBatch
 from raison.training.self_explaining.criterion import Criterion
 
 
@@ -24,7 +24,7 @@ class TaskAndCriteria(Objective):
         """Criteria compare texts, and a student learns from all of a batch."""
         return not self.criteria
 
-    def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
         step = module.step(batch.inputs["rows"].tolist())  # type: ignore[operator]
         total = cross_entropy(step.decisions, step.labels).mean()
         for criterion, weight in self.criteria:

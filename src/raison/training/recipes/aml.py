@@ -54,7 +54,7 @@ PATIENCE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _AmlTraining:
     model: LanguageModel
     settings: AmlSettings
     metrics: tuple[Metric, ...]
@@ -104,7 +104,7 @@ def train_aml(
     return card
 
 
-def _searched_and_trained(job: _Job, call: Call) -> Card:
+def _searched_and_trained(job: _AmlTraining, call: Call) -> Card:
     settings = job.settings
     trials = () if settings.weights is not None else _search(job)
     chosen = {name: _weights(job, trials, name) for name in job.names}
@@ -120,7 +120,9 @@ def _searched_and_trained(job: _Job, call: Call) -> Card:
     return _saved(job, chosen, moments, provenance)
 
 
-def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None) -> _Job:
+def _prepared(
+    model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None
+) -> _AmlTraining:
     """Checks everything before training; every text is predicted once."""
     metrics = create_metrics(settings.metrics)
     _check_metrics(model, metrics)
@@ -147,7 +149,7 @@ def _prepared(model: LanguageModel, data: Dataset, out: Path, settings: AmlSetti
         # A search may be made longer.
         SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),
     }
-    return _Job(
+    return _AmlTraining(
         model=model,
         settings=settings,
         metrics=tuple(metric for metric in metrics if isinstance(metric, Metric)),
@@ -189,7 +191,7 @@ def _check_learned(validation: Prepared, held_out: Dataset) -> None:
     check_learned(validation.model.name, class_scores(predicted, labels, len(validation.model.classes)))
 
 
-def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
+def _weights(job: _AmlTraining, trials: Sequence[Trial], metric: str) -> LossWeights:
     """The losses' weights for a metric: given, or those of its best trial."""
     given, without = job.settings.weights, job.settings.without
     if given is None:
@@ -197,7 +199,7 @@ def _weights(job: _Job, trials: Sequence[Trial], metric: str) -> LossWeights:
     return replace(given, **{without: 0.0}) if without else given
 
 
-def _search(job: _Job) -> tuple[Trial, ...]:
+def _search(job: _AmlTraining) -> tuple[Trial, ...]:
     """Trials of the losses' weights, one search for all metrics."""
     s = job.settings
 
@@ -221,7 +223,7 @@ def _search(job: _Job) -> tuple[Trial, ...]:
         raise
 
 
-def _forget_failures(job: _Job) -> None:
+def _forget_failures(job: _AmlTraining) -> None:
     """Remove the journal if every trial failed: it is useless, and would prevent a search with better settings."""
     journal = job.out / JOURNAL
     records = RecordStore(journal).read().records
@@ -230,7 +232,7 @@ def _forget_failures(job: _Job) -> None:
         disk.remove(journal)
 
 
-def _trained(job: _Job, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
+def _trained(job: _AmlTraining, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
     """The best moment for each of the metrics, with the attribution model's weights."""
     metrics = [metric for metric in job.metrics if label_of(metric) in names]
     plan = TrainSettings(
@@ -253,7 +255,9 @@ def _scorer(metrics: Sequence[Metric]) -> Callable[[nn.Module], dict[str, float]
     return scores
 
 
-def _fit(job: _Job, texts: Prepared, weights: LossWeights, plan: TrainSettings, evaluation: Evaluation) -> History:
+def _fit(
+    job: _AmlTraining, texts: Prepared, weights: LossWeights, plan: TrainSettings, evaluation: Evaluation
+) -> History:
     """Train a new attribution model on the texts; `evaluation.score` sees it on the validation texts."""
     s, attributor = job.settings, job.attributor()
     module = MaskedTexts(attributor, texts, job.substitutes, s.merge, s.half)
@@ -286,7 +290,7 @@ def _plain(trial: Trial) -> dict[str, Any]:
 
 
 def _saved(
-    job: _Job, chosen: Mapping[str, LossWeights], moments: Mapping[str, Best], provenance: dict[str, Any]
+    job: _AmlTraining, chosen: Mapping[str, LossWeights], moments: Mapping[str, Best], provenance: dict[str, Any]
 ) -> Card:
     """Write the explainer. Its validation scores are measured with the weights as they are saved."""
     s, attributor = job.settings, job.attributor()

@@ -49,7 +49,7 @@ class Splits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _LoraTraining:
     base: str
     data: Splits
     labels: tuple[str, ...]
@@ -89,7 +89,7 @@ def train_classifier(
     check_apart([data.train.name], [data.test, data.dev])
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
-    job = _Job(base, data, settings.labels or labels_of(data.train), out, settings)
+    job = _LoraTraining(base, data, settings.labels or labels_of(data.train), out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
     folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
@@ -102,7 +102,7 @@ def train_classifier(
         return _trained(replace(job, identity=digest_of(identity)), folder, call)
 
 
-def _trained(job: _Job, folder: Path, call: Call) -> dict[str, Any]:
+def _trained(job: _LoraTraining, folder: Path, call: Call) -> dict[str, Any]:
     """Train, save, measure what was saved."""
     settings = job.settings
     rows = _chosen(job.data.train.rows, settings.limit, settings.seed)
@@ -183,7 +183,7 @@ def _last_linear(model: PreTrainedModel, blocks: int) -> list[str]:
     return sorted(name for name, module in model.named_modules() if id(module) in chosen)
 
 
-def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTrainedTokenizerBase) -> History:
+def _fit(job: _LoraTraining, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTrainedTokenizerBase) -> History:
     settings = job.settings
     dev = None if job.data.dev is None else _batches(job, job.data.dev, tokenizer)
     plan = TrainSettings(
@@ -201,13 +201,13 @@ def _fit(job: _Job, rows: tuple[Row, ...], module: ClassLogits, tokenizer: PreTr
     return fit(plan, module, batches, CrossEntropy(settings.smoothing), evaluation)
 
 
-def _batches(job: _Job, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> TokenBatches:
+def _batches(job: _LoraTraining, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> TokenBatches:
     tokens = tokenize(tokenizer, data.texts, job.settings.max_tokens)
     labels = data.class_indices(job.labels)
     return TokenBatches(tokens, labels, tokenizer, job.settings.batch_size, job.settings.seed)
 
 
-def _save_adapter(job: _Job, model: nn.Module) -> None:
+def _save_adapter(job: _LoraTraining, model: nn.Module) -> None:
     # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
     disk.remove(job.out / zoo.CARD)
     from peft import PeftModel
@@ -235,7 +235,7 @@ def _base(base: str) -> dict[str, str]:
     return {"name": known.hub, "sha256": known.sha256}
 
 
-def _saved_scores(job: _Job, folder: Path) -> dict[str, ClassScores]:
+def _saved_scores(job: _LoraTraining, folder: Path) -> dict[str, ClassScores]:
     model, tokenizer = zoo.assemble(folder, job.out, job.labels)
     splits = {name: split for name, split in job.data.named().items() if name != "train"}
     return {name: measured(model, _batches(job, split, tokenizer)) for name, split in splits.items()}

@@ -44,7 +44,7 @@ from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings
 from raison.training.recipes.masks import RowBatches
 from raison.training.recipes.samples import split
 from raison.training.self_explaining.reading import Labelled, SelfExplaining
-from raison.training.self_explaining.simulation import Lessons, Plan, Simulation, chosen_rows
+from raison.training.self_explaining.simulation import Lessons, Simulation, SimulationPlan, chosen_rows
 from raison.training.self_explaining.texts import (
     ACCURACY,
     TOGETHER,
@@ -67,7 +67,7 @@ DEVELOPMENT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _IvraTraining:
     settings: FineTuneSettings | IvraSettings
     model: Classifier
     train: Labelled
@@ -144,7 +144,9 @@ def train_ivra(
     return card
 
 
-def _trained(job: _Job, network: SelfExplaining, settings: IvraSettings, source: str, call: Call) -> AttentionCard:
+def _trained(
+    job: _IvraTraining, network: SelfExplaining, settings: IvraSettings, source: str, call: Call
+) -> AttentionCard:
     """Train and save the model; `source` is the name of the model that it is a copy of."""
     model, criteria = job.model, settings.created()
     before = accuracy(model, job.judged)
@@ -215,7 +217,7 @@ def _job(
     dev: Dataset | None,
     out: Path,
     settings: FineTuneSettings | IvraSettings,
-) -> _Job:
+) -> _IvraTraining:
     judged_by = _judged_by(data, dev, settings)
     learned_from = settings.texts or (len(data) - (0 if dev is not None else judged_by))
     train, held_out = split(data, dev, learned_from, judged_by, settings.seed)
@@ -225,10 +227,10 @@ def _job(
         DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
         SETTINGS: digest_of(asdict(replace(settings, progress=False))),
     }
-    return _Job(settings, model, learned, judged, out, identity, (data,) if dev is None else (data, dev))
+    return _IvraTraining(settings, model, learned, judged, out, identity, (data,) if dev is None else (data, dev))
 
 
-def _network(job: _Job, settings: IvraSettings) -> SelfExplaining:
+def _network(job: _IvraTraining, settings: IvraSettings) -> SelfExplaining:
     """The model with a new explainer of its attention."""
     explainer = new_explainer(HeadShape.of(job.model, job.judged.encoding), settings.design)
     return SelfExplaining(job.model, explainer.to(job.model.device), settings.over)
@@ -268,7 +270,7 @@ def make_trainable(core: PreTrainedModel, rank: int | None, seed: int) -> None:
     core.get_input_embeddings().requires_grad_(False)
 
 
-def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> Simulation:
+def _simulation(job: _IvraTraining, network: SelfExplaining, settings: IvraSettings) -> Simulation:
     model = job.model
     answers = model.head.in_place
     if answers:
@@ -288,15 +290,15 @@ def _simulation(job: _Job, network: SelfExplaining, settings: IvraSettings) -> S
         )
     explainer = new_explainer(HeadShape.of(student, read), settings.design).to(student.device)
     skeleton = SelfExplaining(student, explainer, settings.over)
-    plan = Plan(settings.student_rate, settings.student_batch, settings.roll_back)
+    plan = SimulationPlan(settings.student_rate, settings.student_batch, settings.roll_back)
     return Simulation(skeleton, Lessons.of(taught, read), network, plan)
 
 
-def _batches(job: _Job) -> RowBatches:
+def _batches(job: _IvraTraining) -> RowBatches:
     return RowBatches(job.train.encoding.lengths, job.settings.batch_size, job.settings.seed)
 
 
-def _plan(job: _Job) -> TrainSettings:
+def _plan(job: _IvraTraining) -> TrainSettings:
     """The settings that fine-tuning and training share."""
     settings = job.settings
     return TrainSettings(
@@ -311,7 +313,7 @@ def _plan(job: _Job) -> TrainSettings:
     )
 
 
-def _fit(job: _Job, texts: TaughtTexts, settings: IvraSettings) -> History:
+def _fit(job: _IvraTraining, texts: TaughtTexts, settings: IvraSettings) -> History:
     batches = _batches(job)
     plan = replace(
         _plan(job),

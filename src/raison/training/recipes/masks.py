@@ -15,8 +15,7 @@ from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.target import probabilities
 from raison.core.unit import Merge
-from raison.explaining.attribution import Batch as Prepared
-from raison.explaining.attribution import explanations_of
+from raison.explaining.attribution import Batch, explanations_of
 from raison.explaining.measuring import measure
 from raison.masking.attribution import Reading
 from raison.masking.soft import Prediction, SoftMasks
@@ -24,7 +23,7 @@ from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.derived.attributor import Attributor
 from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class RowBatches:
     def __len__(self) -> int:
         return math.ceil(len(self.lengths) / self.batch_size)
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, number: int, start: int = 0) -> Iterator[TrainingBatch]:
         """The batches of epoch `number` from batch `start` on."""
         generator = torch.Generator().manual_seed(self.seed * 100_003 + number)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
@@ -50,7 +49,7 @@ class RowBatches:
         batches = [order[first : first + self.batch_size] for first in range(0, len(order), self.batch_size)]
         for index in torch.randperm(len(batches), generator=generator).tolist()[start:]:
             rows = torch.tensor(batches[index])
-            yield Batch({"rows": rows}, rows)
+            yield TrainingBatch({"rows": rows}, rows)
 
 
 class MaskedTexts(nn.Module):
@@ -61,7 +60,7 @@ class MaskedTexts(nn.Module):
     """
 
     def __init__(
-        self, attributor: Attributor, texts: Prepared, substitutes: Substitutes, merge: Merge, half: bool = False
+        self, attributor: Attributor, texts: Batch, substitutes: Substitutes, merge: Merge, half: bool = False
     ) -> None:
         super().__init__()
         self.attributor = attributor
@@ -118,7 +117,7 @@ def _generators(count: int) -> list[np.random.Generator]:
     return [np.random.default_rng(seed) for seed in seeds]
 
 
-def part_of(texts: Prepared, rows: Sequence[int]) -> Prepared:
+def part_of(texts: Batch, rows: Sequence[int]) -> Batch:
     """Some of the texts, without predicting them again."""
     index = torch.as_tensor(list(rows))
     return replace(

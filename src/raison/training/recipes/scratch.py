@@ -22,7 +22,7 @@ from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, sc
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.modes import quiet
 from raison.training.loop.batches import TokenBatches, tokenize
-from raison.training.loop.objective import Batch
+from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.apart import check_apart
@@ -60,7 +60,7 @@ class MaskedBatches:
     def __len__(self) -> int:
         return len(self.batches)
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, number: int, start: int = 0) -> Iterator[TrainingBatch]:
         """See TokenBatches.epoch; what is masked depends on the seed, the epoch and the batch's place in it."""
         special = torch.tensor(sorted(set(self.batches.tokenizer.all_special_ids)))
         for place, batch in enumerate(self.batches.epoch(number, start), start):
@@ -69,7 +69,7 @@ class MaskedBatches:
             some = torch.rand(len(ids), 1, generator=generator) < self.share
             level = torch.rand(len(ids), 1, generator=generator)
             hidden = (torch.rand(ids.shape, generator=generator) < level) & some & ~torch.isin(ids, special)
-            yield Batch({**batch.inputs, "input_ids": ids.masked_fill(hidden, self.token)}, batch.labels)
+            yield TrainingBatch({**batch.inputs, "input_ids": ids.masked_fill(hidden, self.token)}, batch.labels)
 
 
 def mistakes_in(settings: ScratchSettings) -> list[str]:

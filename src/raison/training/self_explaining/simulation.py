@@ -69,7 +69,7 @@ class Lessons:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SimulationPlan:
     """How the student learns: its rate, texts per step, and whether it goes back and learns from the updated model."""
 
     learning_rate: float = 0.05
@@ -86,7 +86,9 @@ class Simulation(nn.Module):
 
     pending: Tensor
 
-    def __init__(self, skeleton: nn.Module, lessons: Lessons, read: Callable[[Encoding], Answered], plan: Plan) -> None:
+    def __init__(
+        self, skeleton: nn.Module, lessons: Lessons, read: Callable[[Encoding], Answered], plan: SimulationPlan
+    ) -> None:
         super().__init__()
         # In tuples, so that neither becomes a submodule: the skeleton's own weights are not the student's, and the
         # model's would be saved twice.

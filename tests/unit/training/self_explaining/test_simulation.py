@@ -14,17 +14,17 @@ from raison.core.encoding import Encoding
 from raison.numerics.attention.interpretable import NORMS
 from raison.training.loop.checkpoint import trainable_state
 from raison.training.self_explaining.reading import Read, SelfExplaining
-from raison.training.self_explaining.simulation import Imitation, Lessons, Plan, Simulation, chosen_rows
+from raison.training.self_explaining.simulation import Imitation, Lessons, Simulation, SimulationPlan, chosen_rows
 from tests.taught import TEXTS, design_of, network_of, simulation_of
 from tests.tiny import TINY
 
-PLAN = Plan(learning_rate=0.3, batch_size=5)
+PLAN = SimulationPlan(learning_rate=0.3, batch_size=5)
 CLOSE = {"rtol": 1e-4, "atol": 1e-7}
 """Queries and keys pass through single precision on their way into an explanation."""
 
 
 def start(
-    norm: str, student: str = "bert", plan: Plan = PLAN, over: str = "units"
+    norm: str, student: str = "bert", plan: SimulationPlan = PLAN, over: str = "units"
 ) -> tuple[SelfExplaining, Simulation]:
     design = design_of(norm, over)
     network = network_of(raison.load(*TINY["bert"]()), TEXTS, design)

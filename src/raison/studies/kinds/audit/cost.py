@@ -46,7 +46,7 @@ class AuditCost:
 
 def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
     """Count the passes of an audit that is planned, time some of them and a few steps of its attacks."""
-    job = _Job(model, suite)  # type: ignore[arg-type]
+    job = _Audited(model, suite)  # type: ignore[arg-type]
     encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)
     speed = measure_speed(job.model, encoding.select(probes(encoding)))
     lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
@@ -62,14 +62,14 @@ def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Audited:
     """What is audited."""
 
     model: Classifier
     suite: Suite
 
 
-def _randomising(job: _Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+def _randomising(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
     """Every method once on the model as it is, and once for each number of blocks.
 
     Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
@@ -95,7 +95,7 @@ def _only_masks(method: str) -> bool:
     return not made.needs and made.cost(8).backwards == 0
 
 
-def _attacking(job: _Job) -> float:
+def _attacking(job: _Audited) -> float:
     model = job.model
     made = [CATALOGUE.create(method) for method in job.suite.methods]
     left_out = undifferentiable(model, made)
@@ -122,7 +122,7 @@ def _attacking(job: _Job) -> float:
     return whole * sum(lengths) / lengths[short]
 
 
-def _changing(job: _Job, speed: Speed) -> float:
+def _changing(job: _Audited, speed: Speed) -> float:
     """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
     (metric,) = create_metrics([HARMLESS])
     assert isinstance(metric, HarmlessChange)
@@ -141,13 +141,13 @@ def _changing(job: _Job, speed: Speed) -> float:
     return seconds + _explaining(job, wordings, rows, speed)
 
 
-def _explaining(job: _Job, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
+def _explaining(job: _Audited, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
     """Some texts by every method."""
     units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
     return sum(_seconds(_cost(name, units[row]), lengths[row], speed) for row in rows for name in job.suite.methods)
 
 
-def _exchanging(job: _Job, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+def _exchanging(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
     """Each text is explained once, and in every round as often as a try keeps the prediction.
 
     How many do is counted in a first round, which is the same for all methods.

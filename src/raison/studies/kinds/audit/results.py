@@ -61,7 +61,7 @@ HARD = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Finding:
     """The answer to one question about one method.
 
     `value` is what the light is a rule on; None, with a grey light, where the question does not apply: `says` has why.
@@ -79,12 +79,12 @@ class MethodAudit:
 
     method: str
     light: Light
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Finding, ...]
     score: Summary
     passes: float
     seconds: float
 
-    def __getitem__(self, question: Question) -> Evidence:
+    def __getitem__(self, question: Question) -> Finding:
         """The evidence on one question."""
         return next(one for one in self.evidence if one.question == question)
 
@@ -190,7 +190,7 @@ def sample(_results: Audit, _claim: Mapping[str, Any], _place: str) -> None:
     """An audit states nothing before it is run."""
 
 
-def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
+def _judged(row: Scores, evidence: tuple[Finding, ...]) -> MethodAudit:
     lights = {one.question: one.light for one in evidence}
     score = summary(_scores(row))
     needed, further = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
@@ -198,7 +198,7 @@ def _judged(row: Scores, evidence: tuple[Evidence, ...]) -> MethodAudit:
     return MethodAudit(row.method, light, evidence, score, cost(row), row.seconds.mean)
 
 
-def _faithful(row: Scores, random: Scores) -> Evidence:
+def _faithful(row: Scores, random: Scores) -> Finding:
     """Better than random scores on both sides: removing the top units, and keeping them alone."""
     gaps = [subtract(row[COMPREHENSIVE], random[COMPREHENSIVE]), subtract(random[SUFFICIENT], row[SUFFICIENT])]
     findings = [finding_of(gap, "above") for gap in gaps]
@@ -214,18 +214,18 @@ def _faithful(row: Scores, random: Scores) -> Evidence:
             ("sufficiency", gaps[1], row[SUFFICIENT], random[SUFFICIENT]),
         )
     )
-    return Evidence(
+    return Finding(
         "faithful", light, summary(_gains(row, random)), f"Better than random scores {said}: {told}.{_few(light)}"
     )
 
 
-def _parameters(trust: TrustRun, method: str) -> Evidence:
+def _parameters(trust: TrustRun, method: str) -> Finding:
     if method not in trust.randomised:
-        return Evidence("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
+        return Finding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
     curves = list(areas(trust, method, ORDER, "spearman").values())
     value = summary(curves)
     if not value.count:
-        return Evidence("parameters", "grey", None, "No text has a whole curve yet.")
+        return Finding("parameters", "grey", None, "No text has a whole curve yet.")
     light = _light(curves, ("below", HALF), ("above", HALF))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
@@ -233,23 +233,23 @@ def _parameters(trust: TrustRun, method: str) -> Evidence:
         f"[{end.low:.2f}, {end.high:.2f}] with the model's own; area under the curve {value.mean:.2f} "
         f"[{value.low:.2f}, {value.high:.2f}] (low: depends on the parameters; 1: does not at all).{_few(light)}"
     )
-    return Evidence("parameters", light, value, says)
+    return Finding("parameters", light, value, says)
 
 
-def _changes(changes: Comparison | None, method: str) -> Evidence:
+def _changes(changes: Comparison | None, method: str) -> Finding:
     rows = [] if changes is None else [row for row in changes.rows if row.method == method]
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
-        return Evidence("changes", "grey", None, "No harmless change could be measured.")
+        return Finding("changes", "grey", None, "No harmless change could be measured.")
     light = _light(rows[0][HARMLESS].values, ("above", STEADY), ("below", HALF))
     says = (
         f"Rank correlation {value.mean:.2f} [{value.low:.2f}, {value.high:.2f}] between a text and the same text "
         f"changed so that the prediction stays, over {value.count} texts.{_few(light)}"
     )
-    return Evidence("changes", light, value, says)
+    return Finding("changes", light, value, says)
 
 
-def _attacks(trust: TrustRun, method: str) -> Evidence:
+def _attacks(trust: TrustRun, method: str) -> Finding:
     """What breaks most decides: an attack, or the best of random shifts, which is an attack as well."""
     by_variant = {
         variant: effects(trust, method, variant, "rank_change")
@@ -259,7 +259,7 @@ def _attacks(trust: TrustRun, method: str) -> Evidence:
     values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
     if not known:
-        return Evidence("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
+        return Finding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
     light = _light(list(by_variant[worst].values()), ("below", HARD), ("above", HALF))
@@ -269,7 +269,7 @@ def _attacks(trust: TrustRun, method: str) -> Evidence:
         f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these moves the "
         f"probability by {moved.mean:.3f}.{_few(light)}"
     )
-    return Evidence("attacks", light, value, says)
+    return Finding("attacks", light, value, says)
 
 
 def _light(values: Sequence[float], green: tuple[Side, float], red: tuple[Side, float]) -> Light:

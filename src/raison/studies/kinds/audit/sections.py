@@ -20,7 +20,7 @@ from raison.report.tables.records import (
     Part,
     Plots,
     Reasons,
-    Scores,
+    ScoresTable,
     Section,
     Table,
     Text,
@@ -37,7 +37,7 @@ from raison.studies.kinds.audit.results import (
     STEADY,
     SUFFICIENT,
     Audit,
-    Evidence,
+    Finding,
     MethodAudit,
     Question,
 )
@@ -131,7 +131,7 @@ def sections(results: Audit, target: Path | None = None) -> Document:
             Section("The evidence", tuple(_figures(results)), "figures"),
             Section("How the lights are set", _rules(), "rules"),
             Section("What was left out, and why", (Reasons(tuple(results.left_out)),), "left-out"),
-            Section("Scores", (Scores(results.table, folded=True),), "scores"),
+            Section("ScoresTable", (ScoresTable(results.table, folded=True),), "scores"),
             Section("About this audit", (Facts(_facts(results)),), "about"),
         ),
         warnings=tuple(warnings(results.table)),
@@ -148,7 +148,7 @@ def file_of(method: str) -> str:
     return f"method-{'-'.join(part for part in kept.split('-') if part)}.html"
 
 
-def answer(evidence: Evidence) -> str:
+def answer(evidence: Finding) -> str:
     """The light of one question in a word or two."""
     return ANSWERS[evidence.question][evidence.light]
 

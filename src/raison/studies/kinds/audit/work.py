@@ -27,7 +27,7 @@ from raison.runs.run import open_run
 from raison.studies.entries import StudyModel
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
-from raison.studies.kind import Estimate, Kind
+from raison.studies.kind import EstimateTable, Kind
 from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import SPENT, TRUST, Audit, read
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
@@ -218,9 +218,9 @@ def _timed(job: Job, part: str, folder: Path, shard: int | None) -> Job:
     return replace(job, run=run)
 
 
-def estimate(examined: Examined) -> Estimate:
+def estimate(examined: Examined) -> EstimateTable:
     """Seconds of each part."""
     told = examined.header["estimate"]
     rows = tuple((name, (Cell(f"{seconds:,.0f} s"),)) for name, seconds in told["parts"].items())
     left_out = tuple(f"{method} is left out: {why}" for method, why in examined.suite.unable.items())
-    return Estimate(Table("", ("part", "about"), rows), left_out, told)
+    return EstimateTable(Table("", ("part", "about"), rows), left_out, told)

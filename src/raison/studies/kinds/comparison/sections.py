@@ -9,7 +9,7 @@ from raison.core.errors import DataError
 from raison.core.results import Comparison, Summary
 from raison.numerics.statistics.paired import Difference
 from raison.report.figures.data import Curve, Front, Lines, OverModels, Series, Spread, spot
-from raison.report.pages.examples import Asked, Example, asked_in, examples_of
+from raison.report.pages.examples import Example, ExamplesAsked, asked_in, examples_of
 from raison.report.pages.examples_page import Examples, write_examples
 from raison.report.pages.shown import shown_texts
 from raison.report.pages.texts import write_texts
@@ -23,7 +23,7 @@ from raison.report.tables.records import (
     Heading,
     Part,
     Plots,
-    Scores,
+    ScoresTable,
     Section,
     Table,
     Text,
@@ -31,7 +31,7 @@ from raison.report.tables.records import (
     interval,
 )
 from raison.runs.agreement import PairAgreement, read_agreement
-from raison.runs.models_figure import Place, axis_of
+from raison.runs.models_figure import FiguredModel, axis_of
 from raison.runs.run import Run
 from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, pareto, selection
 from raison.runs.table import comparison, finished_texts
@@ -106,7 +106,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     )
 
 
-def _told(name: str, run: Run, target: Path | None, asked: Asked | None) -> _Told:
+def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None) -> _Told:
     try:
         table = comparison(run)
     except DataError:
@@ -122,7 +122,7 @@ def _told(name: str, run: Run, target: Path | None, asked: Asked | None) -> _Tol
 
 
 def _examples(
-    results: StudyRuns, runs: Sequence[_Told], asked: Asked | None, target: Path | None
+    results: StudyRuns, runs: Sequence[_Told], asked: ExamplesAsked | None, target: Path | None
 ) -> dict[str, dict[str, str]]:
     """Links to the pages of examples, which are written."""
     shown = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
@@ -169,7 +169,7 @@ def _run(results: StudyRuns, one: _Told, number: int) -> Iterator[Part]:
     if one.texts:
         yield Text("The texts, each with all explanations", one.texts, aside=True)
     table = one.table
-    yield Scores(table, _note(results, one))
+    yield ScoresTable(table, _note(results, one))
     if table is None:
         return
     fronts = tuple(
@@ -310,7 +310,9 @@ def _over_models(results: StudyRuns, told: Sequence[_Told], place: int) -> Itera
     axis = axis_of(results.file)
     tables = [one.table for one in told if one.table is not None]
     keys = [one.name.partition("--")[0] for one in told]
-    models = tuple(Place(key, results.about(one.name).get("parameters")) for key, one in zip(keys, told, strict=True))
+    models = tuple(
+        FiguredModel(key, results.about(one.name).get("parameters")) for key, one in zip(keys, told, strict=True)
+    )
     methods = dict.fromkeys(row.method for table in tables for row in table.rows if row.selected_by is None)
     for number, (metric, higher) in enumerate(directed(tables[0]).items()):
         name, title = f"a{place}m{number}", f"{metric} {ARROWS[higher]}"

@@ -25,7 +25,7 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts, schema
 from raison.studies.entries import StudySettings
 from raison.studies.file import MistakesError, entries_of
-from raison.studies.parts import Grid, Run, canonical_metric, canonical_row
+from raison.studies.parts import Grid, RunKey, canonical_metric, canonical_row
 from raison.studies.plans import Asked
 from raison.studies.schema import Key, Keys, fitting
 
@@ -73,7 +73,7 @@ class Comparison:
     grid: Grid
     claims: tuple[Claim, ...]
 
-    def asked(self, run: Run) -> Asked:
+    def asked(self, run: RunKey) -> Asked:
         """What is asked of one run."""
         model, data = run
         left_out = self.grid.without.get(run, ())

@@ -21,10 +21,10 @@ from raison.runs.reuse import rows_in, take_over
 from raison.runs.run import Run, open_run
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
-from raison.studies.kind import Estimate
+from raison.studies.kind import EstimateTable
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
-from raison.studies.parts import Run as Pair
+from raison.studies.parts import RunKey as Pair
 from raison.studies.parts import run_name
 from raison.studies.plans import Models, load_named_model, plan_of, reasons_against, to_compute, unable
 from raison.studies.rows import load_all
@@ -144,7 +144,7 @@ def _write_agreement(finished: Run, folder: Path) -> None:
     agreement.add_pairs(folder, agreement.agreement(explained)["pairs"])
 
 
-def estimate(examined: Examined) -> Estimate:
+def estimate(examined: Examined) -> EstimateTable:
     """Passes and time of every run, of which a few are timed."""
     costs = {name: estimate_plan(plan) for name, plan in examined.work()}
     rows = [
@@ -163,7 +163,7 @@ def estimate(examined: Examined) -> Estimate:
         for name, one in costs.items()
     ]
     total = _duration(sum(one.seconds for one in costs.values()))
-    return Estimate(
+    return EstimateTable(
         Table("", ("run", "texts", "forward", "backward", "about"), tuple(rows)),
         (f"about {total} here, at most: equal perturbations are evaluated once",),
         {"runs": {name: asdict(one) for name, one in costs.items()}},

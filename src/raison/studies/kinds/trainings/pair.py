@@ -25,7 +25,7 @@ from raison.runs.judging import Learned
 from raison.runs.run import Run, open_run
 from raison.studies.file import Study
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.records import MODELS, PLAIN, Explaining, Key, RowKind, TrainingRecord
+from raison.studies.kinds.trainings.records import MODELS, PLAIN, Explaining, RowKind, TrainingKey, TrainingRecord
 from raison.studies.kinds.trainings.rows import TrainingRow
 from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.labels import majority_of
@@ -45,7 +45,7 @@ class Workshop:
     data: Mapping[str, tuple[Dataset, Dataset | None, Dataset]]
     folder: Path
     store: RecordStore
-    records: dict[Key, TrainingRecord]
+    records: dict[TrainingKey, TrainingRecord]
 
     @property
     def spec(self) -> Trainings:
@@ -70,7 +70,7 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Judging:
     """What a model of `task` is asked: these methods, under a seed, on the data of `test`."""
 
     task: Task
@@ -173,7 +173,7 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
     model, records = _loaded(folder), []
     for test in task.tests:
-        asked = _Asked(task, test, (method, *row.controls), seed)
+        asked = _Judging(task, test, (method, *row.controls), seed)
         run = _judge(shop, asked, model, made)
         accuracy = shop.records[task.name, test, PLAIN, seed].accuracy
         record = replace(_record(shop, asked, model, made), row=row.name, plain_accuracy=accuracy)
@@ -189,7 +189,7 @@ def _judge_plain(shop: Workshop, task: Task, made: _Made, methods: tuple[str, ..
     """The plain model's own record, and those of the methods that explain it."""
     model, records = _loaded(made.folder), []
     for test in task.tests:
-        asked = _Asked(task, test, methods, seed)
+        asked = _Judging(task, test, methods, seed)
         run = _judge(shop, asked, model, made)
         record = _record(shop, asked, model, made)
         record = replace(record, plain_accuracy=record.accuracy)
@@ -199,7 +199,7 @@ def _judge_plain(shop: Workshop, task: Task, made: _Made, methods: tuple[str, ..
     shop.keep(records)
 
 
-def _judge(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) -> Run:
+def _judge(shop: Workshop, asked: _Judging, model: LanguageModel, made: _Made) -> Run:
     where = "" if asked.test == asked.task.name else f" on {asked.test}"
     say(f"{made.name}: explaining{where}")
     wanted = shop.spec.asked(asked.task, asked.test, asked.methods, asked.seed)
@@ -217,7 +217,7 @@ def _loaded(folder: Path) -> LanguageModel:
     return as_classifier(load(folder))
 
 
-def _record(shop: Workshop, asked: _Asked, model: LanguageModel, made: _Made) -> TrainingRecord:
+def _record(shop: Workshop, asked: _Judging, model: LanguageModel, made: _Made) -> TrainingRecord:
     """What is known of a model before it is explained."""
     return TrainingRecord(
         task=asked.task.name,
@@ -254,7 +254,7 @@ def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, 
     return tuple(correct)
 
 
-def _explained(record: TrainingRecord, run: Run, asked: _Asked, method: str) -> TrainingRecord:
+def _explained(record: TrainingRecord, run: Run, asked: _Judging, method: str) -> TrainingRecord:
     """The record with what one method's explanations reached, and what they took."""
     lines = [run.records[method, asked.seed, text] for text in range(run.header["texts"])]
     single = [metric["label"] for metric in run.header["metrics"] if not metric["grouped"]]

@@ -18,7 +18,7 @@ PLAIN = "plain"
 """The row of the fine-tuned model itself."""
 
 RowKind = Literal["plain", "posthoc", "training", "control"]
-Key = tuple[str, str, str, int]
+TrainingKey = tuple[str, str, str, int]
 """Task, test, row, seed."""
 
 
@@ -57,7 +57,7 @@ class TrainingRecord:
     explaining: Explaining = Explaining()
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TrainingKey:
         return (self.task, self.test, self.row, self.seed)
 
     @property
@@ -117,7 +117,7 @@ class TrainingRecord:
 class TrainingRuns(Written):
     """What a study of trainings has written so far."""
 
-    records: Mapping[Key, TrainingRecord]
+    records: Mapping[TrainingKey, TrainingRecord]
     labels: Labels
     broken: int = 0
 
@@ -132,7 +132,7 @@ class TrainingRuns(Written):
         return len(self.records), len(self.wanted)
 
     @property
-    def wanted(self) -> tuple[Key, ...]:
+    def wanted(self) -> tuple[TrainingKey, ...]:
         """The keys of all records of the finished study."""
         return tuple(
             (task["name"], test, row["name"], seed)
@@ -144,10 +144,10 @@ class TrainingRuns(Written):
         )
 
 
-def read_records(folder: Path) -> tuple[dict[Key, TrainingRecord], int]:
+def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:
     """The records of all processes by key, and how many broken lines were left out. Raises DataError."""
     stored = store_of(folder).read()
-    records: dict[Key, TrainingRecord] = {}
+    records: dict[TrainingKey, TrainingRecord] = {}
     dropped = stored.dropped
     for line in stored.records:
         try:

@@ -24,7 +24,7 @@ from raison.models.loading.load import as_classifier, load
 from raison.report.tables.records import Cell, Table
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
-from raison.studies.kind import Estimate
+from raison.studies.kind import EstimateTable
 from raison.studies.kinds.trainings.pair import Workshop, do_pair, is_through
 from raison.studies.kinds.trainings.recipes import Recipes, short_names
 from raison.studies.kinds.trainings.records import PLAIN, read_records, store_of
@@ -139,7 +139,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     ]
 
 
-def estimate(examined: Examined) -> Estimate:
+def estimate(examined: Examined) -> EstimateTable:
     """How many models there are to train on how many texts."""
     spec, rows = examined.study.spec, []
     seeds = len(spec.seeds)
@@ -151,7 +151,7 @@ def estimate(examined: Examined) -> Estimate:
         rows.append((name, tuple(Cell(f"{count:,}") for count in counts)))
     head = ("task", "train", "dev", "test", "fine-tunings", "trainings", "post-hoc rows")
     values = {"tasks": examined.header["tasks"], "rows": examined.header["rows"]}
-    return Estimate(Table("", head, tuple(rows)), (), values)
+    return EstimateTable(Table("", head, tuple(rows)), (), values)
 
 
 def _header(study: Study, limit: int | None, data: Mapping[str, TaskData]) -> dict[str, Any]:

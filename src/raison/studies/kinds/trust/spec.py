@@ -43,8 +43,8 @@ from raison.methods import CATALOGUE
 from raison.studies import parts, schema
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.trust.results import ALL, AREA, CLAIMED
-from raison.studies.parts import Grid, Run
-from raison.studies.schema import COUNT, NUMBER, TEXT, TEXTS, Key, Keys, Kind, fitting
+from raison.studies.parts import Grid, RunKey
+from raison.studies.schema import COUNT, NUMBER, TEXT, TEXTS, Key, Keys, ValueKind, fitting
 from raison.studies.settings import keys_of, make, mistakes_in
 from raison.trust import calls
 from raison.trust.records import Attack, Objective, Order
@@ -55,8 +55,8 @@ from raison.trust.works import Works
 RANDOMISED, ATTACKED = 50, 16
 """Texts of the thesis."""
 _ORDERS, _ATTACKS, _OBJECTIVES = get_args(Order), get_args(Attack), get_args(Objective)
-_BLOCKS = Kind(f'a whole number from 1 on, or "{ALL}"', lambda value: value == ALL or COUNT.fits(value))
-_TABLE_OR_NO = Kind("a table, or false", lambda value: value is False or isinstance(value, dict))
+_BLOCKS = ValueKind(f'a whole number from 1 on, or "{ALL}"', lambda value: value == ALL or COUNT.fits(value))
+_TABLE_OR_NO = ValueKind("a table, or false", lambda value: value is False or isinstance(value, dict))
 
 KEYS: Keys = {
     "methods": Key(TEXTS, True),
@@ -105,7 +105,7 @@ class Trust:
     attacks: AttacksAsked | None
     claims: tuple[Mapping[str, Any], ...]
 
-    def trial(self, run: Run) -> Trial:
+    def trial(self, run: RunKey) -> Trial:
         """What is asked of one run."""
         model, data = run
         unit = self.grid.data[data].unit or self.settings.unit

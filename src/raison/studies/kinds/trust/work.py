@@ -18,9 +18,9 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.report.tables.records import Cell, Table
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
-from raison.studies.kind import Estimate
+from raison.studies.kind import EstimateTable
 from raison.studies.made import described
-from raison.studies.parts import Run, run_name
+from raison.studies.parts import RunKey, run_name
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
 from raison.studies.rows import load_all
 from raison.trust.results import TrustRun
@@ -87,7 +87,7 @@ def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
     return {**described(study.spec.grid.models[key], model), "blocks": blocks}
 
 
-def _reasons(study: Study, model: LanguageModel, run: Run, data: Dataset) -> list[str]:
+def _reasons(study: Study, model: LanguageModel, run: RunKey, data: Dataset) -> list[str]:
     """Why a run cannot be: methods that the model does not allow, texts that it cannot read."""
     trial = study.spec.trial(run)
     reasons = learned_from(study.spec.grid.models[run[0]], data)
@@ -96,7 +96,7 @@ def _reasons(study: Study, model: LanguageModel, run: Run, data: Dataset) -> lis
     return list(dict.fromkeys(reasons)) or refused(trial, study.tools, model, data.texts)
 
 
-def _entry(study: Study, model: LanguageModel, run: Run, data: Dataset) -> dict[str, Any]:
+def _entry(study: Study, model: LanguageModel, run: RunKey, data: Dataset) -> dict[str, Any]:
     about = {"name": run_name(*run), "model": run[0], "data": run[1], "source": data.name}
     return about | entry_of(study.spec.trial(run), study.tools, model, data.texts)
 
@@ -116,7 +116,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return listed
 
 
-def estimate(examined: Examined) -> Estimate:
+def estimate(examined: Examined) -> EstimateTable:
     """What there is to do, and what is left out."""
     rows = []
     reasons: dict[str, None] = {}
@@ -134,4 +134,4 @@ def estimate(examined: Examined) -> Estimate:
         rows.append((entry["name"], tuple(Cell(f"{count:,}" if count else "–") for count in counts)))
     head = ("run", "blocks", "explanations under other parameters", "attacks", "left out")
     values = {"models": examined.header["models"], "runs": examined.header["runs"]}
-    return Estimate(Table("", head, tuple(rows)), tuple(reasons), values)
+    return EstimateTable(Table("", head, tuple(rows)), tuple(reasons), values)
