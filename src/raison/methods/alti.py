@@ -9,11 +9,11 @@ from torch import Tensor
 
 from raison.core.anatomy import LayerWeights, Trace
 from raison.core.capabilities.decomposition import Anatomy
-from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.numerics.attention.decomposition import attended, contributions, followed
+from raison.integration.token_flow import token_flow
+from raison.numerics.attention.decomposition import attended, contributions
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,7 @@ class Alti(Method):
     passes: ClassVar[str] = "1 forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
-        anatomy = problem.model.ask(Anatomy)
-
-        def run(texts: list[int]) -> list[Tensor]:
-            return [flow.cpu() for flow in followed(anatomy, anatomy.traces(problem.encoding.select(texts)), _mixing)]
-
-        for texts, flows in problem.model.ask(Passes).in_batches(problem.encoding, run):
-            for text, flow in zip(texts, flows, strict=True):
-                scores[text, : len(flow)] = flow
-        problem.count_forward()
-        return scores
+        return token_flow(problem, _mixing)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)

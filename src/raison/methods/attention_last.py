@@ -1,23 +1,25 @@
 """Attention of the last layer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.attention import ReadableAttention
-from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
-from raison.core.dims import Embeddings
+from raison.core.dims import Attention, Embeddings
 from raison.core.encoding import Encoding
-from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-
-Queries = Literal["prediction", "all"]
+from raison.integration.attention_rows import (
+    Queries,
+    attended_scores,
+    attended_scores_at,
+    check_queries,
+    without_padding,
+)
 
 
 @dataclass(frozen=True)
@@ -54,50 +56,21 @@ class AttentionLast(Method):
     passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:
-        if self.queries not in get_args(Queries):
-            raise UnknownNameError("queries of attention_last", self.queries, get_args(Queries))
+        check_queries("attention_last", self.queries)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        encoding, model = problem.encoding, problem.model
-        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        weights = self._rows(model, encoding)
-
-        def run(rows: list[int]) -> Tensor:
-            part = encoding.select(rows)
-            with torch.no_grad():
-                return _read(model, part, weights[rows, : part.input_ids.shape[1]])
-
-        for rows, found in model.ask(Passes).in_batches(encoding, run):
-            scores[rows, : found.shape[1]] = found
-        problem.count_forward()
-        return scores
+        return attended_scores(problem, self.queries, _read)
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """See Method.scores_at."""
-        rows = self._rows(problem.model, problem.encoding)
-        with torch.enable_grad():
-            return _read(problem.model, problem.encoding, rows, embeds)
+        return attended_scores_at(problem, embeds, self.queries, _read)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)
 
-    def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
-        """How much each row of the attention counts, summing to 1."""
-        if self.queries == "prediction":
-            return model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
-        own = encoding.attention_mask.double()
-        return own / own.sum(1, keepdim=True)
-
 
 def _read(
-    model: LanguageModel,
-    part: Encoding,
-    rows: Float[Tensor, "batch tokens"],
-    embeds: Embeddings | None = None,
+    layers: Mapping[int, Attention], part: Encoding, rows: Float[Tensor, "batch tokens"]
 ) -> Float[Tensor, "batch tokens"]:
-    with model.ask(ReadableAttention).tap() as tap:
-        model.ask(Passes).logits(part, embeds)
-    attention = tap.probabilities[max(tap.probabilities)].mean(1).cpu().double()
-    # What padding attends to, and what attends to padding, may be anything.
-    attention = attention.masked_fill(~(part.attention_mask[:, :, None] & part.attention_mask[:, None, :]), 0)
+    attention = without_padding(layers[max(layers)].mean(1).cpu().double(), part)
     return (rows[:, None] @ attention)[:, 0]

@@ -1,23 +1,27 @@
 """Attention rollout: attention propagated through the layers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.attention import ReadableAttention
-from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
 from raison.core.encoding import Encoding
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-
-Queries = Literal["prediction", "all"]
+from raison.integration.attention_rows import (
+    Queries,
+    attended_scores,
+    attended_scores_at,
+    check_queries,
+    without_padding,
+)
 
 
 @dataclass(frozen=True)
@@ -58,63 +62,33 @@ class AttentionRollout(Method):
                 f"residual of attention_rollout cannot be {self.residual!r}: it says whether the identity is added to "
                 "the attention. Give True or False."
             )
-        if self.queries not in get_args(Queries):
-            raise UnknownNameError("queries of attention_rollout", self.queries, get_args(Queries))
+        check_queries("attention_rollout", self.queries)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        encoding, model = problem.encoding, problem.model
-        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        weights = self._rows(model, encoding)
-
-        def run(rows: list[int]) -> Tensor:
-            part = encoding.select(rows)
-            with torch.no_grad():
-                return self._followed(model, part, weights[rows, : part.input_ids.shape[1]])
-
-        for rows, found in model.ask(Passes).in_batches(encoding, run):
-            scores[rows, : found.shape[1]] = found
-        problem.count_forward()
-        return scores
+        return attended_scores(problem, self.queries, self._followed)
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """See Method.scores_at."""
-        rows = self._rows(problem.model, problem.encoding)
-        with torch.enable_grad():
-            return self._followed(problem.model, problem.encoding, rows, embeds)
+        return attended_scores_at(problem, embeds, self.queries, self._followed)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1)
 
-    def _rows(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
-        """How much each row of the product counts, summing to 1."""
-        if self.queries == "prediction":
-            return model.ask(ReadableAttention).prediction_rows(encoding)
-        own = encoding.attention_mask.double()
-        return own / own.sum(1, keepdim=True)
-
     def _followed(
-        self,
-        model: LanguageModel,
-        part: Encoding,
-        rows: Float[Tensor, "batch tokens"],
-        embeds: Embeddings | None = None,
+        self, layers: Mapping[int, Attention], part: Encoding, rows: Float[Tensor, "batch tokens"]
     ) -> Float[Tensor, "batch tokens"]:
-        with model.ask(ReadableAttention).tap() as tap:
-            model.ask(Passes).logits(part, embeds)
         # From the last layer down: a row times a matrix per layer instead of a product of matrices.
         flow = rows[:, None]
-        for layer in sorted(tap.probabilities, reverse=True):
-            mixing = self._mixing(tap.probabilities[layer], part.attention_mask)
+        for layer in sorted(layers, reverse=True):
+            mixing = self._mixing(layers[layer], part)
             flow = flow.to(mixing) @ mixing
         return flow[:, 0].cpu().double()
 
-    def _mixing(self, attention: Attention, own: Bool[Tensor, "batch tokens"]) -> Float[Tensor, "batch query key"]:
+    def _mixing(self, attention: Attention, part: Encoding) -> Float[Tensor, "batch query key"]:
         """One layer's matrix B; rows and columns of padding are zero, so that nothing of it can enter the product."""
         mean = attention.mean(1)
-        mean = mean.to(torch.promote_types(mean.dtype, torch.float32))
-        own = own.to(mean.device)
-        mean = mean.masked_fill(~(own[:, :, None] & own[:, None, :]), 0)
+        mean = without_padding(mean.to(torch.promote_types(mean.dtype, torch.float32)), part)
         if not self.residual:
             return mean
-        mixed = (mean + torch.diag_embed(own.to(mean))) / 2
+        mixed = (mean + torch.diag_embed(part.attention_mask.to(mean))) / 2
         return mixed / mixed.sum(-1, keepdim=True).clamp_min(torch.finfo(mixed.dtype).tiny)

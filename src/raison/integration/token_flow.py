@@ -1,0 +1,31 @@
+"""How much of each token reaches the rows that a model predicts from, followed through its layers."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.anatomy import LayerWeights, Trace
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.passes import Passes
+from raison.core.problem import Problem
+from raison.numerics.attention.decomposition import followed
+
+Mixing = Callable[[Trace, int, LayerWeights], Float[Tensor, "query key"]]
+"""One layer's matrix: what each row takes of each token."""
+
+
+def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"]:
+    """The prediction rows times the layers' matrices; one forward pass."""
+    scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
+    anatomy = problem.model.ask(Anatomy)
+
+    def run(texts: list[int]) -> list[Tensor]:
+        return [flow.cpu() for flow in followed(anatomy, anatomy.traces(problem.encoding.select(texts)), mixing)]
+
+    for texts, flows in problem.model.ask(Passes).in_batches(problem.encoding, run):
+        for text, flow in zip(texts, flows, strict=True):
+            scores[text, : len(flow)] = flow
+    problem.count_forward()
+    return scores
