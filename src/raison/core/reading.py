@@ -183,3 +183,12 @@ def _finite(value: int | float) -> bool:
     except OverflowError:
         # A whole number that no float holds.
         return False
+
+
+def plain_values(value: Any) -> Any:
+    """As plain JSON values: names are strings, tuples lists, and numbers that are not finite None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

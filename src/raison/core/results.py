@@ -1,11 +1,11 @@
 """Metric scores of methods: what evaluating and comparing return. Plain numbers: this file never needs torch."""
 
 import json
-import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import UnknownNameError
+from raison.core.reading import plain_values
 from raison.core.views import View, rendered
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = plain_values(asdict(self))
         return plain
 
     def to_json(self, indent: int | None = None) -> str:
@@ -127,7 +127,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = plain_values(asdict(self))
         return plain
 
     def to_json(self, indent: int | None = None) -> str:
@@ -162,14 +162,6 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(row.method for row in self.rows)} on {self.texts} texts>"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _frame(records: list[dict[str, Any]]) -> "pd.DataFrame":

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from raison.core.errors import InputError
+from raison.core.reading import plain_values
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import FEW, Difference
 
@@ -108,7 +109,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN becomes None."""
-        plain: dict[str, Any] = _plain({**asdict(self), "survives": self.survives})
+        plain: dict[str, Any] = plain_values({**asdict(self), "survives": self.survives})
         return plain
 
 
@@ -147,9 +148,3 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 def _p(gap: Difference) -> float:
     """The larger one where two tests were made."""
     return gap.p if math.isnan(gap.studentised) else max(gap.p, gap.studentised)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value

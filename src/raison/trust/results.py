@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from raison.core.reading import Fields
+from raison.core.reading import Fields, plain_values
 from raison.jobs.store import RecordStore
 from raison.trust.records import (
     Attack,
@@ -155,10 +155,8 @@ def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
 
 def plain(record: Similarity | Attacked) -> dict[str, Any]:
     """A record as plain JSON values: NaN becomes None."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in record.to_dict().items()
-    }
+    values: dict[str, Any] = plain_values(record.to_dict())
+    return values
 
 
 def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:

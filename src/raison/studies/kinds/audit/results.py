@@ -11,7 +11,6 @@ beside them do not say.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from raison.core.errors import DataError
+from raison.core.reading import plain_values
 from raison.core.results import Comparison, Scores, Summary
 from raison.jobs.folder import AUDIT, FILE
 from raison.jobs.store import RecordStore
@@ -105,7 +105,7 @@ class Audit(Written):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: the advice, and every verdict with its evidence."""
         methods = [asdict(one) for one in self.methods]
-        return _plain({"recommended": self.recommended, "reason": self.reason, "methods": methods})
+        return plain_values({"recommended": self.recommended, "reason": self.reason, "methods": methods})
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
@@ -345,11 +345,3 @@ def _gains(row: Scores, random: Scores) -> list[float]:
 
 def _row(table: Comparison, method: str) -> Scores:
     return next(row for row in table.rows if row.method == method)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

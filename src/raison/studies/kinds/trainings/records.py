@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from raison.core.errors import DataError
+from raison.core.reading import plain_values
 from raison.jobs.store import RecordStore
 from raison.runs.checked import check_training
 from raison.runs.learned import Labels
@@ -67,31 +68,8 @@ class TrainingRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN becomes None."""
-        plain: dict[str, Any] = _plain(
-            {
-                "task": self.task,
-                "test": self.test,
-                "row": self.row,
-                "kind": self.kind,
-                "seed": self.seed,
-                "method": self.method,
-                "settings": self.settings,
-                "texts": self.texts,
-                "scores": self.scores,
-                "groups": self.groups,
-                "correct": self.correct,
-                "accuracy": self.accuracy,
-                "plain_accuracy": self.plain_accuracy,
-                "history": self.history,
-                "training_seconds": self.training_seconds,
-                "explaining": {
-                    "seconds": self.explaining.seconds,
-                    "evaluations": self.explaining.evaluations,
-                    "gradients": self.explaining.gradients,
-                },
-            }
-        )
-        return plain
+        values: dict[str, Any] = plain_values({**asdict(self), "accuracy": self.accuracy})
+        return values
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "TrainingRecord":
@@ -163,14 +141,6 @@ def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
     """Where a process writes its records; `shard` is its number where several share the work."""
     return RecordStore(folder / "trainings.jsonl", shard)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _value(value: Any) -> Value:
