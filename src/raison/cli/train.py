@@ -31,11 +31,12 @@ def classifier(
     train: Annotated[str, typer.Option(help="Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")],
     test: Annotated[str, typer.Option(help="Test data, used once, after training.")],
     out: Annotated[Path, typer.Option(help="Folder for the adapter and its card.")],
+    *,
+    dev: Annotated[str | None, typer.Option(help="Development data: scored after each epoch.")] = None,
+    base: Annotated[str, typer.Option(help="Base model: a known name or a folder.")] = "minilm",
     wanted: Wanted,
     settings: ClassifierSettings,
     features: KnownFeatures,
-    dev: Annotated[str | None, typer.Option(help="Development data: scored after each epoch.")] = None,
-    base: Annotated[str, typer.Option(help="Base model: a known name or a folder.")] = "minilm",
     skip_bad: SkipBad = False,
 ) -> None:
     """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""

@@ -63,12 +63,10 @@ def compare(
         rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
             gets one more row per metric, and so does `random` with as many draws, as the control for choosing.
-        out: a folder that keeps every explanation and score. An interrupted run resumes from there, and gives the same
-            table as an uninterrupted one. It must be empty, or hold the same run.
+        out: a folder that keeps every explanation and score, empty or the same run's; it resumes there.
         data: the name of the texts in the table.
         progress: a progress bar on stderr, or a function that is told of finished texts.
-        sharing: with `out`, this process's share of the work, or how many processes to start. The table covers the
-            finished texts.
+        sharing: with `out`, this process's share of the work, or how many processes to start.
         load: how processes that are started load the model; one that can be sent to them needs none.
         The other arguments are those of `explain` and `evaluate`.
 

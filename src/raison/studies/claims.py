@@ -1,14 +1,12 @@
 """What a study states, held against its records: for every kind, by the one rule of raison.runs.judging."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from raison.numerics.statistics.paired import Difference, against, difference
-from raison.runs.judging import UNKNOWN, Learned, Side, Verdict, corrected, judged
-from raison.studies.folder import Written
+from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged
+from raison.studies.folder import Claim, Written, side_of
 from raison.studies.kind import Kind, kind_of
 
 
@@ -56,11 +54,11 @@ def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
     )
 
 
-def _verdict(claim: Mapping[str, Any], place: str, sample: Sample | None) -> Verdict:
-    side: Side = "above" if "above" in claim else "below"
+def _verdict(claim: Claim, place: str, sample: Sample | None) -> Verdict:
+    side, row = side_of(claim)
     if sample is None:
         metric = str(claim.get("metric", claim.get("measure")))
-        return Verdict(claim["says"], place, metric, claim[side], side, claim.get("than", claim[side]), "missing")
+        return Verdict(claim["says"], place, metric, row, side, claim.get("than", row), "missing")
     about = (claim["says"], place, sample.metric, sample.row, side, sample.than)
     verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
     return verdict if sample.accuracy is None else replace(verdict, accuracy=sample.accuracy)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from raison._version import __version__
 from raison.core.errors import DataError
@@ -24,11 +24,41 @@ from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
 from raison.runs.checked import check_schema
+from raison.runs.judging import Side
 from raison.runs.run import HEADER, SCHEMA, check_same
+from raison.trust.records import Attack, Objective, Order
 
 UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
 """Parts of a header in which work that goes on may differ."""
 _LIBRARIES = ("torch", "transformers", "numpy")
+
+
+class Claim(TypedDict, total=False):
+    """What a study states before it is run, as its file and its header have it: the row `above` or `below` another.
+
+    Which of the other keys a claim has is its kind's to say.
+    """
+
+    says: str
+    metric: str
+    measure: str
+    above: str
+    below: str
+    than: str | float
+    by: float
+    run: str
+    task: str
+    order: Order
+    blocks: int | Literal["all"]
+    attack: Attack
+    objective: Objective
+    than_attack: Attack
+    than_objective: Objective
+
+
+def side_of(claim: Claim) -> tuple[Side, str]:
+    """On which side of what it is held against a claim puts a row, and the row."""
+    return ("above", claim["above"]) if "above" in claim else ("below", claim["below"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +100,7 @@ class Written(ABC):
         return dict(self.header["versions"])
 
     @property
-    def claims(self) -> list[dict[str, Any]]:
+    def claims(self) -> list[Claim]:
         """What it states before it is run, with rows and metrics as the records name them."""
         return list(self.header.get("claims", self.file.get("claims", ())))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from raison.report.tables.records import Document, Table
     from raison.studies.claims import Sample
     from raison.studies.file import Study
-    from raison.studies.folder import Written
+    from raison.studies.folder import Claim, Written
 
 DEFAULT = "comparison"
 """The kind of a file that names none."""
@@ -92,10 +92,10 @@ class Results(Protocol):
     def read(self, folder: Path) -> "Written":
         """What has been written so far. Raises DataError."""
 
-    def places(self, results: Any, claim: Mapping[str, Any]) -> list[str]:
+    def places(self, results: Any, claim: "Claim") -> list[str]:
         """The runs, or tasks, that a claim is about."""
 
-    def sample(self, results: Any, claim: Mapping[str, Any], place: str) -> "Sample | None":
+    def sample(self, results: Any, claim: "Claim", place: str) -> "Sample | None":
         """The values that a claim compares in one place; None where there are none."""
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.registry import Catalogue, label_of
@@ -19,12 +19,14 @@ from raison.models.passes.removal import REMOVALS
 from raison.runs.models_figure import AXES
 from raison.studies import schema
 from raison.studies.entries import StudyData, StudyModel, StudySettings
+from raison.studies.folder import Claim
 from raison.studies.schema import Keys, fitting
 from raison.text.prompts import find as find_prompt
 from raison.training.recipes.scratch import ScratchSettings, mistakes_in
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
 """What may be part of a run's folder: "--" stands between a model and its data."""
+_SIDES: tuple[Literal["above", "below", "than"], ...] = ("above", "below", "than")
 CHOICE = " by "
 """Between a method and the metric that chooses its maps, in the label of a row."""
 
@@ -265,13 +267,16 @@ def sides_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
 
 def rows_named(claim: Mapping[str, Any]) -> list[str]:
     """The rows that a claim compares, as the file calls them."""
-    return [claim[key] for key in ("above", "below", "than") if isinstance(claim.get(key), str)]
+    return [label for key in _SIDES if isinstance(label := claim.get(key), str)]
 
 
-def claim_of(entry: Mapping[str, Any], canonical: Callable[[str], str]) -> dict[str, Any]:
+def claim_of(entry: Claim, canonical: Callable[[str], str]) -> Claim:
     """A claim with its rows written as the records do."""
-    rows = {key: canonical(entry[key]) for key in ("above", "below", "than") if isinstance(entry.get(key), str)}
-    return {**entry, **rows}
+    claim = entry.copy()
+    for key in _SIDES:
+        if isinstance(label := entry.get(key), str):
+            claim[key] = canonical(label)
+    return claim
 
 
 def model_of(entry: Mapping[str, Any], folder: Path) -> StudyModel:

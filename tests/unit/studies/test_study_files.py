@@ -89,14 +89,14 @@ def test_everything_that_the_file_says_is_read(tmp_path: Path) -> None:
 
 def test_claims_are_written_as_the_records_name_methods_and_metrics(tmp_path: Path) -> None:
     first, second = read(written(tmp_path, GOOD)).spec.claims
-    assert first.to_dict() == {
+    assert first == {
         "says": "one is better",
         "metric": "token_f1(top=25)",
         "above": "random(draws=3) by comprehensiveness",
         "than": "occlusion",
         "run": "two--words",
     }
-    assert second.to_dict() == {
+    assert second == {
         "says": "it is small",
         "metric": "consistency",
         "below": "lime(samples=32)",

@@ -133,7 +133,7 @@ def test_random_scores_are_always_there(tmp_path: Path) -> None:
         ("epochs = 9", "epochs = 100", "epochs are at most 99"),
         ("epochs = 9", "epochs = 9.5", "epochs is 9.5; give a whole number"),
         ("epochs = 9", "seed = 9", "seed is not set here"),
-        ('norm = ["softmax", "sparsemax"]', 'norm = ["softmax", "sparse"]', 'norm is .sparse.; give "softmax" or'),
+        ('norm = ["softmax", "sparsemax"]', 'norm = ["softmax", "sparse"]', "unknown norm 'sparse'. Did you mean"),
         ("norm = [", "nrm = [", "unknown key 'nrm'. Did you mean 'norm'"),
         ("{norm}", "{nrom}", "in the name .*Did you mean 'norm'"),
         ("rate = [0.1]", "rate = []", "rate is \\[\\]; give a list of values"),

@@ -11,7 +11,7 @@ beside them do not say.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +29,7 @@ from raison.runs.judging import FEWEST, Side, finding_of
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
-from raison.studies.folder import Written
+from raison.studies.folder import Claim, Written
 from raison.trust.records import Order
 from raison.trust.results import TrustRun
 from raison.trust.results import read_run as read_trust_run
@@ -181,12 +181,12 @@ def read(folder: Path) -> Audit:
     return Audit(folder, header, text, table, tuple(judged), recommended, reason, trust, changes, spent)
 
 
-def places(_results: Audit, _claim: Mapping[str, Any]) -> list[str]:
+def places(_results: Audit, _claim: Claim) -> list[str]:
     """An audit states nothing before it is run."""
     return []
 
 
-def sample(_results: Audit, _claim: Mapping[str, Any], _place: str) -> None:
+def sample(_results: Audit, _claim: Claim, _place: str) -> None:
     """An audit states nothing before it is run."""
 
 

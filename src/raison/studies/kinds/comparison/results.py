@@ -21,7 +21,7 @@ from raison.runs.learned import Labels, read_labels
 from raison.runs.run import HEADER, Run, read_run, settings_hash
 from raison.runs.table import comparison, finished_texts, scores_of
 from raison.studies.claims import Sample
-from raison.studies.folder import Written, read_header
+from raison.studies.folder import Claim, Written, read_header, side_of
 
 FOLDERS = (STUDY, COMPARISON)
 
@@ -81,30 +81,29 @@ def read(folder: Path) -> StudyRuns:
     return StudyRuns(folder, header, text, runs, read_labels(folder))
 
 
-def places(results: StudyRuns, claim: Mapping[str, Any]) -> list[str]:
+def places(results: StudyRuns, claim: Claim) -> list[str]:
     """The run that a claim names, or all, but those that leave out a method of it which another run has."""
     if "run" in claim:
         return [claim["run"]]
-    compared = {claim[key] for key in ("above", "below", "than") if isinstance(claim.get(key), str)}
+    compared = {label for label in (side_of(claim)[1], claim["than"]) if isinstance(label, str)}
     rows = {name: {row["label"] for row in run.header["rows"]} for name, run in results.runs.items()}
     lacking = {name for name, labels in rows.items() if not compared <= labels}
     # Where no run has them, that is what is to be said.
     return [name for name in results.header["runs"] if name not in lacking or len(lacking) == len(rows)]
 
 
-def sample(results: StudyRuns, claim: Mapping[str, Any], place: str) -> Sample | None:
+def sample(results: StudyRuns, claim: Claim, place: str) -> Sample | None:
     """Values of the texts that every row of the run has; of a metric of many texts, those of the groups."""
-    side = "above" if "above" in claim else "below"
-    metric, than = claim["metric"], claim["than"]
+    (_, row), metric, than = side_of(claim), claim["metric"], claim["than"]
     if place not in results.runs:
         return None
-    cell = results.cell(place, claim[side], metric)
+    cell = results.cell(place, row, metric)
     other = results.cell(place, than, metric) if isinstance(than, str) else float(than)
     if cell is None or other is None:
         return None
     return Sample(
         metric=metric,
-        row=claim[side],
+        row=row,
         than=than,
         first=_parts(cell),
         second=other if isinstance(other, float) else _parts(other),

@@ -15,7 +15,7 @@ top = 3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.explaining.measuring import create_metrics
@@ -25,6 +25,7 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts, schema
 from raison.studies.entries import StudySettings
 from raison.studies.file import MistakesError, entries_of
+from raison.studies.folder import Claim
 from raison.studies.parts import Grid, RunKey, canonical_metric, canonical_row
 from raison.studies.plans import Asked
 from raison.studies.schema import Key, Keys, fitting
@@ -42,23 +43,6 @@ KEYS: Keys = {
     "figure": Key(schema.TABLE),
 }
 EXAMPLES: Keys = {"top": Key(schema.COUNT), "rows": Key(schema.TEXTS), "texts": Key(schema.COUNT)}
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a study states: the row is `side` `than` by `metric`, in one run or (None) in every one."""
-
-    says: str
-    metric: str
-    row: str
-    side: Literal["above", "below"]
-    than: str | float
-    run: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in the file, but with methods and metrics written as the records do."""
-        place = {} if self.run is None else {"run": self.run}
-        return {"says": self.says, "metric": self.metric, self.side: self.row, "than": self.than, **place}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +156,8 @@ def _claim_mistakes(table: Mapping[str, Any], where: str, known: _Known) -> list
     return mistakes
 
 
-def _claim(entry: Mapping[str, Any]) -> Claim:
-    side: Literal["above", "below"] = "above" if "above" in entry else "below"
-    than = entry["than"]
-    return Claim(
-        entry["says"],
-        canonical_metric(entry["metric"]),
-        canonical_row(entry[side]),
-        side,
-        canonical_row(than) if isinstance(than, str) else float(than),
-        entry.get("run"),
-    )
+def _claim(entry: Claim) -> Claim:
+    return {**parts.claim_of(entry, canonical_row), "metric": canonical_metric(entry["metric"])}
 
 
 def _examples(table: Mapping[str, Any], rows: set[str] | None) -> list[str]:

@@ -96,7 +96,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         **study_header(study, limit),
         "runs": list(spec.grid.run_names),
         "models": models,
-        "claims": [claim.to_dict() for claim in spec.claims],
+        "claims": list(spec.claims),
     }
     parts, taken = ({run_name(*run): by_run[run] for run in spec.grid.runs} for by_run in (headers, known))
     return Examined(study, header, parts, data, taken)  # type: ignore[arg-type]

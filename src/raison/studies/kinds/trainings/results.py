@@ -8,9 +8,8 @@ Processes that share the work write trainings-1.jsonl, trainings-2.jsonl, ...; a
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from raison.runs.judging import Learned
 from raison.runs.learned import read_labels
 from raison.runs.statistics import parts_of
 from raison.studies.claims import Sample
-from raison.studies.folder import read_header
+from raison.studies.folder import Claim, read_header, side_of
 from raison.studies.kinds.trainings.records import TrainingRuns, read_records
 from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, Place, paired, scores
 
@@ -35,20 +34,20 @@ def read(folder: Path) -> TrainingRuns:
     return TrainingRuns(folder, header, text, records, read_labels(folder), dropped)
 
 
-def places(results: TrainingRuns, claim: Mapping[str, Any]) -> list[str]:
+def places(results: TrainingRuns, claim: Claim) -> list[str]:
     """The task that a claim names, or all."""
     tasks = [task["name"] for task in results.header["tasks"]]
     return [task for task in tasks if claim.get("task", task) == task]
 
 
-def sample(results: TrainingRuns, claim: Mapping[str, Any], place: str) -> Sample | None:
+def sample(results: TrainingRuns, claim: Claim, place: str) -> Sample | None:
     """Values averaged over the seeds; those of metrics of groups are paired seed by seed and group by group.
 
     A claim about explanations is not judged where one of the models that are explained did not learn its task; claims
     about accuracy and seconds are: what a training costs is no statement about explanations.
     """
     study, where = results, Place(place, place)
-    row, than, metric = claim["above" if "above" in claim else "below"], claim["than"], claim["metric"]
+    (_, row), than, metric = side_of(claim), claim["than"], claim["metric"]
     cell = scores(study, row, where, metric)
     other = scores(study, than, where, metric) if isinstance(than, str) else float(than)
     if cell is None or other is None:
@@ -61,7 +60,7 @@ def sample(results: TrainingRuns, claim: Mapping[str, Any], place: str) -> Sampl
         values = (_all_parts(cell), other, cell.summary.mean, other)
         return Sample(metric, row, other, *values, learned, cell.pool, interval, accuracy)
     means = (cell.summary.mean, other.summary.mean)
-    first, second = paired(study, row, than, where, metric)
+    first, second = paired(study, row, str(than), where, metric)
     if first is None or second is None or first.pool != second.pool:
         nothing = np.zeros((0, 1))
         return Sample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)

@@ -35,6 +35,7 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts, schema
 from raison.studies.entries import StudyData, StudyModel, StudySettings
 from raison.studies.file import MistakesError, entries_of
+from raison.studies.folder import Claim
 from raison.studies.kinds.trainings import recipes
 from raison.studies.kinds.trainings.recipes import Recipes
 from raison.studies.kinds.trainings.records import PLAIN
@@ -130,7 +131,7 @@ class Trainings:
     plain: Mapping[str, Any]
     rows: tuple[TrainingRow, ...]
     posthoc: tuple[PosthocRow, ...]
-    claims: tuple[Mapping[str, Any], ...]
+    claims: tuple[Claim, ...]
     gains: Mapping[str, str]
 
     def asked(self, task: Task, test: str, methods: Sequence[str], seed: int) -> Asked:

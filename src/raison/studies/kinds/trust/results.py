@@ -7,7 +7,7 @@ RUN/         similarities.jsonl, attacks.jsonl, substitutions.jsonl (see raison.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from raison.jobs.folder import TRUST
 from raison.runs.checked import check_trust
 from raison.runs.learned import Labels, read_labels
 from raison.studies.claims import Sample
-from raison.studies.folder import Written, read_header
+from raison.studies.folder import Claim, Written, read_header, side_of
 from raison.trust.results import TrustRun, Variant, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
 
@@ -63,28 +63,31 @@ def read(folder: Path) -> TrustRuns:
     return TrustRuns(folder, header, text, runs, read_labels(folder))
 
 
-def places(results: TrustRuns, claim: Mapping[str, Any]) -> list[str]:
+def places(results: TrustRuns, claim: Claim) -> list[str]:
     """The run that a claim names, or all."""
     return [name for name in results.runs if claim.get("run", name) == name]
 
 
-def sample(results: TrustRuns, claim: Mapping[str, Any], place: str) -> Sample:
+def sample(results: TrustRuns, claim: Claim, place: str) -> Sample:
     """Values of single texts, draws averaged first.
 
     A claim that says `by` how much is held against the other row's value plus that number (of a claim that a row is
     below it: minus).
     """
     run = results.runs[place]
-    side: Literal["above", "below"] = "above" if "above" in claim else "below"
-    than = claim.get("than", claim[side])
-    first = _values(run, claim[side], claim)
-    about = (_told(claim, run), _row(claim[side], claim))
+    side, method = side_of(claim)
+    than = claim.get("than", method)
+    first = _values(run, method, claim)
+    about = (_told(claim, run), _row(method, claim))
     learned = results.labels.of_run(run.name, results.model(run), run.header["data"])
     mean = summary(first.values()).mean
     if isinstance(than, int | float):
         number = float(than)
         return Sample(*about, number, _column(first.values()), number, mean, number, learned)
-    other = {**claim, **{key: claim[f"than_{key}"] for key in ("attack", "objective") if f"than_{key}" in claim}}
+    other = claim.copy()
+    if "attack" in claim:
+        other["attack"] = claim.get("than_attack", claim["attack"])
+        other["objective"] = claim.get("than_objective", claim["objective"])
     shift = float(claim.get("by", 0.0)) * (1 if side == "above" else -1)
     moved = {text: value + shift for text, value in _values(run, than, other).items()}
     row = f"{_row(than, other)} {shift:+g}" if shift else _row(than, other)
@@ -97,20 +100,22 @@ def _column(values: Any) -> np.ndarray:
     return np.array(list(values), dtype=np.float64).reshape(-1, 1)
 
 
-def _values(run: TrustRun, method: str, claim: Mapping[str, Any]) -> Values:
-    measure = claim["measure"]
-    if measure in EFFECTS:
-        return effects(run, method, Variant(claim["attack"], claim["objective"]), measure)
-    if measure.endswith(AREA):
-        return areas(run, method, claim["order"], measure.removesuffix(AREA))
+def _values(run: TrustRun, method: str, claim: Claim) -> Values:
+    name = claim["measure"]
+    for effect in EFFECTS:
+        if name == effect:
+            return effects(run, method, Variant(claim["attack"], claim["objective"]), effect)
+    (measure,) = (measure for measure in MEASURES if measure == name.removesuffix(AREA))
+    if name.endswith(AREA):
+        return areas(run, method, claim["order"], measure)
     return at_blocks(run, method, claim["order"], _blocks(claim, run), measure)
 
 
-def _blocks(claim: Mapping[str, Any], run: TrustRun) -> int:
+def _blocks(claim: Claim, run: TrustRun) -> int:
     return run.blocks if claim["blocks"] == ALL else int(claim["blocks"])
 
 
-def _told(claim: Mapping[str, Any], run: TrustRun) -> str:
+def _told(claim: Claim, run: TrustRun) -> str:
     """What is measured, in words."""
     measure = str(claim["measure"]).replace("_", " ")
     if claim["measure"] in EFFECTS:
@@ -123,7 +128,7 @@ def _told(claim: Mapping[str, Any], run: TrustRun) -> str:
     return f"{measure}, the last {count} of {run.blocks} blocks"
 
 
-def _row(method: str, claim: Mapping[str, Any]) -> str:
+def _row(method: str, claim: Claim) -> str:
     if claim["measure"] not in EFFECTS:
         return method
     attack = "" if claim["attack"] == "embedding" else f"{claim['attack']}, "

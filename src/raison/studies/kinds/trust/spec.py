@@ -42,6 +42,7 @@ from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE
 from raison.studies import parts, schema
 from raison.studies.file import MistakesError, entries_of
+from raison.studies.folder import Claim
 from raison.studies.kinds.trust.results import ALL, AREA, CLAIMED
 from raison.studies.parts import Grid, RunKey
 from raison.studies.schema import COUNT, NUMBER, TEXT, TEXTS, Key, Keys, ValueKind, fitting
@@ -103,7 +104,7 @@ class Trust:
     grid: Grid
     randomisation: RandomisationAsked | None
     attacks: AttacksAsked | None
-    claims: tuple[Mapping[str, Any], ...]
+    claims: tuple[Claim, ...]
 
     def trial(self, run: RunKey) -> Trial:
         """What is asked of one run."""
