@@ -103,9 +103,8 @@ def explain(
 
     Args:
         model: from `raison.load`.
-        text: a string, a pair (premise, hypothesis) or (question, context), or a sequence of these, which gives a
-            list; a tuple is always a pair. For a language model, a prompt, a list of prompts, or one chat: a list of
-            dicts with "role" and "content".
+        text: a string, a pair (question, context), or a sequence of these, which gives a list; a tuple is a pair.
+            For a language model, a prompt, a list of prompts, or one chat: a list of dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
         unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
