@@ -47,7 +47,7 @@ QUICK = IvraSettings(criteria=("comp",), epochs=1, batch_size=4, texts=4, valida
         ({"weights": (float("nan"),)}, InputError, "above 0"),
         ({"criteria": ("cons",), "batch_size": 1}, InputError, "no pair of texts .* --batch-size 2"),
         ({"criteria": ("comp", "clust"), "batch_size": 1}, InputError, "no pair of texts"),
-        ({"student_share": 0.0}, InputError, "student's share"),
+        ({"student_share": 0.0}, InputError, "student_share cannot be 0.0"),
         ({"epochs": 0}, InputError, "epochs cannot be 0"),
         ({"learning_rate": float("inf")}, InputError, "learning_rate cannot be inf"),
         ({"decay": -1.0}, InputError, "decay cannot be -1.0"),
