@@ -17,7 +17,7 @@ from raison.core.errors import InputError
 from raison.core.method import Cost
 from raison.core.unit import Granularity
 from raison.explaining.attribution import Settings, prepare
-from raison.explaining.attribution import TrainingBatch as Prepared
+from raison.explaining.attribution import Batch as Prepared
 from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
