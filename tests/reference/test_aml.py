@@ -16,8 +16,8 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError
 from raison.core.method import Cost
 from raison.core.unit import Granularity
-from raison.explaining.attribution import Settings, prepare
 from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.attribution import Settings, prepare
 from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
