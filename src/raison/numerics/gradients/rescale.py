@@ -5,14 +5,19 @@ to the factors of what went in, as a backward pass does. All of them tend to the
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 Pull = Callable[[Tensor], Tensor]
 """Factors of the output -> factors of the input."""
 
+NEAR = 1e-3
+"""Logarithms that differ by less than this have a series in place of the quotient, whose difference loses digits."""
+PORTION = 1 << 15
+"""Entries of a softmax that are taken at a time."""
 STEP = 1e-5
 """Points that are closer than this, relative to their size, are moved apart before their difference is divided by."""
 
@@ -74,11 +79,7 @@ def log_sum_exp_factors(
     They tend to softmax(z), are positive, and are those of the softmax where the points differ by a constant. Entries
     that are -inf have none.
     """
-    half = (torch.logsumexp(first, dim, keepdim=True) - torch.logsumexp(second, dim, keepdim=True)) / 2
-    logs = first.log_softmax(dim), second.log_softmax(dim)
-    known = torch.isfinite(logs[0]) & torch.isfinite(logs[1])
-    exponent = (logs[0] + logs[1]) / 2 + log_sinhc((first - second) / 2) - log_sinhc(half)
-    return torch.where(known, exponent, -torch.inf).exp()
+    return _factors(first, second, dim)[0]
 
 
 def softmax_pull(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"], dim: int) -> Pull:
@@ -86,16 +87,74 @@ def softmax_pull(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"]
 
     What a constant added to z would do, nothing, is kept.
     """
-    weights = log_sum_exp_factors(first, second, dim)
-    logs = first.log_softmax(dim), second.log_softmax(dim)
-    known = torch.isfinite(logs[0]) & torch.isfinite(logs[1])
-    shares = torch.where(known, exponential_secant(*logs), 0)
+    weights, shares = _factors(first, second, dim)
 
     def pull(grad: Tensor) -> Tensor:
         inner = grad.to(shares) * shares
         return inner - weights * inner.sum(dim, keepdim=True)
 
     return pull
+
+
+def _factors(
+    first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"], dim: int
+) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+    """Factors of log sum exp, and the logarithmic means of the two softmaxes.
+
+    A text of n tokens has n^2 entries in every head, so that this is most of what DeepLIFT costs on long texts: it goes
+    over them in portions that stay in the processor's cache.
+    """
+    ends = [part.movedim(dim, -1) for part in (first, second)]
+    rows = [part.reshape(-1, part.shape[-1]) for part in ends]
+    weights, shares = torch.empty_like(rows[0]), torch.empty_like(rows[0])
+    step = max(1, PORTION // rows[0].shape[-1])
+    for start in range(0, len(rows[0]), step):
+        some = slice(start, start + step)
+        pair = _SoftmaxPair.of(rows[0][some], rows[1][some])
+        weights[some], shares[some] = pair.weights(), pair.shares()
+    return weights.view_as(ends[0]).movedim(-1, dim), shares.view_as(ends[0]).movedim(-1, dim)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SoftmaxPair:
+    """The softmax of two points, row by row, and what tells them apart: two exponentials for each entry."""
+
+    softmax: tuple[Float[Tensor, "rows entries"], Float[Tensor, "rows entries"]]
+    apart: Float[Tensor, "rows entries"]
+    """z - z0."""
+    sums: Float[Tensor, "rows 1"]
+    """log S - log S0."""
+    known: Bool[Tensor, "rows entries"]
+
+    @classmethod
+    def of(cls, first: Float[Tensor, "rows entries"], second: Float[Tensor, "rows entries"]) -> "_SoftmaxPair":
+        sums = torch.logsumexp(first, -1, keepdim=True) - torch.logsumexp(second, -1, keepdim=True)
+        apart = first - second
+        softmax = first.softmax(-1), second.softmax(-1)
+        return cls(softmax, apart, sums, torch.isfinite(apart) & torch.isfinite(sums))
+
+    def weights(self) -> Float[Tensor, "rows entries"]:
+        """(s a - s0 b) / (z - z0), with a = h / (1 - exp(-h)) and b = h / (exp(h) - 1) for h = log S - log S0."""
+        still = self.sums == 0
+        safe = torch.where(still, torch.ones_like(self.sums), self.sums)
+        over = torch.where(still, torch.ones_like(safe), -safe / torch.expm1(-safe))
+        under = torch.where(still, torch.ones_like(safe), safe / torch.expm1(safe))
+        return self._quotient((self.softmax[0] * over, self.softmax[1] * under), self.apart)
+
+    def shares(self) -> Float[Tensor, "rows entries"]:
+        """(s - s0) / (log s - log s0)."""
+        return self._quotient(self.softmax, self.apart - self.sums)
+
+    def _quotient(
+        self,
+        ends: tuple[Float[Tensor, "rows entries"], Float[Tensor, "rows entries"]],
+        logs: Float[Tensor, "rows entries"],
+    ) -> Float[Tensor, "rows entries"]:
+        """(a - b) / (log a - log b), given the difference of the logarithms: the logarithmic mean of a and b."""
+        near = logs.abs() < NEAR
+        far = (ends[0] - ends[1]) / torch.where(near, torch.ones_like(logs), logs)
+        series = (ends[0] * ends[1]).sqrt() * (1 + logs.square() / 24)
+        return torch.where(self.known, torch.where(near, series, far), 0)
 
 
 def log_softmax_pull(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"], dim: int) -> Pull:
