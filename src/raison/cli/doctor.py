@@ -12,13 +12,22 @@ if TYPE_CHECKING:
     from raison.core.capability import Capability
     from raison.core.method import Method
     from raison.core.model import LanguageModel
+    from raison.models.adapters.classifier import Classifier
     from raison.models.adapters.selfcheck import Finding
+
+USUAL = 512
+"""Tokens of the text whose time and memory are computed for a model without a limit."""
+FEW = 10
+"""Names that are all listed; of more, so many."""
 
 
 @options.from_records
 def doctor(
     entry: Annotated[options.Model, options.But(argument="name")],
     text: Annotated[str | None, typer.Option(help="The text to check with.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="Length of a text whose time and memory are computed; the longest input.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
@@ -41,6 +50,7 @@ def doctor(
         "device": str(loaded.device),
         "dtype": str(loaded.core.dtype).removeprefix("torch."),
         "removals": list(loaded.removals),
+        **_lengthy(loaded, tokens or loaded.max_tokens or USUAL),
     }
     if json:
         report = {**facts, "checks": [_plain(finding) for finding in findings], "methods": works}
@@ -49,6 +59,21 @@ def doctor(
         _show(facts, [_plain(finding) for finding in findings], works)
     if not all(finding.passed for finding in findings):
         raise typer.Exit(1)
+
+
+def _lengthy(model: "Classifier", tokens: int) -> dict[str, object]:
+    """What one text of so many tokens takes, as facts."""
+    from raison.models.adapters.forecast import forecast
+    from raison.models.stack.room import free_bytes
+
+    found = forecast(model, tokens)
+    told = [f"a pass takes about {found.evaluation.seconds:.2g} s"]
+    named = (("with gradients", found.gradient), ("with all its attention", found.attention))
+    told += [f"{name} {e.seconds:.2g} s and {e.kept / 2**30:.2g} GiB" for name, e in named if e is not None]
+    free = free_bytes(model.device)
+    if free is not None:
+        told.append(f"{free / 2**30:.2g} GiB are free")
+    return {f"{tokens:,} tokens": told}
 
 
 def _against(model: "LanguageModel", method: "Method", refuted: "frozenset[type[Capability]]") -> list[str]:
@@ -67,6 +92,12 @@ def _plain(finding: "Finding") -> dict[str, object]:
     return {"check": finding.check, "passed": finding.passed, "detail": finding.detail, "capability": capability}
 
 
+def _listed(values: list[object]) -> str:
+    """Names of classes or removals; of many the first ones."""
+    told = ", ".join(map(str, values[:FEW]))
+    return told if len(values) <= FEW else f"{told}, and {len(values) - FEW} others"
+
+
 def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict[str, list[str]]) -> None:
     from rich.console import Console
     from rich.text import Text
@@ -75,7 +106,7 @@ def _show(facts: dict[str, object], checks: list[dict[str, object]], works: dict
 
     console = Console(highlight=False)
     for name, value in facts.items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        shown = _listed(value) if isinstance(value, list) else value
         console.print(Text(printable(f"{name:14}{'no limit' if shown is None else shown}")))
     console.print()
     for check in checks:

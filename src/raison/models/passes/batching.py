@@ -16,6 +16,7 @@ from raison.core.errors import OutOfMemoryError
 from raison.core.printable import printable
 from raison.core.unit import segments
 from raison.models.passes.removal import Remover, masked_rows
+from raison.models.stack.room import NoRoomError
 from raison.progress import steps_of
 
 Result = TypeVar("Result")
@@ -152,7 +153,9 @@ def shrinking(
     try:
         yield rows, run(rows)
         return
-    except torch.OutOfMemoryError:
+    except torch.OutOfMemoryError as error:
+        if len(rows) == 1 and isinstance(error, NoRoomError):
+            raise OutOfMemoryError(str(error)) from None
         if len(rows) == 1:
             raise OutOfMemoryError(
                 "not even one text fits into the device's memory: shorten it, take a smaller dtype (dtype='bfloat16'), "

@@ -197,10 +197,14 @@ class PackedReader:
         positions = torch.tensor(trie.depths, device=device) + start
         ends = torch.tensor(trie.ends, device=device)
         windows = _windows(self._config) or {}
-        masks = {kind: self._additive(sees(positions, ends, start, width)) for kind, width in windows.items()}
+        masks: dict[str, Tensor] | Tensor | None = None
+        # A single sequence needs no mask, whose numbers would be the square of a long text's length.
+        if prefix is not None or trie.depths != list(range(len(trie.tokens))):
+            masks = {kind: self._additive(sees(positions, ends, start, width)) for kind, width in windows.items()}
+            masks = masks.get("", masks)
         output = self._base(
             input_ids=torch.tensor([trie.tokens], device=device),
-            attention_mask=masks.get("", masks),
+            attention_mask=masks,
             position_ids=positions[None],
             past_key_values=None if prefix is None else prefix.cache(1),
             use_cache=prefix is not None,

@@ -29,6 +29,7 @@ from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.families import family_of
 from raison.models.stack.hooks import Args, Keywords, hooked
+from raison.models.stack.room import check_room
 from raison.models.stack.steps import STEPS, Step, Steps, writes_out
 
 Edit = Callable[[Step, int, Tensor], Tensor]
@@ -165,6 +166,7 @@ class _Numbers:
 
     def __init__(self, modules: list[nn.Module], first: int) -> None:
         self._places = {id(module): number for number, module in enumerate(modules)}
+        self.layers = len(modules)
         self.shared = len(self._places) < len(modules)
         """Whether a module is several layers: then calls are counted."""
         self._next = first
@@ -282,6 +284,7 @@ def _attention(
     here = [opened for opened in _OPEN.get() if id(module) in opened.inside]
     if not here:
         return _elsewhere(module, attention_mask)(*inputs, **kwargs)
+    check_room(query, (*query.shape[:3], key.shape[2]), here[0].numbers.layers)
     steps = _steps(module, here)
     if steps is None:
         return _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
@@ -326,9 +329,13 @@ class _Watch(TorchFunctionMode):
         self._opened = opened
         self._steps: Steps | None = None
 
-    def begin(self, module: nn.Module, _args: Args, _kwargs: Keywords) -> None:
+    def begin(self, module: nn.Module, args: Args, kwargs: Keywords) -> None:
         """A module is called."""
         here = [opened for opened in _OPEN.get() if id(module) in opened.inside]
+        states: Tensor = args[0] if args else kwargs["hidden_states"]
+        texts, tokens = states.shape[:2]
+        heads: int = vars(module)["num_attention_heads"]
+        check_room(states, (texts, heads, tokens, tokens), self._opened.numbers.layers)
         self._steps = _steps(module, here) if here[0] is self._opened else None
 
     def end(self, module: nn.Module, _args: Args, _output: Any) -> None:

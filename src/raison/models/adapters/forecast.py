@@ -1,0 +1,109 @@
+"""What one text of some length will take, computed from two short ones."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.encoding import Encoding
+from raison.models.adapters.classifier import Classifier
+
+SHORT, LONG = 64, 256
+"""Tokens of the two texts, where the model reads so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Seconds, and the bytes that a pass keeps for its way back; 0 where there is none."""
+
+    seconds: float
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One pass over a text: without gradients, with them, and with all of its attention; None where it has no such."""
+
+    tokens: int
+    evaluation: Effort
+    gradient: Effort | None
+    attention: Effort | None
+
+
+def forecast(model: Classifier, tokens: int) -> Forecast:
+    """The efforts of a text of so many tokens: c n + d n^2, with c and d from two texts that are measured.
+
+    Times are of a single text on this machine, as it is now; where several fit into a batch they take less each.
+    """
+    longest = tokens if model.max_tokens is None else min(tokens, model.max_tokens)
+    texts = [_text(model, min(LONG, longest) // share) for share in (LONG // SHORT, 1)]
+
+    def expect(work: Callable[[Encoding], None]) -> Effort:
+        work(texts[0])
+        (few, less), (many, more) = ((text.lengths[0], _effort(model, work, text)) for text in texts)
+        seconds, kept = (
+            _extended((few, float(one)), (many, float(other)), tokens)
+            for one, other in ((less.seconds, more.seconds), (less.kept, more.kept))
+        )
+        return Effort(seconds, int(kept))
+
+    run = model.ask(Passes).logits
+
+    def evaluate(text: Encoding) -> None:
+        with torch.no_grad():
+            run(text)
+
+    def differentiate(text: Encoding) -> None:
+        embeds = model.ask(WordEmbeddings).embed(text).requires_grad_()
+        run(text, embeds).sum().backward(inputs=[embeds])
+
+    def attend(text: Encoding) -> None:
+        with model.ask(ReadableAttention).tap():
+            differentiate(text)
+
+    gradients = model.offers(WordEmbeddings)
+    return Forecast(
+        tokens,
+        expect(evaluate),
+        expect(differentiate) if gradients else None,
+        expect(attend) if gradients and model.offers(ReadableAttention) else None,
+    )
+
+
+def _text(model: Classifier, tokens: int) -> Encoding:
+    """A text of about so many tokens, not more."""
+    words = 1
+    while model.encode([" ".join(["film"] * (2 * words))], truncate=True).lengths[0] <= tokens and words < tokens:
+        words *= 2
+    return model.encode([" ".join(["film"] * words)])
+
+
+def _effort(model: Classifier, work: Callable[[Encoding], None], text: Encoding) -> Effort:
+    weights = {parameter.data_ptr() for parameter in model.core.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    started = time.perf_counter()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        work(text)
+    return Effort(time.perf_counter() - started, sum(kept.values()))
+
+
+def _extended(first: tuple[int, float], second: tuple[int, float], tokens: int) -> float:
+    """c n + d n^2 through two points, both parts at least 0."""
+    (few, less), (many, more) = first, second
+    if few == many:
+        return more * tokens / many
+    square = max(0.0, (more / many - less / few) / (many - few))
+    linear = max(0.0, more / many - square * many)
+    return linear * tokens + square * tokens**2
