@@ -235,14 +235,12 @@ _TOLD = ("completeness_gap", "caution", "unsteady", "selected_by", "candidates",
 
 
 def _provenance(e: Explanation) -> Markup:
-    pairs = zip(e.classes, e.probabilities, strict=False)
-    shares = ", ".join(f"{name} {phrases.percent(share)}" for name, share in pairs)
     config = ", ".join(f"{name}={_plain(value)}" for name, value in e.config.items())
     facts = {
         "Value": phrases.value_change(e),
         "Gap": phrases.gap(e),
         "Chosen": phrases.choice(e),
-        "Probabilities": shares or None,
+        "Probabilities": phrases.shares(e) or None,
         "Method": f"{e.method}: {config}" if config else e.method,
         "Model": e.model,
         "Removal": e.removal,

@@ -95,6 +95,8 @@ class Verdict:
 
 
 _SCORE = "Score"
+FEW = 10
+"""Classes whose probabilities are all listed; of more, so many."""
 
 
 def verdict(e: Explanation) -> Verdict:
@@ -117,8 +119,20 @@ def _labels(e: Explanation) -> Verdict:
         highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {percent(shares[e.prediction])})"
         return Verdict("Labels", f"no label reaches {100 * THRESHOLD:.0f} %", highest)
     ordered = sorted(e.decided, key=lambda name: -shares[name])
-    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered)
+    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:FEW])
+    if len(ordered) > FEW:
+        told += f", and {len(ordered) - FEW} others"
     return Verdict("Labels", told, "")
+
+
+def shares(e: Explanation) -> str:
+    """The probabilities of the classes, of many the highest ones and those that are explained."""
+    ranked = sorted(zip(e.classes, e.probabilities, strict=False), key=lambda pair: -pair[1])
+    if len(ranked) <= FEW:
+        return ", ".join(f"{name} {percent(share)}" for name, share in zip(e.classes, e.probabilities, strict=False))
+    shown = [*ranked[:FEW], *(pair for pair in ranked[FEW:] if pair[0] in (e.target, e.against))]
+    told = ", ".join(f"{name} {percent(share)}" for name, share in shown)
+    return f"{told}, and {len(ranked) - len(shown)} others"
 
 
 def certainty(e: Explanation) -> str | None:
