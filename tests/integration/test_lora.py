@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
@@ -9,7 +10,8 @@ from peft import LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
 import raison
 from raison.core import errors
 from raison.core.capabilities.passes import Passes
-from tests.tiny import TINY
+from tests.prompted import DAY
+from tests.tiny import TINY, build_language_model
 
 TEXT = "the film is not a quiet pleasure"
 
@@ -52,6 +54,29 @@ def test_in_hand_and_from_a_folder(family: str, targets: list[str], head: str, t
         torch.testing.assert_close(loaded.ask(Passes).logits(loaded.encode([TEXT]))[0], plain, atol=1e-4, rtol=1e-3)
     found = raison.explain(loaded, TEXT, "integrated_gradients", of="logit", target=0)
     assert found.scores == pytest.approx(expected.scores, abs=1e-3)
+
+
+@pytest.mark.parametrize("prompted", [True, False], ids=["classifies", "writes"])
+def test_a_language_model_from_the_folder_of_its_adapter(prompted: bool, tmp_path: Path) -> None:
+    model, tokenizer = build_language_model("llama")
+    config = LoraConfig(task_type="CAUSAL_LM", r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        lora = get_peft_model(model, config).eval()
+    build_language_model("llama")[0].save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    lora.peft_config["default"].base_model_name_or_path = str(tmp_path / "base")
+    lora.save_pretrained(tmp_path / "lora")
+
+    def scores(found: object) -> list[float]:
+        told = {} if prompted else {"output": " a story"}
+        return np.ravel(raison.explain(found, TEXT, "occlusion", progress=False, **told).scores).tolist()
+
+    prompt = DAY if prompted else None
+    expected = scores(raison.load(lora, tokenizer, prompt=prompt))
+    assert scores(raison.load(tmp_path / "lora", prompt=prompt)) == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    bare = scores(raison.load(tmp_path / "base", prompt=prompt))
+    assert bare != pytest.approx(expected, rel=1e-2), "an adapter without effect would pass"
 
 
 def test_prompt_tuning_is_refused_with_the_reason() -> None:

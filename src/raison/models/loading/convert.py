@@ -1,19 +1,20 @@
-"""Weights in another form: a quantised GGUF file as a folder that loads in a second, a BERT as an ELECTRA."""
+"""Weights in another form: a GGUF file as a model, or as a folder that loads in a second; a BERT as an ELECTRA."""
 
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from raison.models.stack.modes import drawing, quiet
 
 
-def convert_gguf(file: Path, out: Path) -> Path:
-    """Write the model and tokenizer of a GGUF file to the folder `out`, weights dequantised, in float16 safetensors.
+def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The causal language model of a GGUF file, weights dequantised, and its tokenizer. Raises LoadError.
 
-    Takes about 25 seconds for 135 million parameters. Nothing is learned from the rounding to float16 that the
-    quantisation had not lost before.
+    In single precision unless another one is named: memory holds 4 bytes per weight, whatever the file has.
     """
-    # Only now: a conversion is made once per machine.
+    # Only now: few models come in such a file.
     import torch
     import transformers
     from transformers import AutoModelForCausalLM
@@ -25,7 +26,18 @@ def convert_gguf(file: Path, out: Path) -> Path:
     settings = {} if unpacking is None else {"quantization_config": unpacking(dequantize=True)}
     named = {"gguf_file": file.name}
     tokenizer = read_tokenizer(file.parent, **named)
-    model = read_whole(AutoModelForCausalLM, file.parent, dtype=torch.float32, **named, **settings).to(torch.float16)
+    own = dtype if isinstance(dtype, torch.dtype) else torch.float32
+    return read_whole(AutoModelForCausalLM, file.parent, dtype=own, **named, **settings), tokenizer
+
+
+def convert_gguf(file: Path, out: Path) -> Path:
+    """Write the model and tokenizer of a GGUF file to the folder `out`, weights dequantised, in float16 safetensors.
+
+    Takes about 25 seconds for 135 million parameters. Nothing is learned from the rounding to float16 that the
+    quantisation had not lost before.
+    """
+    model, tokenizer = read_gguf(file)
+    model = model.half()
     # What the file calls the model is no name that anything could be loaded by.
     model.config.name_or_path = ""
     with quiet():

@@ -20,10 +20,12 @@ from raison.models.adapters.generator import Generator
 from raison.models.adapters.spans import answering, is_answering
 from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
+from raison.models.loading.convert import read_gguf
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.stack.transformer import inner_model, is_a
 from raison.text.prompts import Prompt, find
 
+GGUF = ".gguf"
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "auto": "auto"}
 
 EXPLAINED: tuple[Explained, ...] = get_args(Explained)
@@ -52,8 +54,9 @@ def load(
     """Make a model ready to be explained: a classifier, a question answering model, or a language model.
 
     Args:
-        model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), or a transformers or PEFT
-            model object, which is used as it is: never moved, changed or put into another mode.
+        model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), the GGUF file of a causal
+            language model, or a transformers or PEFT model object, which is used as it is: never moved, changed or put
+            into another mode.
         tokenizer: the tokenizer of a model that is given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
             Without one, a causal language model is loaded to explain its output: `explain(model, prompt, output=...)`.
@@ -85,15 +88,24 @@ def load(
     placing = {"dtype": _dtype(dtype), "device_map": device_map}
     if ready_made:
         loaded, own, use = _ready_made(name, use)
-    elif os.path.isfile(os.path.join(name, "adapter_config.json")):
-        loaded, own = foreign_adapter(Path(name), placing, use.prompt is not None)
     else:
-        loaded, own = pretrained(name, placing, use.prompt is not None), read_tokenizer(name)
+        loaded, own = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
         loaded = loaded.to(dtype=placing["dtype"])
     if device is not None:
         loaded = moved(loaded, device)
     return _adapter(loaded.eval(), own, name, use)
+
+
+def _named(name: str, placing: dict[str, object], prompted: bool) -> tuple[PreTrainedModel, Tokenizer]:
+    """A model of others by its file, folder or Hub id, and its tokenizer. Raises LoadError."""
+    if name.endswith(GGUF) and os.path.isfile(name):
+        if placing["device_map"] is not None:
+            raise InputError(f"'{name}' is unpacked in memory, so device_map does not apply to it: give device=.")
+        return read_gguf(Path(name), placing["dtype"])
+    if os.path.isfile(os.path.join(name, "adapter_config.json")):
+        return foreign_adapter(Path(name), placing, prompted)
+    return pretrained(name, placing, prompted), read_tokenizer(name)
 
 
 def as_classifier(model: LanguageModel | Generator) -> LanguageModel:

@@ -1,5 +1,6 @@
 """The only file that reads models through transformers and PEFT: never code of a folder, never pickled weights."""
 
+import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -34,6 +35,7 @@ _FAILURES = (
     ArithmeticError,
     AssertionError,
     SafetensorError,
+    struct.error,
     StrictDataclassError,
     UserWarning,
 )
