@@ -93,22 +93,22 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     first = head[0].cells
     if isinstance(first, dict):
         names = list(dict.fromkeys(name for record in head for name in record.cells))
-        found = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
-        return replace(found, answers=_answer_column(head, names) if len(found.texts) == 2 else None)
+        layout = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
+        return replace(layout, answers=_answer_column(head, names) if len(layout.texts) == 2 else None)
     if wanted.rationale is not None:
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
     lines = [record for record in head if isinstance(record.cells, list)]
     names = [str(cell).strip() for cell in first]
     if is_header(names, wanted):
-        found = _named(names, wanted)
+        layout = _named(names, wanted)
         return Layout(
-            tuple(tuple(names.index(str(column)) for column in group) for group in found.texts),
-            None if found.label is None else names.index(str(found.label)),
+            tuple(tuple(names.index(str(column)) for column in group) for group in layout.texts),
+            None if layout.label is None else names.index(str(layout.label)),
             header=True,
             width=len(names),
         )
-    found = _headerless(lines, wanted, comma_separated)
-    return replace(found, header=_heads_numbers(lines, found.label))
+    layout = _headerless(lines, wanted, comma_separated)
+    return replace(layout, header=_heads_numbers(lines, layout.label))
 
 
 def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:

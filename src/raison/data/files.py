@@ -62,11 +62,11 @@ def _records(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[LineRe
         if wanted.delimiter is not None:
             raise DataError(f"a delimiter is for .csv and .tsv files, and {path} is neither: leave it out.")
         return read_records(path, encoding), ""
-    found = delimiter_of(path, encoding, wanted) if wanted.delimiter is None else parsed(wanted.delimiter)
-    separated = "" if found == SINGLE else f"; columns separated by {described(found)}"
+    delimiter = delimiter_of(path, encoding, wanted) if wanted.delimiter is None else parsed(wanted.delimiter)
+    separated = "" if delimiter == SINGLE else f"; columns separated by {described(delimiter)}"
     # GLUE's .tsv files are written without quoting.
-    plain = kind == ".tsv" and found == "\t"
-    return (read_records(path, encoding) if plain else read_records(path, encoding, ".csv", found)), separated
+    plain = kind == ".tsv" and delimiter == "\t"
+    return (read_records(path, encoding) if plain else read_records(path, encoding, ".csv", delimiter)), separated
 
 
 def sha256_of(paths: Iterable[Path]) -> str:

@@ -104,10 +104,10 @@ def load_named(name: str, split: str, folder: Path | None, limit: int | None, sk
     known = named()[name]
     if split not in known.splits:
         raise UnknownNameError(f"split of {name}", split, known.splits)
-    found = folder if folder is not None else _folder_of(known)
-    if found is None:
+    place = folder if folder is not None else _folder_of(known)
+    if place is None:
         return _from_hub(name, split, limit, skip_bad)
-    paths = tuple(found / file for file in known.splits[split].files)
+    paths = tuple(place / file for file in known.splits[split].files)
     for path in paths:
         if not path.is_file():
             raise DataError(f"{path} is missing: the split '{split}' of '{name}' needs it. Put it there.")

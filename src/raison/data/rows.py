@@ -58,7 +58,7 @@ def entries(records: Iterable[LineRecord], layout: Layout) -> Iterator[Entry]:
             yield BrokenLine(record.number, str(error))
 
 
-def collect(found: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:
+def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:
     """The first `limit` rows; later ones are not read.
 
     Raises DataError at the first broken line unless `skip_bad` is set, and if no row can be used.
@@ -66,7 +66,7 @@ def collect(found: Iterator[Entry], source: str, limit: int | None, skip_bad: bo
     rows: list[Row] = []
     broken: list[BrokenLine] = []
     while limit is None or len(rows) < limit:
-        entry = next(found, None)
+        entry = next(stream, None)
         if entry is None:
             break
         if isinstance(entry, Row):

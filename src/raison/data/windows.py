@@ -45,19 +45,19 @@ def _cut(row: Row, words: int, name: str) -> Row | BrokenLine:
     question, context = row.text
     spans = [match.span() for match in _WORD.finditer(context)]
     answer = row.answers[0]
-    own = [number for number, (start, end) in enumerate(spans) if start < answer.end and end > answer.start]
-    if len(own) > words:
-        return BrokenLine(row.number, f"the answer has {len(own)} words, more than the window of {words}")
+    answer_words = [number for number, (start, end) in enumerate(spans) if start < answer.end and end > answer.start]
+    if len(answer_words) > words:
+        return BrokenLine(row.number, f"the answer has {len(answer_words)} words, more than the window of {words}")
     if len(spans) <= words:
         return row
     # The window may start anywhere from where it ends with the answer to where it starts with it.
-    earliest, latest = max(0, own[-1] - words + 1), min(own[0], len(spans) - words)
+    earliest, latest = max(0, answer_words[-1] - words + 1), min(answer_words[0], len(spans) - words)
     first = earliest + _draw(question, context) % (latest - earliest + 1)
     start, end = spans[first][0], spans[first + words - 1][1]
     inside = tuple(
-        Answer(found.start - start, found.end - start, found.text)
-        for found in row.answers
-        if start <= found.start and found.end <= end
+        Answer(other.start - start, other.end - start, other.text)
+        for other in row.answers
+        if start <= other.start and other.end <= end
     )
     return replace(row, text=(question, context[start:end]), answers=inside)
 

@@ -182,8 +182,8 @@ def _attributed(batch: Batch, method: Method) -> Maps:
     keys = [(label_of(part), batch.settings.seed) for part in method.parts]
     if len(keys) == 1 and keys[0] not in batch.maps:
         return _computed(batch, method, lambda problem, rngs: _kept(problem, rngs, method)[None])
-    found = _candidates(batch, method)
-    return replace(found, scores=method.unselected(found.scores)[None])
+    maps = _candidates(batch, method)
+    return replace(maps, scores=method.unselected(maps.scores)[None])
 
 
 def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
@@ -196,13 +196,13 @@ def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
 
 def _candidates(batch: Batch, method: Method) -> Maps:
     """All maps that the method offers: those of its parts, one part after another, each computed once."""
-    found = []
+    parts = []
     for part in method.parts:
         key = (label_of(part), batch.settings.seed)
         if key not in batch.maps:
             batch.maps[key] = _computed(batch, part, part.candidates)
-        found.append(batch.maps[key])
-    return found[0] if len(found) == 1 else _joined(found)
+        parts.append(batch.maps[key])
+    return parts[0] if len(parts) == 1 else _joined(parts)
 
 
 def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], Tensor]) -> Maps:
@@ -260,11 +260,11 @@ def _check_scores(scores: Tensor, batch: Batch, method: Method) -> None:
 def _explanations(batch: Batch, method: Method, maps: Maps) -> list[list[Explanation]]:
     """For each map the explanations of all texts; what they share is made once."""
     blanks = _without_scores(batch, method, maps)
-    found = []
+    explained = []
     for scores in maps.scores:
         rows = unit_scores(batch, method, scores).tolist()
-        found.append([replace(e, scores=tuple(row[: len(e.units)])) for e, row in zip(blanks, rows, strict=True)])
-    return found
+        explained.append([replace(e, scores=tuple(row[: len(e.units)])) for e, row in zip(blanks, rows, strict=True)])
+    return explained
 
 
 def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanation]:

@@ -64,4 +64,6 @@ def measure(
         for i, explanation in enumerate(explanations)
     ]
     prefetch(evidence, metrics)
-    return [[metric.measure(found.explanation, found) for metric in metrics] for found in evidence]
+    return [
+        [metric.measure(text_evidence.explanation, text_evidence) for metric in metrics] for text_evidence in evidence
+    ]

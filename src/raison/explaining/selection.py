@@ -65,8 +65,8 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
 
 def _offering() -> list[str]:
     """Methods with several maps: random only where it is told to draw them."""
-    found = [name for name in CATALOGUE.names if Property.CANDIDATES in CATALOGUE.get(name).properties]
-    return [CONTROL.format(24) if name == "random" else name for name in found]
+    names = [name for name in CATALOGUE.names if Property.CANDIDATES in CATALOGUE.get(name).properties]
+    return [CONTROL.format(24) if name == "random" else name for name in names]
 
 
 def _column(table: Sequence[Sequence[Sequence[object]]], metric: int) -> list[list[float]]:
@@ -80,16 +80,16 @@ def _best(batch: Batch, maps: Offer, metric: Metric, table: Sequence[Sequence[fl
         values = [of_map[text] for of_map in table]
         goodness = [_goodness(value, metric) for value in values]
         best = goodness.index(max(goodness))
-        found = maps[best][text]
+        explanation = maps[best][text]
         notes = {
             # What speaks against the method's unselected map does not speak against this one.
-            **{name: note for name, note in found.notes.items() if name != "caution"},
+            **{name: note for name, note in explanation.notes.items() if name != "caution"},
             "selected_by": label_of(metric),
             "candidates": len(maps),
             "candidate_values": [None if math.isnan(value) else value for value in values],
         }
         extra = _passes(batch, text, [of_map[text] for of_map in maps], metric)
-        chosen.append(replace(found, notes=notes, evaluations=found.evaluations + extra))
+        chosen.append(replace(explanation, notes=notes, evaluations=explanation.evaluations + extra))
     return chosen
 
 

@@ -22,7 +22,7 @@ ZERO = -1
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """A model that shows the module which turns ids into word embeddings."""
+    """A model whose embedding table can be read."""
 
     @property
     def embedding_table(self) -> nn.Module: ...
@@ -47,7 +47,7 @@ class Ends(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What was found in an embedding table, as long as it is `version`."""
+    """Neighbours and anchors in an embedding table; valid for its `version`."""
 
     version: tuple[object, ...]
     lengths: Float[Tensor, " size"]
@@ -63,7 +63,7 @@ _KNOWN: WeakKeyDictionary[nn.Module, _Known] = WeakKeyDictionary()
 
 
 def table_of(model: LanguageModel, method: str) -> nn.Module:
-    """The model's embedding table; UnsupportedError where it shows none."""
+    """The model's embedding table; UnsupportedError if it has none."""
     if isinstance(model, Vocabulary):
         return model.embedding_table
     raise UnsupportedError(
@@ -96,7 +96,7 @@ def embedded(
 ) -> Float[Tensor, "rows steps hidden"]:
     """Word embeddings of the anchors of walks, under any shift of the table, and `base` at the baseline."""
     with torch.no_grad():
-        # As one row: who counts rows that go through the table counts texts.
+        # As one row, because tests count rows of the table as texts.
         flat: Tensor = table(ids.clamp(min=0).reshape(1, -1).to(_weight(table).device))
     embeds = flat.reshape(*ids.shape, -1).to(base)
     ended = ids == torch.tensor([pair.baseline for pair in ends])[:, None]
@@ -143,7 +143,7 @@ def _neighbours(table: nn.Module, known: _Known, ids: Int[Tensor, " rows"], coun
 
 
 def _reader(table: nn.Module) -> Callable[[Int[Tensor, "*rows"]], Float[Tensor, "*rows features"]]:
-    """Rows as the table gives them: some scale their weights. No call of the module, which may have hooks."""
+    """Rows as the table returns them: some scale their weights. The module, which may have hooks, is not called."""
 
     def rows_of(ids: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows features"]:
         with torch.no_grad():
@@ -154,7 +154,7 @@ def _reader(table: nn.Module) -> Callable[[Int[Tensor, "*rows"]], Float[Tensor, 
 
 
 def _known(table: nn.Module) -> _Known:
-    """What is known of the table as it is now: training or editing it changes the version."""
+    """What is stored for the table as it is now: training or editing it changes the version."""
     weight = _weight(table)
     edits = 0 if weight.is_inference() else weight._version
     version = (weight.data_ptr(), edits, weight.dtype, weight.detach().float().sum().item())

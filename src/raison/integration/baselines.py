@@ -48,7 +48,7 @@ def baseline_name(problem: Problem, method: str, wanted: str) -> str:
 
 
 def baseline_embeddings(problem: Problem, ends: Embeddings, name: str) -> Embeddings:
-    """Embeddings of the baseline that `baseline_name` found; tokens of no unit keep their own, which are in `ends`."""
+    """The baseline's embeddings; tokens outside of units keep theirs, which are in `ends`."""
     if name == "zero":
         start = torch.zeros_like(ends)
     else:

@@ -19,15 +19,15 @@ def gathered(
 ) -> Float[Tensor, "batch tokens"]:
     """For each text, the sum over its rows of move . d v / d embeddings at the row's point, summed over features.
 
-    `features` is how wide word embeddings are. In float64, zero on padding and wherever nothing moves. One forward and
-    one backward pass per row; points are laid out a portion at a time, and all texts' fill batches together.
+    `features` is the width of word embeddings. In float64, zero on padding and where nothing moves. One forward and one
+    backward pass per row; the points of all texts are batched together, a portion at a time.
     """
     one = torch.ones(1, dtype=torch.float64)
     scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
     for some in portions(rows, 2 * scores.shape[1] * features):
         texts = [text for text, _ in some]
         part = repeated(problem, texts)
-        points, moves = (found[:, : part.encoding.input_ids.shape[1]] for found in places(some))
+        points, moves = (some_places[:, : part.encoding.input_ids.shape[1]] for some_places in places(some))
 
         def path(row: int, positions: Points, points: Embeddings = points) -> Embeddings:
             return points[row].expand(len(positions), -1, -1)

@@ -31,13 +31,13 @@ def check_noise(method: str, samples: object, noise: object, scale: str) -> None
 
 
 def spreads(encoding: Encoding, embeds: Embeddings, scale: Scale) -> list[float]:
-    """Per text, of all features of its units' word embeddings: the largest minus the smallest, or their deviation."""
-    found = []
-    for own, scored in zip(embeds, encoding.scored.to(embeds.device), strict=True):
-        features = own[scored].double()
+    """The spread of the features of each text's word embeddings, over its units: range or standard deviation."""
+    sizes = []
+    for rows, scored in zip(embeds, encoding.scored.to(embeds.device), strict=True):
+        features = rows[scored].double()
         size = features.amax() - features.amin() if scale == "range" else features.std(correction=0)
-        found.append(size.item())
-    return found
+        sizes.append(size.item())
+    return sizes
 
 
 def gaussian(seed: int, number: int, encoding: Encoding, text: int, features: int) -> Float[Tensor, "tokens hidden"]:

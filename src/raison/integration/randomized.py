@@ -29,8 +29,8 @@ class RandomPaths:
     """Draws baselines for a site's attention and integrates from each of them; see raison.methods.rpi.
 
     `t` is the timestep that every baseline is drawn at, None a uniform choice among `timesteps`. `multiply` is the
-    product with the attention of equation 4. Of the drawn numbers, a layer's are its own: maps of a layer are the same
-    alone and beside those of others.
+    product with the attention of equation 4. Each layer has its own random numbers, so that its maps do not depend on
+    the other layers.
     """
 
     baselines: int
@@ -44,7 +44,7 @@ class RandomPaths:
     multiply: bool
 
     def check(self, method: str) -> None:
-        """InputError or UnknownNameError for settings of a method that make no paths."""
+        """InputError or UnknownNameError for settings that give no paths."""
         check_diffusion(method, self.baselines, self.timesteps, self.t, self.schedule)
         if type(self.steps) is not int or self.steps < 1:
             raise InputError(f"steps of {method} cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
@@ -61,12 +61,12 @@ class RandomPaths:
         maps = torch.zeros(self.baselines * len(layers), *problem.encoding.input_ids.shape, dtype=torch.float64)
         for text, rng in enumerate(rngs):
             seed = int(rng.integers(2**63))
-            found = []
+            layer_maps = []
             for site in problem.attention_sites(text, layers.among):
-                own = np.random.default_rng([seed, site.layer])
+                layer_rng = np.random.default_rng([seed, site.layer])
                 for count in self._portions(site):
-                    found.append(self.integrate(problem, text, site, self.draw(problem, site, own, count)))
-            maps[:, text, : found[0].shape[1]] = torch.cat(found)
+                    layer_maps.append(self.integrate(problem, text, site, self.draw(problem, site, layer_rng, count)))
+            maps[:, text, : layer_maps[0].shape[1]] = torch.cat(layer_maps)
         return maps
 
     def _portions(self, site: AttentionSite) -> list[int]:
@@ -75,41 +75,41 @@ class RandomPaths:
         return [min(size, self.baselines - first) for first in range(0, self.baselines, size)]
 
     def draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator, count: int) -> Baselines:
-        """The next baselines in place of a site's attention, one after another: fewer of them are the first ones."""
-        own = site.probabilities
+        """The next baselines for a site's attention, one after another, so that fewer draws are a beginning of more."""
+        attention = site.probabilities
         drawn = [
-            (draw_times(rng, 1, self.timesteps, self._timestep), draw_noise(rng, tuple(own.shape)).to(own))
+            (draw_times(rng, 1, self.timesteps, self._timestep), draw_noise(rng, tuple(attention.shape)).to(attention))
             for _ in range(count)
         ]
-        times = torch.cat([time for time, _ in drawn]).to(own.device)
+        times = torch.cat([time for time, _ in drawn]).to(attention.device)
         noise = torch.stack([noise for _, noise in drawn])
         if self.variant == "paper":
-            kept = self._kept(self.timesteps).to(own)[times - 1][:, None, None, None]
-            return kept.sqrt() * own + (1 - kept).sqrt() * noise
-        # The code's schedule has one variance more, and its noise the variance as standard deviation.
-        kept = self._kept(self.timesteps + 1).to(own)[times][:, None, None, None]
+            kept = self._kept(self.timesteps).to(attention)[times - 1][:, None, None, None]
+            return kept.sqrt() * attention + (1 - kept).sqrt() * noise
+        # The code's schedule has one more variance, and it uses the variance as the noise's standard deviation.
+        kept = self._kept(self.timesteps + 1).to(attention)[times][:, None, None, None]
         if problem.encoding.prefix_length:
-            noise = torch.where(site.input_rows.bool()[:, None], noise, own)
-        return kept.sqrt() * own + (1 - kept) * noise
+            noise = torch.where(site.input_rows.bool()[:, None], noise, attention)
+        return kept.sqrt() * attention + (1 - kept) * noise
 
     def integrate(
         self, problem: Problem, text: int, site: AttentionSite, starts: Baselines
     ) -> Float[Tensor, "maps key"]:
         """Equation 4 for each baseline: heads' mean, prediction rows by their shares. In float64, on the CPU."""
-        own, read, count = site.probabilities, site.read, len(self._positions())
-        positions = self._positions().to(own)
-        sums = own.new_zeros(len(starts), own.shape[0], len(read), own.shape[2])
+        attention, read, count = site.probabilities, site.read, len(self._positions())
+        positions = self._positions().to(attention)
+        sums = attention.new_zeros(len(starts), attention.shape[0], len(read), attention.shape[2])
 
         def path(points: Sequence[int]) -> Float[Tensor, "points heads query key"]:
-            index = torch.as_tensor(points, device=own.device)
+            index = torch.as_tensor(points, device=attention.device)
             start = starts[index // count]
-            return start + positions[index % count, None, None, None] * (own - start)
+            return start + positions[index % count, None, None, None] * (attention - start)
 
         of: Of | None = None if self.variant == "paper" else "logit"
-        for found in problem.attention_slopes(text, site, path, len(starts) * count, of):
-            products = found.gradients * found.attention if self.multiply else found.gradients
-            sums.index_add_(0, torch.as_tensor(found.points, device=own.device) // count, products)
-        way = own[:, read] - starts[:, :, read] if self.variant == "paper" else own[None, :, read]
+        for slopes in problem.attention_slopes(text, site, path, len(starts) * count, of):
+            products = slopes.gradients * slopes.attention if self.multiply else slopes.gradients
+            sums.index_add_(0, torch.as_tensor(slopes.points, device=attention.device) // count, products)
+        way = attention[:, read] - starts[:, :, read] if self.variant == "paper" else attention[None, :, read]
         maps = (way * sums / count).mean(1)
         return torch.einsum("rqk,q->rk", maps, site.rows[read]).double().cpu()
 

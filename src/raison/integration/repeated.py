@@ -16,14 +16,14 @@ NUMBERS = 1 << 24
 
 
 def portions(rows: Sequence[Row], numbers: int) -> Iterator[Sequence[Row]]:
-    """Rows that go together, in order, where each takes so many numbers in memory: at least one."""
+    """Consecutive rows that fit into memory together if each takes so many numbers; at least one."""
     size = max(1, NUMBERS // numbers)
     for first in range(0, len(rows), size):
         yield rows[first : first + size]
 
 
 def repeated(problem: Problem, texts: Sequence[int]) -> Problem:
-    """The problem on the given texts, as often as they are named, with a ledger of its own; see `charge`."""
+    """The problem on the given texts, each as often as it is named, with its own ledger; see `charge`."""
     rows = list(texts)
     encoding, target = problem.encoding.select(rows), problem.target.rows(torch.as_tensor(rows))
     return Problem(problem.model, encoding, target, problem.removal, Ledger.empty(len(rows)), Evaluations())

@@ -29,7 +29,7 @@ def gradients_at(problem: Problem, embeds: Embeddings) -> Embeddings:
 def integrate_at(
     problem: Problem, starts: Embeddings, ends: Embeddings, points: tuple[Points, Points]
 ) -> Float[Tensor, "batch tokens"]:
-    """As straight_path.integrate, differentiable with respect to `ends`, and to `starts` where they are in the graph.
+    """As straight_path.integrate, differentiable with respect to `ends`, and to `starts` if they are in the graph.
 
     All points of all texts are one batch.
     """

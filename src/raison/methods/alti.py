@@ -64,11 +64,11 @@ def _mixing(trace: Trace, layer: int, weights: LayerWeights) -> Float[Tensor, "q
     norm = None if weights.norm_first else weights.attention_norm
     whole = attended(trace, layer, weights)
     made = whole if norm is None else norm(whole)
-    found = []
+    proximities = []
     for rows, part in contributions(trace, layer, weights):
         if norm is not None:
             part = norm.linear(part, norm.sigma(whole[rows, None]))
         goal = made[rows, None]
-        found.append((goal.abs().sum(-1) - (goal - part).abs().sum(-1)).clamp_min(0))
-    near = torch.cat(found).double()
+        proximities.append((goal.abs().sum(-1) - (goal - part).abs().sum(-1)).clamp_min(0))
+    near = torch.cat(proximities).double()
     return near / near.sum(-1, keepdim=True).clamp_min(torch.finfo(near.dtype).tiny)

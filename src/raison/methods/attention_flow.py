@@ -71,10 +71,10 @@ class AttentionFlow(Method):
 
         for texts, layers in model.ask(Passes).in_batches(encoding, run):
             for place, text in enumerate(texts):
-                own = slice(lengths[text])
+                present = slice(lengths[text])
                 sinks = encoding.scored[text].nonzero()[:, 0]
-                capacities = torch.stack([layer[place, own, own] for layer in layers]).numpy()
-                flows = token_flows(capacities, rows[text, own].numpy(), sinks.tolist())
+                capacities = torch.stack([layer[place, present, present] for layer in layers]).numpy()
+                flows = token_flows(capacities, rows[text, present].numpy(), sinks.tolist())
                 scores[text, sinks] = torch.from_numpy(flows)
         problem.count_forward()
         return scores
@@ -86,6 +86,6 @@ class AttentionFlow(Method):
         """What each layer lets through, the first layer first."""
         with torch.no_grad(), model.ask(ReadableAttention).tap() as tap:
             model.ask(Passes).logits(part)
-        own = part.attention_mask
-        means = [head_mean(tap.probabilities[layer], own) for layer in sorted(tap.probabilities)]
-        return [with_residual(mean, own) for mean in means] if self.residual else means
+        mask = part.attention_mask
+        means = [head_mean(tap.probabilities[layer], mask) for layer in sorted(tap.probabilities)]
+        return [with_residual(mean, mask) for mean in means] if self.residual else means

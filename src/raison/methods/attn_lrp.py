@@ -53,8 +53,8 @@ class AttnLrp(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         products = propagated(problem, Relevance("shared", "identity", "shared"))
         scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
-        for text, own in enumerate(products):
-            scores[text, : len(own)] = own.sum(-1)
+        for text, product in enumerate(products):
+            scores[text, : len(product)] = product.sum(-1)
         return scores
 
     def cost(self, units: int) -> Cost:

@@ -85,8 +85,8 @@ class Decompx(Method):
             traces = anatomy.traces(encoding.select(texts))
             return [terms.cpu().double() for terms in self._terms(anatomy, head, traces)]
 
-        for texts, found in problem.model.ask(Passes).in_batches(encoding, run):
-            for text, terms in zip(texts, found, strict=True):
+        for texts, terms_of in problem.model.ask(Passes).in_batches(encoding, run):
+            for text, terms in zip(texts, terms_of, strict=True):
                 scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms)
         problem.count_forward()
         logits = target.scalar(problem.predictions())
@@ -108,9 +108,9 @@ class Decompx(Method):
                 weights = anatomy.weights(layer)
                 for text, trace in enumerate(some):
                     vectors[text] = through_layer(vectors[text], trace, layer, weights, Choices(self.gate))
-            for found, trace in zip(vectors, some, strict=True):
-                if found is not None:
-                    yield head_vectors(found, trace, head)
+            for states, trace in zip(vectors, some, strict=True):
+                if states is not None:
+                    yield head_vectors(states, trace, head)
 
 
 def _together(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:

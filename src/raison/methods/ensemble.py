@@ -139,14 +139,14 @@ def _attributed(problem: Problem, member: Method) -> Attributed:
     """The member's result when run alone; reused if it was computed before."""
     key = (label_of(member), problem.seed)
     if key not in problem.attributed:
-        own = replace(problem, ledger=Ledger.empty(len(problem.encoding)), asked=set())
+        alone = replace(problem, ledger=Ledger.empty(len(problem.encoding)), asked=set())
         if len(member.parts) == 1:
-            scores = member.attribute(own, own.generators(name_of(member)))
+            scores = member.attribute(alone, alone.generators(name_of(member)))
         else:
             # As raison.explaining.attribution has it: each part draws as if alone.
-            maps = [part.candidates(own, own.generators(name_of(part))) for part in member.parts]
+            maps = [part.candidates(alone, alone.generators(name_of(part))) for part in member.parts]
             scores = member.unselected(torch.cat(maps))
-        problem.attributed[key] = Attributed(scores.detach().cpu(), own.ledger, frozenset(own.asked))
+        problem.attributed[key] = Attributed(scores.detach().cpu(), alone.ledger, frozenset(alone.asked))
     return problem.attributed[key]
 
 

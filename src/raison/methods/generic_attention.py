@@ -65,8 +65,8 @@ class GenericAttention(Method):
             ]
             return gathered(rows[texts, : part.input_ids.shape[1]], weighted)
 
-        for texts, found in model.ask(Passes).in_batches(encoding, run):
-            scores[texts, : found.shape[1]] = found
+        for texts, some in model.ask(Passes).in_batches(encoding, run):
+            scores[texts, : some.shape[1]] = some
             for text in texts:
                 problem.ledger.gradients[text] += 1
         problem.count_forward()

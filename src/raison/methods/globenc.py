@@ -65,8 +65,8 @@ def _norms(trace: Trace, layer: int, weights: LayerWeights) -> Float[Tensor, "qu
     whole = attended(trace, layer, weights)
     state = first(whole)
     sigma_1, sigma_2 = first.sigma(whole), second.sigma(state + weights.feed_forward(state))
-    found = []
+    norms = []
     for rows, part in contributions(trace, layer, weights):
         part = first.linear(part, sigma_1[rows, None])
-        found.append(second.linear(part, sigma_2[rows, None]).norm(dim=-1))
-    return torch.cat(found)
+        norms.append(second.linear(part, sigma_2[rows, None]).norm(dim=-1))
+    return torch.cat(norms)

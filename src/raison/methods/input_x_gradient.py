@@ -61,8 +61,8 @@ class InputXGradient(Method):
         )
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for text, gradient in enumerate(gradients):
-            own = embeds[text, : len(gradient)].cpu().double()
-            scores[text, : len(gradient)] = self._reduced(own * gradient.double())
+            features = embeds[text, : len(gradient)].cpu().double()
+            scores[text, : len(gradient)] = self._reduced(features * gradient.double())
         return scores
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:

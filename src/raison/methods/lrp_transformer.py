@@ -72,8 +72,8 @@ class LrpTransformer(Method):
         gates: Literal["gradient", "constant"] = "gradient" if self.activations == "gradient" else "constant"
         products = propagated(problem, Relevance("constant", self.activations, gates))
         scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
-        for text, own in enumerate(products):
-            scores[text, : len(own)] = own.sum(-1) if self.features == "sum" else own.norm(dim=-1)
+        for text, product in enumerate(products):
+            scores[text, : len(product)] = product.sum(-1) if self.features == "sum" else product.norm(dim=-1)
         return scores
 
     def cost(self, units: int) -> Cost:

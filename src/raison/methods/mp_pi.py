@@ -106,15 +106,15 @@ class MpPi(Method):
         drawn = [self._masks(n, rng) for n, rng in zip(counts, rngs, strict=True)]
         ends = problem.values([torch.tensor([[True], [False]]).expand(2, n).contiguous() for n in counts])
         steps = problem.step_values([torch.from_numpy(masks) for masks, _ in drawn])
-        rows, solutions, found = [], [], []
+        rows, solutions, coalitions = [], [], []
         for (masks, repeats), (full, empty), values in zip(drawn, ends, steps, strict=True):
             keeps, weights, gains = self._regression(masks, repeats, values.numpy() - float(empty))
             phi, determined = solve_shapley(keeps, weights, gains, float(full - empty))
             rows.append(torch.from_numpy(phi))
             solutions.append("least squares" if determined else "minimum norm")
-            found.append(len(np.unique(keeps, axis=0)))
+            coalitions.append(len(np.unique(keeps, axis=0)))
         problem.note("solution", solutions)
-        problem.note("coalitions", found)
+        problem.note("coalitions", coalitions)
         problem.note("sampling", ["shapley" if n > LONGEST_OPTIMAL else self.sampling for n in counts])
         return pad_sequence(rows, batch_first=True)
 

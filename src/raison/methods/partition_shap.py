@@ -68,8 +68,8 @@ class PartitionShap(Method):
         trees = [OwenTree.planted(n, k, *v.tolist()) for n, k, v in zip(counts, splits, ends, strict=True)]
         while any(tree.growing for tree in trees):
             keeps = [torch.from_numpy(tree.ask(m)) for tree, m in zip(trees, most, strict=True)]
-            found = problem.values(keeps)
-            for tree, values in zip(trees, found, strict=True):
+            values_of = problem.values(keeps)
+            for tree, values in zip(trees, values_of, strict=True):
                 tree.tell(values.numpy())
         problem.note("solution", [f"{len(tree.pending)} shared" if tree.pending else "exact" for tree in trees])
         return pad_sequence([torch.from_numpy(tree.owen()) for tree in trees], batch_first=True)

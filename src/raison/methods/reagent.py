@@ -93,9 +93,9 @@ class Reagent(Method):
         for step in range(1, self.max_steps + 1):
             if all(run.ended.all() for run in runs):
                 break
-            found = _probabilities(problem, _logits(problem, fills, [torch.from_numpy(run.draw()) for run in runs]))
-            for run, own, other in zip(runs, before, found, strict=True):
-                run.update((own - other).numpy())
+            after = _probabilities(problem, _logits(problem, fills, [torch.from_numpy(run.draw()) for run in runs]))
+            for run, original, replaced in zip(runs, before, after, strict=True):
+                run.update((original - replaced).numpy())
             if step >= self._least:
                 tried = _logits(problem, fills, [torch.from_numpy(run.best()) for run in runs])
                 for run, rank, reached in zip(runs, ranks, _ranks(problem, tried), strict=True):
@@ -117,25 +117,25 @@ def _logits(problem: Problem, fills: Fills, keeps: Keeps) -> Logits:
     """Class logits of each text under each of its keeps; absent units are removed, or filled in where `fills` says."""
     model, target = problem.model, problem.target
     if fills is not None:
-        for text, own in enumerate(keeps):
-            problem.ledger.evaluations[text] += len(own)
+        for text, some in enumerate(keeps):
+            problem.ledger.evaluations[text] += len(some)
         return filled_logits(model, problem.encoding, fills, keeps, problem.removal)
     columns = []
     for number in range(len(model.classes)):
         # One class after another: each keep is evaluated once, for the first of them.
         index = torch.full_like(target.index, number)
         columns.append(replace(problem, target=Target(index, None, "logit", target.multi_label)).values(keeps))
-    return [torch.stack(own, -1) for own in zip(*columns, strict=True)]
+    return [torch.stack(some, -1) for some in zip(*columns, strict=True)]
 
 
 def _probabilities(problem: Problem, logits: Logits) -> list[Float[Tensor, " _masks"]]:
     """Of the target's class, between 0 and 1; half the difference of a pair's, so that no change exceeds 1."""
     target = replace(problem.target, of="probability")
     scale = 1.0 if target.against is None else 0.5
-    return [scale * target.row(text, len(own)).scalar(own) for text, own in enumerate(logits)]
+    return [scale * target.row(text, len(some)).scalar(some) for text, some in enumerate(logits)]
 
 
 def _ranks(problem: Problem, logits: Logits) -> list[Int[Tensor, " _masks"]]:
     """The place of the target's class among all classes, 1 for the likeliest."""
     index = problem.target.index
-    return [1 + (own > own[:, index[text], None]).sum(1) for text, own in enumerate(logits)]
+    return [1 + (some > some[:, index[text], None]).sum(1) for text, some in enumerate(logits)]

@@ -107,11 +107,11 @@ class Resampled(Method):
         """A baseline for each row, drawn in order: first the timestep, then the noise of the tokens that are scored."""
         shares = signal_shares(self.timesteps, self.schedule)
         starts = centres.clone()
-        for row, (rng, own) in enumerate(zip(rngs, scored, strict=True)):
+        for row, (rng, tokens) in enumerate(zip(rngs, scored, strict=True)):
             share = shares[draw_times(rng, 1, self.timesteps, self.t) - 1]
-            centre = centres[row, own].cpu().double()
+            centre = centres[row, tokens].cpu().double()
             drawn = share.sqrt() * centre + (1 - share).sqrt() * draw_noise(rng, tuple(centre.shape))
-            starts[row, own] = drawn.to(starts)
+            starts[row, tokens] = drawn.to(starts)
         return starts
 
 

@@ -79,15 +79,15 @@ class SequentialIntegratedGradients(Method):
         texts, units = (list(part) for part in zip(*rows, strict=True))
         part = repeated(problem, texts)
         moves = (part.encoding.unit_ids == torch.as_tensor(units)[:, None]).to(embeds.device)[..., None]
-        own = embeds[texts]
-        begin = torch.where(moves, baseline_embeddings(problem, embeds, name)[texts], own)
+        end = embeds[texts]
+        begin = torch.where(moves, baseline_embeddings(problem, embeds, name)[texts], end)
         if self.steps is None:
             change = values_at(problem, embeds)[texts] - values_at(part, begin)
-            found = _first_token(moves[..., 0]).to(change.device) * change[:, None]
+            scores = _first_token(moves[..., 0]).to(change.device) * change[:, None]
         else:
-            found = integrate_at(part, begin, own, gauss_legendre(self.steps))
-        empty = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64, device=found.device)
-        return empty.index_add(0, torch.as_tensor(texts, device=found.device), found.double())
+            scores = integrate_at(part, begin, end, gauss_legendre(self.steps))
+        empty = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64, device=scores.device)
+        return empty.index_add(0, torch.as_tensor(texts, device=scores.device), scores.double())
 
     def cost(self, units: int) -> Cost:
         if self.steps is None:
@@ -105,16 +105,16 @@ class SequentialIntegratedGradients(Method):
             part = repeated(problem, texts)
             width = part.encoding.input_ids.shape[1]
             moves = (part.encoding.unit_ids == torch.as_tensor(units)[:, None]).to(ends.device)[..., None]
-            own = ends[texts, :width]
-            begin = torch.where(moves, starts[texts, :width], own)
+            end = ends[texts, :width]
+            begin = torch.where(moves, starts[texts, :width], end)
             if self.steps is None:
                 assert full is not None
-                found = _first_token(moves[..., 0]) * (full[texts] - part.values_at(begin))[:, None]
+                part_scores = _first_token(moves[..., 0]) * (full[texts] - part.values_at(begin))[:, None]
             else:
-                found, _ = integrate(part, begin, own, gauss_legendre(self.steps))
+                part_scores, _ = integrate(part, begin, end, gauss_legendre(self.steps))
             charge(problem, texts, part)
             # A token that stays has no way to go and scores zero, so that each sum has one term that is not.
-            scores[:, :width].index_add_(0, torch.as_tensor(texts), found)
+            scores[:, :width].index_add_(0, torch.as_tensor(texts), part_scores)
         return scores
 
 

@@ -59,8 +59,8 @@ class ShapleyExact(Method):
                 f"limit of {self.limit}. Use kernel_shap or shapley_sampling, coarser units (unit='sentence'), or a "
                 "higher limit."
             )
-        found = problem.values([torch.from_numpy(all_coalitions(n)) for n in counts])
-        return pad_sequence([torch.from_numpy(exact_shapley(values.numpy())) for values in found], batch_first=True)
+        values_of = problem.values([torch.from_numpy(all_coalitions(n)) for n in counts])
+        return pad_sequence([torch.from_numpy(exact_shapley(values.numpy())) for values in values_of], batch_first=True)
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=2**units)

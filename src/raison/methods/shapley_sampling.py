@@ -86,10 +86,10 @@ class ShapleySampling(Method):
             all_coalitions(n) if whole else arrivals(plan[:step])
             for n, whole, plan in zip(counts, exact, plans, strict=True)
         ]
-        found = [values.numpy() for values in problem.values([torch.from_numpy(rows) for rows in keeps])]
+        values_of = [values.numpy() for values in problem.values([torch.from_numpy(rows) for rows in keeps])]
         added = [
             exact_shapley(values)[None] if whole else contributions(plan[:step], values)
-            for whole, plan, values in zip(exact, plans, found, strict=True)
+            for whole, plan, values in zip(exact, plans, values_of, strict=True)
         ]
         self._refine(problem, plans, added)
         errors = [standard_errors(rows) for rows in added]
@@ -130,8 +130,8 @@ class ShapleySampling(Method):
             ]
             if not any(map(len, following)):
                 return
-            found = problem.values([torch.from_numpy(arrivals(orders)) for orders in following])
-            for text, (orders, values) in enumerate(zip(following, found, strict=True)):
+            values_of = problem.values([torch.from_numpy(arrivals(orders)) for orders in following])
+            for text, (orders, values) in enumerate(zip(following, values_of, strict=True)):
                 added[text] = np.concatenate([added[text], contributions(orders, values.numpy())])
 
     def _settled(self, added: Float[np.ndarray, "orders units"]) -> bool:

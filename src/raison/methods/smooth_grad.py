@@ -78,9 +78,9 @@ class SmoothGrad(Method):
         gradients, _ = problem.path_gradients(around, numbers, torch.full_like(numbers, 1 / self.samples))
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for text, gradient in enumerate(gradients):
-            own, mean = embeds[text, : len(gradient)].cpu().double(), gradient.double()
-            found = mean.norm(dim=-1) if self.score == "gradient" else (own * mean).sum(-1)
-            scores[text, : len(gradient)] = found
+            features, mean = embeds[text, : len(gradient)].cpu().double(), gradient.double()
+            token_scores = mean.norm(dim=-1) if self.score == "gradient" else (features * mean).sum(-1)
+            scores[text, : len(gradient)] = token_scores
         return scores
 
     def cost(self, units: int) -> Cost:

@@ -70,9 +70,9 @@ class Solvex(Method):
             going = [text for text, n in enumerate(counts) if n >= depth]
             longer = {text: beams[text].extended() for text in going}
             keeps = [self._keeps(longer[text].sets if text in longer else None, n) for text, n in enumerate(counts)]
-            found = problem.values(keeps)
+            values = problem.values(keeps)
             for text in going:
-                gains = self._gains(found[text].numpy(), float(alone[text][0]))
+                gains = self._gains(values[text].numpy(), float(alone[text][0]))
                 beams[text] = longer[text].best(gains, self.beam)
         problem.note("worth", [float(beam.scores[0]) / n for beam, n in zip(beams, counts, strict=True)])
         rows = [

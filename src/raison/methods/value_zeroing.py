@@ -54,7 +54,7 @@ class ValueZeroing(Method):
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         rows = model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
         for text, length in enumerate(encoding.lengths):
-            layers = [shares(found)[None] for found in value_zeroing_distances(model, encoding.select([text]))]
+            layers = [shares(distances)[None] for distances in value_zeroing_distances(model, encoding.select([text]))]
             scores[text, :length] = followed(rows[text : text + 1, :length], layers)[0]
             problem.ledger.evaluations[text] += length + 1
         return scores

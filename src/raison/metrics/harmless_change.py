@@ -61,19 +61,19 @@ class HarmlessChange(Metric):
         return tuple(Rewording(edited.text, self.tolerance) for edited in self._edited(explanation))
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        found = []
+        similarities = []
         for edited in self._edited(explanation):
             reworded = evidence.reworded(Rewording(edited.text, self.tolerance))
             if reworded is not None:
-                found.append(_similarity(explanation, edited, reworded))
-        known = [value for value in found if not np.isnan(value)]
+                similarities.append(_similarity(explanation, edited, reworded))
+        known = [value for value in similarities if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
 
     def _edited(self, explanation: Explanation) -> list[Edited]:
         if explanation.answer is not None:
             return []
-        found = [edit(name, explanation.text) for name in self.edits]
-        return [edited for edited in found if edited is not None]
+        edits = [edit(name, explanation.text) for name in self.edits]
+        return [edited for edited in edits if edited is not None]
 
 
 def _similarity(explanation: Explanation, edited: Edited, reworded: Reworded) -> float:

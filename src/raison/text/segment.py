@@ -55,8 +55,8 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
     ends = _sentence_ends(_plain_spaces(without_halves(text)), language)
     spans = []
     for _, words in groupby(word_spans(text), key=lambda word: bisect_right(ends, word[0])):
-        own = list(words)
-        spans.append((own[0][0], own[-1][1]))
+        inside = list(words)
+        spans.append((inside[0][0], inside[-1][1]))
     return spans
 
 
@@ -71,14 +71,14 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     start = 0
     while start < len(text):
         piece = text[start : start + WINDOW]
-        found = [boundary["end_index"] for boundary in sentencex.get_sentence_boundaries(language, piece)]
+        boundaries = [boundary["end_index"] for boundary in sentencex.get_sentence_boundaries(language, piece)]
         if start + WINDOW < len(text):
             # Each paragraph is looked at alone: what was found up to the end of one is certain. Elsewhere, what follows
             # may decide on the last ones, such as the second mark of a quotation.
             certain = max(piece.rfind("\n\n") + 2, 3 * WINDOW // 4)
-            found = [end for end in found if 0 < end <= certain] or [WINDOW]
-        ends += [start + end for end in found]
-        start += found[-1] if start + WINDOW < len(text) else WINDOW
+            boundaries = [end for end in boundaries if 0 < end <= certain] or [WINDOW]
+        ends += [start + end for end in boundaries]
+        start += boundaries[-1] if start + WINDOW < len(text) else WINDOW
     return ends
 
 

@@ -66,7 +66,7 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     read = _ranked if form == "rank" else _scored
     named = _Names(units)
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     formed = invented = repeated = 0
     for name, number, score in read(lines, named.known):
         formed += 1
@@ -77,11 +77,11 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
         if unit is None:
             repeated += 1
         else:
-            found[unit] = (len(units) - len(found)) / len(units) if score is None else score
+            scores[unit] = (len(units) - len(scores)) / len(units) if score is None else score
     return SelfReport(
-        scores=tuple(found.get(number, 0.0) for number in range(len(units))),
+        scores=tuple(scores.get(number, 0.0) for number in range(len(units))),
         invented=invented / formed if formed else 0.0,
-        missing=1 - len(found) / len(units),
+        missing=1 - len(scores) / len(units),
         repeated=repeated,
         unreadable=len(lines) - formed,
     )

@@ -1,4 +1,4 @@
-"""Matrices of how much each position takes in from the others, layer by layer."""
+"""Matrices of how much each position receives from the others, layer by layer."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ from raison.core.dims import Attention
 Mixing = Float[Tensor, "batch query key"]
 
 
-def head_mean(attention: Attention, own: Bool[Tensor, "batch tokens"]) -> Mixing:
-    """The mean over heads in float64, on the CPU; rows and columns of padding, which may hold anything, are zero."""
+def head_mean(attention: Attention, mask: Bool[Tensor, "batch tokens"]) -> Mixing:
+    """The mean over heads in float64, on the CPU; rows and columns of padding are set to zero."""
     fine = attention.detach().to(torch.promote_types(attention.dtype, torch.float32))
     mean = fine.mean(1).cpu().double()
-    return mean.masked_fill(~(own[:, :, None] & own[:, None, :]), 0)
+    return mean.masked_fill(~(mask[:, :, None] & mask[:, None, :]), 0)
 
 
-def with_residual(mean: Mixing, own: Bool[Tensor, "batch tokens"]) -> Mixing:
+def with_residual(mean: Mixing, mask: Bool[Tensor, "batch tokens"]) -> Mixing:
     """(A + I) / 2 with rows rescaled to sum to 1 (Abnar and Zuidema 2020, equation 1); rows of padding stay zero."""
-    mixed = (mean + torch.diag_embed(own.to(mean))) / 2
+    mixed = (mean + torch.diag_embed(mask.to(mean))) / 2
     return mixed / mixed.sum(-1, keepdim=True).clamp_min(torch.finfo(mixed.dtype).tiny)
 
 
@@ -37,7 +37,7 @@ def gathered(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Fl
     flow = rows[:, None]
     came = torch.zeros_like(flow)
     for mixing in reversed(layers):
-        # Kept apart from the start, which may be far larger than all that comes in.
+        # Kept separate from the initial identity, which may be far larger.
         came = came + (flow + came) @ mixing
     return came[:, 0]
 
@@ -45,5 +45,5 @@ def gathered(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Fl
 def shares(distances: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
     """Rows rescaled to sum to 1; a row of zeros becomes a row of the identity."""
     total = distances.sum(-1, keepdim=True)
-    own = torch.eye(len(distances), dtype=distances.dtype)
-    return torch.where(total > 0, distances / total.clamp_min(torch.finfo(distances.dtype).tiny), own)
+    identity = torch.eye(len(distances), dtype=distances.dtype)
+    return torch.where(total > 0, distances / total.clamp_min(torch.finfo(distances.dtype).tiny), identity)

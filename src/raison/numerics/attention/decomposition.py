@@ -2,7 +2,7 @@
 
 Vectors have the axes (rows, sources, hidden): the vectors of a row, one per source token, sum to the row's state. What
 a layer does is linear once its attention, the divisors of its norms and the slopes of its activations are taken as
-constants; only biases belong to nobody, and are shared out.
+constants; only biases belong to no source token; they are distributed among the sources.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,10 +43,10 @@ def attended(trace: Trace, layer: int, weights: LayerWeights) -> Float[Tensor, "
 def head_output(trace: Trace, head: HeadWeights) -> Float[Tensor, " classes"]:
     """The logits, from the output of the last layer."""
     state = trace.states[-1] if head.norm is None else head.norm(trace.states[-1])
-    found = trace.rows @ state
+    output = trace.rows @ state
     for stage in head.stages:
-        found = stage(found)
-    return found
+        output = stage(output)
+    return output
 
 
 def _by_head(x: Float[Tensor, "*rows inputs"], heads: int) -> Float[Tensor, "*rows heads features"]:
@@ -69,9 +69,9 @@ def contributions(
     tokens, hidden = state.shape
     for rows in _slices(tokens, 2 * tokens * hidden, scratch):
         # Per source: (rows, heads) times (heads, hidden).
-        found = (attention[:, rows].permute(2, 1, 0) @ spoken).transpose(0, 1).contiguous()
-        found[torch.arange(len(found)), torch.arange(tokens)[rows]] += state[rows]
-        yield rows, found
+        vectors = (attention[:, rows].permute(2, 1, 0) @ spoken).transpose(0, 1).contiguous()
+        vectors[torch.arange(len(vectors)), torch.arange(tokens)[rows]] += state[rows]
+        yield rows, vectors
 
 
 def followed(
@@ -94,7 +94,7 @@ def followed(
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What is not settled by the vectors' having to sum to the states."""
+    """Choices that the vectors' sum leaves open."""
 
     gate: Gate = "constant"
     """Of a product activation(g) u: g's part is a constant factor of the vectors of u, or both have half of it."""
@@ -114,50 +114,50 @@ def through_layer(
     read = trace.rows.nonzero()[:, 0] if last else torch.arange(len(trace.rows), device=trace.rows.device)
     if vectors is None:
         parts = list(contributions(trace, layer, weights, choices.scratch))
-        found = torch.cat([part for _, part in parts])[read]
+        passed = torch.cat([part for _, part in parts])[read]
         bias = weights.output.bias
     else:
         entering = _normed_vectors(vectors, weights.attention_norm) if weights.norm_first else vectors
         attention = trace.attention[layer][:, read]
-        found = mixed_vectors(entering, attention, (weights.value, weights.output), choices.scratch)
-        found += vectors[read]
+        passed = mixed_vectors(entering, attention, (weights.value, weights.output), choices.scratch)
+        passed += vectors[read]
         bias = _attention_bias(attention, weights)
-    widest = 4 * max(len(weights.feed_forward.inner.weight), found.shape[-1])
-    for rows in _slices(len(found), widest * found.shape[1], choices.scratch):
-        own = bias if bias is None or bias.dim() == 1 else bias[rows]
-        found[rows] = _above_attention(with_bias(found[rows], own), weights, choices.gate)
-    return found
+    widest = 4 * max(len(weights.feed_forward.inner.weight), passed.shape[-1])
+    for rows in _slices(len(passed), widest * passed.shape[1], choices.scratch):
+        row_bias = bias if bias is None or bias.dim() == 1 else bias[rows]
+        passed[rows] = _above_attention(with_bias(passed[rows], row_bias), weights, choices.gate)
+    return passed
 
 
 def head_vectors(vectors: Vectors, trace: Trace, head: HeadWeights) -> Float[Tensor, "sources classes"]:
     """What each source contributes to the logits, from the vectors of the rows that the prediction is made from."""
-    found = _normed_vectors(vectors, head.norm)
-    found = torch.einsum("r,rsd->sd", trace.rows[trace.rows != 0], found)[None]
+    carried = _normed_vectors(vectors, head.norm)
+    carried = torch.einsum("r,rsd->sd", trace.rows[trace.rows != 0], carried)[None]
     for stage in head.stages:
         if isinstance(stage, Affine):
-            found = with_bias(found @ stage.weight.T, stage.bias)
+            carried = with_bias(carried @ stage.weight.T, stage.bias)
         elif isinstance(stage, Norm):
-            found = _normed_vectors(found, stage)
+            carried = _normed_vectors(carried, stage)
         else:
-            found = found * slope(stage, found.sum(1, keepdim=True))
-    return found[0]
+            carried = carried * slope(stage, carried.sum(1, keepdim=True))
+    return carried[0]
 
 
 def with_bias(vectors: Vectors, bias: Float[Tensor, "... hidden"] | None) -> Vectors:
-    """The vectors with a bias b shared out among the sources k, by weights |<x_k, b>| / sum_k |<x_k, b>| (absdot).
+    """The vectors with a bias b distributed among the sources k, by weights |<x_k, b>| / sum_k |<x_k, b>| (absdot).
 
-    `bias` may be one for all rows or one for each. Where every product is zero, the sources that have a vector share
-    it equally, so that nothing is lost.
+    `bias` may be one for all rows or one for each. If every product is zero, the sources that have a vector share it
+    equally, so that nothing is lost.
     """
     if bias is None:
         return vectors
-    own = bias.expand(len(vectors), -1)
-    shares = (vectors @ own[:, :, None])[:, :, 0].abs()
+    spread = bias.expand(len(vectors), -1)
+    shares = (vectors @ spread[:, :, None])[:, :, 0].abs()
     none = shares.sum(1, keepdim=True) == 0
     if none.any():
         shares = torch.where(none, vectors.ne(0).any(-1).to(shares), shares)
         shares = torch.where(shares.sum(1, keepdim=True) == 0, torch.ones_like(shares), shares)
-    return torch.baddbmm(vectors, (shares / shares.sum(1, keepdim=True))[:, :, None], own[:, None])
+    return torch.baddbmm(vectors, (shares / shares.sum(1, keepdim=True))[:, :, None], spread[:, None])
 
 
 def slope(activation: Activation, x: Float[Tensor, "... hidden"]) -> Float[Tensor, "... hidden"]:
@@ -173,24 +173,24 @@ def mixed_vectors(
 ) -> Vectors:
     """sum_h sum_j A^h_ij W_O^h W_V^h x_j<-k for every row i and source k, without biases; `matrices` are W_V and W_O.
 
-    All heads at once where that fits; else as many as fit, and with one head as many sources.
+    All heads at once if they fit into memory; otherwise as many as fit, or one head with as many sources as fit.
     """
     value, output = matrices
     heads, rows, tokens = attention.shape
     features = len(value.weight) // heads
     sources, hidden = vectors.shape[1:]
-    found = vectors.new_zeros(rows, sources, hidden)
+    mixed = vectors.new_zeros(rows, sources, hidden)
     per_head = 2 * (tokens + rows) * features
     for some in _slices(heads, per_head * sources, scratch):
         count = len(range(heads)[some])
-        own = slice(some.start * features, (some.start + count) * features)
+        span_of_heads = slice(some.start * features, (some.start + count) * features)
         for span in _slices(sources, count * per_head + rows * hidden, scratch):
-            values = _by_head(vectors[:, span] @ value.weight[own].T, count)
+            values = _by_head(vectors[:, span] @ value.weight[span_of_heads].T, count)
             # (heads, rows, tokens) times (heads, tokens, sources and features).
             gathered = attention[some] @ values.permute(2, 0, 1, 3).flatten(2)
             per_row = gathered.reshape(*gathered.shape[:-1], -1, features).permute(1, 2, 0, 3).flatten(2)
-            found[:, span] += per_row @ output.weight[:, own].T
-    return found
+            mixed[:, span] += per_row @ output.weight[:, span_of_heads].T
+    return mixed
 
 
 def _attention_bias(attention: Float[Tensor, "heads rows key"], weights: LayerWeights) -> Tensor | None:
@@ -237,7 +237,7 @@ def _normed(state: Float[Tensor, "tokens hidden"], norm: Norm | None) -> Float[T
 
 
 def _slices(count: int, size: int, scratch: int) -> Iterator[slice]:
-    """Parts of `count` things of so many numbers each that fit the scratch memory, one thing at least."""
+    """Slices of `count` items that fit into the scratch memory, each item of so many numbers; at least one item."""
     step = max(1, scratch // max(1, size))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))

@@ -52,7 +52,7 @@ def normalised(
         return scores.softmax(-1) if norm == "softmax" else sparsemax(scores)
     if norm == "softmax":
         return scores.masked_fill(~present, -torch.inf).softmax(-1)
-    # Whatever is more than 1 below the greatest gets nothing; an infinity would make the sums inside NaN.
+    # Entries more than 1 below the largest get zero; -inf would give NaN in the library's sums.
     floor = scores.detach().masked_fill(~present, -torch.inf).amax(-1, keepdim=True) - 2
     return sparsemax(torch.where(present, scores, floor))
 
@@ -63,10 +63,10 @@ def sparsemax(scores: Float[Tensor, "*rows entries"]) -> Float[Tensor, "*rows en
     entmax finds which entries stay above zero; given these the projection is linear, and written as such: gradients of
     gradients are exact.
     """
-    found: Tensor = _library()(scores.detach().float(), dim=-1, k=min(_LIKELY, scores.shape[-1]))
+    shares: Tensor = _library()(scores.detach().float(), dim=-1, k=min(_LIKELY, scores.shape[-1]))
     if not torch.is_grad_enabled():
-        return found.to(scores)
-    support = found > 0
+        return shares.to(scores)
+    support = shares > 0
     inside = torch.where(support, scores, 0)
     threshold = (inside.sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
     return torch.where(support, scores - threshold, 0)
@@ -81,19 +81,19 @@ def interpretable_attention(
 ) -> Float[Tensor, "batch tokens"]:
     """r of IvRA (Xie et al. 2024, equations 1 to 5): at least 0, of sum 1 over the explained tokens, 0 elsewhere.
 
-    Queries and keys of each layer in their order, keys as many heads as queries. Per layer l and head h
+    Queries and keys are given layer by layer; keys have as many heads as queries. Per layer l and head h
     q~_n = NORM(omega_Q * q_n) and k~_m = NORM(omega_K * k_m), each over its features; psi_m = mean over the attending
     tokens n of q~_n . k~_m; Psi = NORM of lambda_h psi_m over all heads and tokens of the layer, summed over heads;
     r = NORM of eta_l Psi_m over all layers and tokens, summed over layers. No attention map is formed: the mean over n
     is taken before the product, so that the cost is linear in the tokens.
     """
-    found = []
+    maps = []
     for layer, (query, key) in enumerate(zip(queries, keys, strict=True)):
         omega_q, omega_k = coefficients.query[layer, :, None], coefficients.key[layer, :, None]
         mean = _mean_over(normalised(omega_q * query.float(), norm), places.attending)
         psi = torch.einsum("bhf,bhtf->bht", mean, normalised(omega_k * key.float(), norm))
-        found.append(_shared(coefficients.heads[layer, :, None] * psi, places.explained, norm))
-    return _shared(coefficients.layers[:, None] * torch.stack(found, 1), places.explained, norm)
+        maps.append(_shared(coefficients.heads[layer, :, None] * psi, places.explained, norm))
+    return _shared(coefficients.layers[:, None] * torch.stack(maps, 1), places.explained, norm)
 
 
 def mixed_heads(
@@ -105,9 +105,9 @@ def mixed_heads(
     -inf at tokens that are not explained.
     """
     heads = torch.cat([layer.float() for layer in scores], dim=1)
-    own = places.attending
-    # A mask adds the least number there is: what it hides has no part in the mean, not even times zero.
-    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & own[:, None, :, None] & own[:, None, None, :]
+    present = places.attending
+    # Masks add the most negative number: what they hide is excluded from the mean, not multiplied by zero.
+    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & present[:, None, :, None] & present[:, None, None, :]
     means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
     return torch.einsum("h,bhk->bk", mix, means).masked_fill(~places.explained, -torch.inf)
 
@@ -128,7 +128,7 @@ def _shared(
 
 
 def _library() -> Callable[..., Tensor]:
-    # Only now: who explains without sparsemax does not need the package.
+    # Imported here: only sparsemax needs the package.
     try:
         from entmax import sparsemax as projected
     except ImportError:

@@ -1,7 +1,7 @@
 """Finite differences in place of slopes: factors m with sum_i m_i (x_i - x0_i) = f(x) - f(x0), never divided by zero.
 
-Every function takes the two points and gives either the factors, or a function that takes the factors of what comes out
-to the factors of what went in, as a backward pass does. All of them tend to the derivative where the points meet.
+Every function takes the two points and returns either the factors, or a function that turns the factors of the outputs
+into those of the inputs, as a backward pass does. As the points meet, all of them tend to the derivative.
 """
 
 from collections.abc import Callable
@@ -83,9 +83,9 @@ def log_sum_exp_factors(
 
 
 def softmax_pull(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"], dim: int) -> Pull:
-    """s = exp(z - log sum exp(z)): the logarithmic mean of s and s0 times (g - sum of the same, shared out by z).
+    """s = exp(z - log sum exp(z)): the logarithmic mean of s and s0 times (g - sum of the same, distributed by z).
 
-    What a constant added to z would do, nothing, is kept.
+    A constant added to z still changes nothing.
     """
     weights, shares = _factors(first, second, dim)
 
@@ -171,7 +171,7 @@ def log_softmax_pull(first: Float[Tensor, "*shape"], second: Float[Tensor, "*sha
 def norm_pull(
     first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"], axes: tuple[int, ...], eps: float, centred: bool
 ) -> Pull:
-    """y = c / sqrt(mean(c^2) + eps) over `axes`, c = x - mean(x) where `centred`, else x: before scale and shift.
+    """y = c / sqrt(mean(c^2) + eps) over `axes`, c = x - mean(x) if `centred`, otherwise x: before scale and shift.
 
     The product c * r with r = 1 / sqrt(...) gives each factor the mean of the other one at the two points.
     """

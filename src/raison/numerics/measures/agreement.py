@@ -1,6 +1,6 @@
 """The similarity of two explanations of the same text: measures of two score vectors over the same units.
 
-NaN means that there is nothing to compare; leave such texts out of means.
+NaN means that there is nothing to compare; such texts are left out of means.
 """
 
 import math
@@ -40,7 +40,7 @@ def kendall(a: Units, b: Units) -> float:
 def top_k_overlap(a: Units, b: Units, k: int | float = 0.2) -> float:
     """|top_k(a) & top_k(b)| / k, 0..1, where top_k are the k units of the highest scores.
 
-    `k` is a number of units (an int: all of them where there are fewer) or a share of them (a float in 0..1, rounded
+    `k` is a number of units (an int; all of them if there are fewer) or a share of them (a float in 0..1, rounded
     half up, at least one unit): 1 is one unit, 1.0 is all. Ties keep the order of the text, as in `Explanation.order`;
     two constant vectors therefore agree. NaN without units or with a NaN score. Raises InputError on another `k`.
     """
@@ -55,14 +55,14 @@ def top_k_overlap(a: Units, b: Units, k: int | float = 0.2) -> float:
 
 
 def cosine(a: Units, b: Units) -> float:
-    """Cosine of the angle between the scores, -1..1. NaN where a side is all zero or holds a NaN."""
+    """Cosine of the angle between the scores, -1..1. NaN if a side is all zero or has a NaN."""
     if not (np.any(a) and np.any(b)) or np.isnan(a).any() or np.isnan(b).any():
         return math.nan
     # Scaled first: squares of very small or large scores would leave the range of floats.
     first = a.astype(np.float64) / np.abs(a).max()
     second = b.astype(np.float64) / np.abs(b).max()
     value = first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
-    # Rounding must not leave the range.
+    # Rounding could leave the range.
     return float(np.clip(value, -1.0, 1.0))
 
 

@@ -30,10 +30,10 @@ class ClassScores:
 def class_scores(predicted: Sequence[int], labels: Sequence[int], classes: int) -> ClassScores:
     """Scores of predictions, one per text; F1 = 2 TP / (2 TP + FP + FN). There must be at least one text."""
     pairs = list(zip(predicted, labels, strict=True))
-    found: list[float | None] = []
+    f1: list[float | None] = []
     for number in range(classes):
         hits = sum(said == label == number for said, label in pairs)
         either = sum(said == number for said, _ in pairs) + sum(label == number for _, label in pairs)
-        found.append(2 * hits / either if either else None)
+        f1.append(2 * hits / either if either else None)
     majority = max(sum(label == number for label in labels) for number in range(classes))
-    return ClassScores(sum(a == b for a, b in pairs) / len(pairs), majority / len(pairs), tuple(found))
+    return ClassScores(sum(a == b for a, b in pairs) / len(pairs), majority / len(pairs), tuple(f1))

@@ -1,4 +1,4 @@
-"""Scores against units that are known to matter: annotators, hard predictions, spans, curves and ranks."""
+"""Scores compared with units that are known to matter: hard predictions, spans, curves and ranks."""
 
 import math
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def check_top(top: int | None) -> None:
 
 
 def combine(rationales: Sequence[Marks], annotators: str) -> tuple[Marks, ...]:
-    """The rationales to measure against: a single one, or with "each" one per annotator."""
+    """The rationales to compare with: a single one, or with "each" one per annotator."""
     marks = np.stack(list(rationales))
     if annotators == "each":
         return tuple(marks)
@@ -77,14 +77,14 @@ def overlap(predicted: Marks, relevant: Marks) -> tuple[float, float]:
 
 
 def spans(marks: Marks, segments: Sequence[int]) -> list[UnitSpan]:
-    """The longest runs of neighbouring marked units; none goes over the border of two segments."""
-    found: list[UnitSpan] = []
+    """The longest runs of neighbouring marked units; no run crosses from one segment into another."""
+    runs: list[UnitSpan] = []
     for unit in np.flatnonzero(marks).tolist():
-        if found and found[-1][1] == unit and segments[unit - 1] == segments[unit]:
-            found[-1] = (found[-1][0], unit + 1)
+        if runs and runs[-1][1] == unit and segments[unit - 1] == segments[unit]:
+            runs[-1] = (runs[-1][0], unit + 1)
         else:
-            found.append((unit, unit + 1))
-    return found
+            runs.append((unit, unit + 1))
+    return runs
 
 
 def matches(predicted: Sequence[UnitSpan], true: Sequence[UnitSpan], threshold: float) -> int:
@@ -98,7 +98,7 @@ def _intersection_over_union(one: UnitSpan, other: UnitSpan) -> float:
 
 
 def precision_recall_area(scores: UnitScores, relevant: Marks) -> float:
-    """Area under precision over recall by trapezoids, from (recall 0, precision 1); NaN where all or no units matter.
+    """Area under precision over recall by trapezoids, from (recall 0, precision 1); NaN if all or no units matter.
 
     One point per distinct score, so that the order of tied units makes no difference.
     """
@@ -124,7 +124,7 @@ def roc_area(scores: UnitScores, relevant: Marks) -> float:
 def exact_top_chance(scores: UnitScores, known: Marks) -> float:
     """Probability that the top units, as many as are known, are the known ones when ties are broken at random.
 
-    1 or 0 where no tie matters; NaN where nothing is known.
+    1 or 0 if no tie matters; NaN without known units.
     """
     if not known.any():
         return math.nan

@@ -17,7 +17,7 @@ SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 class Convention:
     """One published way to compute a faithfulness score.
 
-    `rounding` of share * units is "round" (half up), "ceil" or "floor"; `minimum` is the least number of units.
+    `rounding` of share * units is "round" (half up), "ceil" or "floor"; `minimum` is the smallest number of units.
     `extra_divisor` is added to the number of shares when averaging. `empty_sufficiency` is the score where no unit
     is kept; None means that the prediction from no unit is evaluated like any other.
     """
@@ -30,7 +30,7 @@ class Convention:
     def count(self, units: int, share: float) -> int:
         """Number of units among the top `share` of `units`."""
         exact = share * units
-        # 0.2 * 15 is 3.0000000000000004: the product is cleaned of such crumbs before it is rounded.
+        # 0.2 * 15 is 3.0000000000000004: such errors are removed before the product is rounded.
         exact = round(exact, 9)
         counts = {"round": math.floor(exact + 0.5), "ceil": math.ceil(exact), "floor": math.floor(exact)}
         return min(units, max(self.minimum, counts[self.rounding]))

@@ -12,9 +12,8 @@ NOISE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """Beginnings of orderings, the best first, no two of the same set.
-
-    What follows a beginning depends on its set alone, so that of several orders of a set the best beginning stays.
+    """Beginnings of orderings, the best first, one per set of units. What follows depends only on the set, so that only
+    the best ordering of each set is kept.
     """
 
     sets: Bool[np.ndarray, "beams units"]
@@ -27,7 +26,7 @@ class Beam:
         return cls(np.zeros((1, units), dtype=bool), np.zeros(1), np.zeros((1, 0), dtype=int))
 
     def extended(self) -> "Beam":
-        """Every set that one more unit makes, reached from the best beginning; scores are still those before it."""
+        """Every set with one more unit, reached from its best beginning; scores are still those before that unit."""
         parents, units = np.nonzero(~self.sets)
         sets = self.sets[parents]
         sets[np.arange(len(units)), units] = True
@@ -38,14 +37,14 @@ class Beam:
         return Beam(sets[first], self.scores[parents[first]], orders)
 
     def best(self, gains: Float[np.ndarray, " beams"], size: int) -> "Beam":
-        """The `size` best after each set's own gain was added; of equal ones (up to NOISE) those found first."""
+        """The `size` best after each set's gain was added; among equal ones (up to NOISE), the first."""
         scores = self.scores + gains
         order = np.argsort(-_without_noise(scores), kind="stable")[:size]
         return Beam(self.sets[order], scores[order], self.orders[order])
 
 
 def sets_at_most(units: int, size: int) -> list[int]:
-    """How many sets of 1 ... n units a search with so many beginnings meets: never more than these."""
+    """Upper bounds on how many sets of 1 ... n units a search with so many beginnings evaluates."""
     bounds: list[int] = []
     for depth in range(1, units + 1):
         beginnings = min(size, bounds[-1]) if bounds else 1

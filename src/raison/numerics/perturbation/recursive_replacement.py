@@ -22,7 +22,7 @@ class Shares:
 
 
 class Runs:
-    """Several runs over one text, each from scores of its own, and the draws of one generator.
+    """Several runs over one text, each from its own scores, with the draws of one generator.
 
     Scores are log-odds, whose softmax over the units is the importance. A run that has ended keeps its scores.
     """
@@ -41,13 +41,13 @@ class Runs:
         return ~self.ended
 
     def draw(self) -> Bool[np.ndarray, "active units"]:
-        """What stays in the next step of each active run: all but a random subset."""
+        """What is kept in the next step of each active run: everything but a random subset."""
         places = self._rng.random((int(self.active.sum()), self.scores.shape[1])).argsort(1)
         self._latest = places >= self._replaced
         return self._latest
 
     def update(self, changes: Float[np.ndarray, " active"]) -> None:
-        """What was replaced gains log((1 + c) / (1 - c)), the rest loses it, c in [-1, 1] being what the value lost."""
+        """Replaced units gain log((1 + c) / (1 - c)), the others lose it; c in [-1, 1] is the decrease of the value."""
         bounded = np.clip(changes, -1 + _TINY, 1 - _TINY)
         gain = np.log1p(bounded) - np.log1p(-bounded)
         self.scores[self.active] += np.where(self._latest, -gain[:, None], gain[:, None])

@@ -89,7 +89,7 @@ def lone_values(keeps: Bool[np.ndarray, "pairs units"]) -> Pairs:
     """Shapley values of the game that is 1 on S, -1 on its complement and 0 elsewhere, for each S."""
     units = keeps.shape[1]
     sizes = keeps.sum(axis=1).tolist()
-    # The full coalition has nobody outside, the empty one nobody inside.
+    # The full coalition has no player outside, the empty one none inside.
     inside = np.array([2 / (max(size, 1) * comb(units, size)) for size in sizes])
     outside = np.array([2 / (max(units - size, 1) * comb(units, size)) for size in sizes])
     return np.where(keeps, inside[:, None], -outside[:, None])

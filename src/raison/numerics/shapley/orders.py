@@ -29,8 +29,8 @@ def exact_shapley(values: Float[np.ndarray, " masks"]) -> Float[np.ndarray, " un
 def draw_orders(units: int, budget: int, rng: np.random.Generator) -> Orders:
     """Random orders of the players, each followed by its reverse, whose coalitions cost at most `budget` evaluations.
 
-    A coalition that several orders share costs once. Orders are drawn until the next pair would not fit, or until there
-    are `budget` pairs; a single order if no pair fits. No order at all if the budget is below n + 1.
+    A coalition that several orders share is counted once. Orders are drawn until the next pair would not fit, or until
+    there are `budget` pairs; a single order if no pair fits. No order at all if the budget is below n + 1.
     """
     seen: set[bytes] = set()
     orders: list[np.ndarray] = []
@@ -66,7 +66,7 @@ def contributions(orders: Orders, values: Float[np.ndarray, " masks"]) -> Float[
 def standard_errors(added: Float[np.ndarray, "orders units"]) -> Float[np.ndarray, " units"] | None:
     """Of the mean over orders, from the spread of the means of its pairs: an order and its reverse are not independent.
 
-    None where there are fewer than two pairs.
+    None with fewer than two pairs.
     """
     pairs = added[: len(added) // 2 * 2].reshape(-1, 2, added.shape[1]).mean(axis=1)
     if len(pairs) < 2:

@@ -109,8 +109,8 @@ def class_weights(rows: Rows, law: MaskLaw) -> Weights:
     exact.
     """
     size, last = _class_of(rows)
-    found = shapley_distribution(len(law.draw))[size - 1, last - 1] / law.expected[size - 1, last - 1]
-    return np.asarray(found * law.expected.sum())
+    weights = shapley_distribution(len(law.draw))[size - 1, last - 1] / law.expected[size - 1, last - 1]
+    return np.asarray(weights * law.expected.sum())
 
 
 def coalition_weights(rows: Rows, law: MaskLaw) -> Weights:
@@ -149,12 +149,12 @@ def shapley_distribution(units: int) -> Classes:
 def expected_coalitions(draw: Classes, suffix: bool = True) -> Classes:
     """How many coalitions of each class a mask from P' gives on average, for any number of laws at once."""
     units = draw.shape[-1]
-    found = np.array(draw, dtype=np.float64)
+    counts = np.array(draw, dtype=np.float64)
     if suffix:
         for last in range(1, units):
-            found[..., 1:, last] += found[..., :-1, last - 1]
-    found[..., -1, :] = 0
-    return found + _before(draw)
+            counts[..., 1:, last] += counts[..., :-1, last - 1]
+    counts[..., -1, :] = 0
+    return counts + _before(draw)
 
 
 def mask_sizes(units: int, suffix: bool = True) -> Classes:
@@ -184,15 +184,15 @@ def _before(draw: Classes) -> Classes:
     """
     units = draw.shape[-1]
     size = np.arange(units + 1)
-    found = np.zeros(draw.shape)
+    before = np.zeros(draw.shape)
     later = np.zeros((*draw.shape[:-2], units + 1))
     for last in range(units - 1, 0, -1):
         # Unit last + 1 is not in the mask, or in it before j, or it is j.
         now = later * np.maximum(last + 1 - size, 0) / (last + 1)
         now[..., :-1] += later[..., 1:] * size[1:] / (last + 1) + draw[..., last]
         later = now
-        found[..., last - 1] = later[..., 1:] * size[1:] / last
-    return found
+        before[..., last - 1] = later[..., 1:] * size[1:] / last
+    return before
 
 
 def _class_of(rows: Rows) -> tuple[Int[np.ndarray, " masks"], Int[np.ndarray, " masks"]]:
@@ -201,12 +201,12 @@ def _class_of(rows: Rows) -> tuple[Int[np.ndarray, " masks"], Int[np.ndarray, " 
 
 
 def _stored_draw(units: int, suffix: bool) -> Classes:
-    """`optimal_draw`, from the cache's folder if it is there and whole; otherwise it is written there if it can be."""
+    """`optimal_draw`, read from the cache if it is there and complete; otherwise computed and, if possible, stored."""
     path = cache_folder() / "progressive" / f"equation-16-{'suffix' if suffix else 'plain'}-{units}.npy"
     draw = _read(path, units)
     if draw is None:
         draw = optimal_draw(units, suffix)
-        # What cannot be kept is computed again the next time.
+        # If it cannot be stored, it is computed again the next time.
         with contextlib.suppress(OSError):
             _write(path, draw)
     return draw

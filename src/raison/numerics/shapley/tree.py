@@ -53,7 +53,7 @@ class OwenTree:
     """Clusters of one game, split in the order of their credit's size, the largest first.
 
     A cluster that is never split shares its credit equally among its players; of two with the same credit the one that
-    was found first goes first.
+    was pushed first goes first.
     """
 
     units: int
@@ -61,7 +61,7 @@ class OwenTree:
     scores: Float[np.ndarray, " units"]
     pending: list[tuple[float, int, Cluster]] = field(default_factory=list)
     asked: list[Cluster] = field(default_factory=list)
-    found: int = 0
+    pushed: int = 0
 
     @classmethod
     def planted(cls, units: int, splits: int, empty: float, full: float) -> "OwenTree":
@@ -99,8 +99,8 @@ class OwenTree:
         if cluster.last - cluster.first == 1:
             self.scores[cluster.first] += cluster.credit
             return
-        heapq.heappush(self.pending, (-abs(cluster.credit), self.found, cluster))
-        self.found += 1
+        heapq.heappush(self.pending, (-abs(cluster.credit), self.pushed, cluster))
+        self.pushed += 1
 
 
 def halved(first: int, last: int) -> int:

@@ -89,6 +89,6 @@ def _resampled_means(parts: Parts, seed: int) -> Float[np.ndarray, "samples part
     missing = np.isnan(parts)
     # Sums and counts side by side: one product, and of few columns each, two would take twice as long.
     table = grouped(np.hstack([np.where(missing, 0.0, parts), ~missing]), seed)
-    found = np.concatenate([weights @ table for weights in draws(len(table), seed).resamples()])
-    sums, counts = np.hsplit(found, 2)
+    totals = np.concatenate([weights @ table for weights in draws(len(table), seed).resamples()])
+    sums, counts = np.hsplit(totals, 2)
     return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)

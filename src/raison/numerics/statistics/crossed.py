@@ -25,14 +25,14 @@ def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) ->
         return mean, float("nan"), float("nan")
     rng = np.random.default_rng(seed)
     rows, columns = table.shape
-    found = []
+    means_of = []
     step = max(1, SLICE // table.size)
     for start in range(0, RESAMPLES, step):
         count = min(RESAMPLES, start + step) - start
         down = rng.integers(rows, size=(count, rows))
         across = rng.integers(columns, size=(count, columns))
         drawn = table[down[:, :, None], across[:, None, :]]
-        found.append(part_means(drawn.reshape(count, -1, 1))[:, 0])
-    means = np.concatenate(found)
+        means_of.append(part_means(drawn.reshape(count, -1, 1))[:, 0])
+    means = np.concatenate(means_of)
     low, high = np.quantile(means[~np.isnan(means)], [0.025, 0.975])
     return mean, float(low), float(high)

@@ -32,7 +32,7 @@ class Difference:
 
     `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
     "the values lie evenly around the number". `studentised` is the p-value of the studentised bootstrap; NaN with `FEW`
-    texts or more, where it is not asked for.
+    texts or more.
     """
 
     mean: float
@@ -125,13 +125,13 @@ def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.nd
 
 
 def _gaps(means: SampleMeans, make: Pool) -> Gaps:
-    """Pooled value of the first method minus that of the second, per sample; NaN where it is undefined."""
+    """Pooled value of the first method minus that of the second, per sample; NaN if it is undefined."""
     return make(means[0]) - make(means[1])
 
 
 def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
     """Percentiles of the gap over resampled texts."""
-    # Both sides in one product: two, of few columns each, would take many times as long.
+    # One product for both sides: two products of few columns would take many times as long.
     resampled = np.concatenate([weights @ sums for weights in drawn.resamples()])
     means = (resampled[:, :-1] / resampled[:, -1:]).reshape(len(resampled), 2, -1).swapaxes(0, 1)
     low, high = np.nanquantile(_gaps(means, make), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])

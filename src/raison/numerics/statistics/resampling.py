@@ -23,7 +23,7 @@ Swaps = Bool[np.ndarray, "samples texts"]
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """`RESAMPLES` resamples, as how often each draws each text, and as many random swaps, in slices of whole ones."""
+    """`RESAMPLES` resamples (how often each draws each text) and as many random swaps, in slices."""
 
     counts: tuple[UInt8[np.ndarray, "_samples texts"], ...]
     swaps: tuple[Bool[np.ndarray, "_samples texts"], ...]
@@ -45,11 +45,11 @@ def draws(texts: int, seed: int) -> Draws:
 
 
 def grouped(values: Float[np.ndarray, "texts parts"], seed: int) -> Float[np.ndarray, "groups parts"]:
-    """The values themselves up to `LARGEST` texts; above, their sums over groups of texts, put together at random.
+    """The values themselves up to `LARGEST` texts; above, their sums over random groups of texts.
 
     Groups are of two sizes that differ by one at most. Resampling whole groups estimates the same spread of a mean as
     resampling texts: the groups' sums are independent draws, too. With 1,024 groups or more, a standard error found
-    so is itself off by about 2 %. Columns of ones, given along, count the texts of each group.
+    so is itself off by about 2 %. Columns of ones among the values count the texts of each group.
     """
     texts = len(values)
     if texts <= LARGEST:
@@ -62,7 +62,7 @@ def grouped(values: Float[np.ndarray, "texts parts"], seed: int) -> Float[np.nda
 def _counts(drawn: Int[np.ndarray, "samples texts"]) -> UInt8[np.ndarray, "samples texts"]:
     samples, texts = drawn.shape
     cells = drawn + texts * np.arange(samples, dtype=np.int32)[:, None]
-    # A text is drawn once on average; that one of them is drawn 256 times happens in no lifetime.
+    # A text is drawn once on average; 256 draws of one text do not occur in practice.
     return np.bincount(cells.ravel(), minlength=samples * texts).reshape(samples, texts).astype(np.uint8)
 
 

@@ -24,11 +24,11 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     Each resample's deviation from the observed statistic is divided by the resample's own standard error (from the
     covariance of the columns and the statistic's slopes, the delta method), and so is the observed statistic by its
     own: p is twice the smaller share of resamples beyond it, (hits + 1) / (RESAMPLES + 1) on each side. A resample
-    without spread counts as infinitely far where it deviates, one whose statistic is undefined as beyond: both only
-    raise p. NaN where the statistic is undefined on the texts themselves.
+    without spread that deviates counts as infinitely far, one whose statistic is undefined as beyond: both can only
+    raise p. NaN if the statistic is undefined on the texts themselves.
     """
     centre = columns.mean(axis=0)
-    # Deviations, so that variances do not lose their digits.
+    # Deviations, so that variances keep their precision.
     deviations = columns - centre
     size = np.maximum(np.abs(columns).max(axis=0), _STEP)
     table = _Table(deviations, centre, size, statistic)
@@ -48,7 +48,7 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
 
 
 class _Table:
-    """Columns as deviations from `centre`; `size` is what the steps of slopes are measured in."""
+    """Columns as deviations from `centre`; `size` is the unit of the steps that slopes are estimated with."""
 
     def __init__(self, deviations: Columns, centre: np.ndarray, size: np.ndarray, statistic: Statistic) -> None:
         self._deviations, self._centre, self._size, self._statistic = deviations, centre, size, statistic
@@ -71,7 +71,7 @@ class _Table:
 
 
 def _ratios(gaps: Samples, errors: Samples, spread: float) -> Samples:
-    """Gaps in standard errors; without a spread zero where there is no gap either, infinite where there is one."""
+    """Gaps in standard errors; without a spread, zero if there is no gap and infinite if there is one."""
     still = errors <= _STILL * spread
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(still, np.sign(gaps) * np.inf, gaps / errors)

@@ -121,18 +121,18 @@ def _cased(written: str, like: str) -> str:
 @cache
 def _contractions(spaced: bool) -> tuple[tuple[regex.Pattern[str], str], ...]:
     """What to look for and what to write: both ways of every contraction."""
-    found = []
+    patterns = []
     for full, word, rest in _words()["contractions"]:
         joined = word + (" " if spaced else "") + rest
         # At the end of a clause nobody contracts ("yes, it is."), but for "not".
         follows = r"\b" if rest == "n't" else r"(?=\s+\w)"
         gap = r"\s+".join(full.split())
-        found.append((_pattern(rf"\b{gap}{follows}"), joined))
+        patterns.append((_pattern(rf"\b{gap}{follows}"), joined))
         # "It's been" is "it has been".
         follows = r"(?!\s+(?:been|got|had|become)\b)" if rest == "'s" else ""
         ending = rest.replace("'", "['’]")
-        found.append((_pattern(rf"\b{word}\s?{ending}\b{follows}"), full))
-    return tuple(found)
+        patterns.append((_pattern(rf"\b{word}\s?{ending}\b{follows}"), full))
+    return tuple(patterns)
 
 
 @cache

@@ -28,11 +28,11 @@ class Edited:
         The edited characters correspond as a whole: "it is" became "it's". A unit that corresponds to nothing (created,
         or cut off) is in no group.
         """
-        found = [(unit.segment, unit.start, unit.end, False, number) for number, unit in enumerate(before)]
-        found += [(unit.segment, *self._place(unit), True, number) for number, unit in enumerate(after)]
+        places = [(unit.segment, unit.start, unit.end, False, number) for number, unit in enumerate(before)]
+        places += [(unit.segment, *self._place(unit), True, number) for number, unit in enumerate(after)]
         groups: list[tuple[list[int], list[int]]] = []
         reached = (-1, -1)
-        for segment, start, end, is_after, number in sorted(found):
+        for segment, start, end, is_after, number in sorted(places):
             if start == end:
                 continue
             # All are places in the text before: units that share characters there belong together.

@@ -58,14 +58,14 @@ def _wrong_forms(values: Mapping[str, Any]) -> list[str]:
     shot, query = values.get("shot", ""), values.get("query", "")
     if not shot and not query:
         return ['give `shot` (such as "Text:{text}\\nLabel:{label}") or `query` (such as "Text:{text}\\nLabel:").']
-    found = []
+    mistakes = []
     if shot and slots(shot) != ["text", "label"]:
-        found.append(f"`shot` needs one {{text}} and then one {{label}} slot, and has {_listed(shot)}.")
+        mistakes.append(f"`shot` needs one {{text}} and then one {{label}} slot, and has {_listed(shot)}.")
     if query and slots(query) != ["text"]:
-        found.append(f"`query` needs one {{text}} slot and no other, and has {_listed(query)}.")
+        mistakes.append(f"`query` needs one {{text}} slot and no other, and has {_listed(query)}.")
     if values.get("shots") and not shot and values.get("chat") != "turns":
-        found.append("there are shots but no `shot`: say how they look, with {text} and {label}.")
-    return found
+        mistakes.append("there are shots but no `shot`: say how they look, with {text} and {label}.")
+    return mistakes
 
 
 def _listed(form: str) -> str:
@@ -73,39 +73,43 @@ def _listed(form: str) -> str:
 
 
 def _wrong_labels(labels: Mapping[str, str]) -> list[str]:
-    found = []
+    mistakes = []
     if len(labels) < 2:
-        found.append(f"`labels` needs at least two classes, each with its label word, and has {len(labels)}.")
-    found += [f"the label word of '{name}' is empty." for name, word in labels.items() if not word.strip()]
+        mistakes.append(f"`labels` needs at least two classes, each with its label word, and has {len(labels)}.")
+    mistakes += [f"the label word of '{name}' is empty." for name, word in labels.items() if not word.strip()]
     first: dict[str, str] = {}
     for name, word in labels.items():
         if word.strip() and first.setdefault(word, name) != name:
-            found.append(f"'{first[word]}' and '{name}' have the same label word {word!r}: each class needs its own.")
-    return found
+            mistakes.append(
+                f"'{first[word]}' and '{name}' have the same label word {word!r}: each class needs its own."
+            )
+    return mistakes
 
 
 def _wrong_shots(shots: Shots, labels: Mapping[str, str] | None) -> list[str]:
-    found = []
+    mistakes = []
     for number, (text, label) in enumerate(shots, start=1):
         if not text.strip():
-            found.append(f"shot {number} has no text.")
+            mistakes.append(f"shot {number} has no text.")
         if labels is not None and label not in labels:
-            found.append(f"shot {number}: {UnknownNameError('class', label, labels)}")
-    return found
+            mistakes.append(f"shot {number}: {UnknownNameError('class', label, labels)}")
+    return mistakes
 
 
 def read_table(table: Mapping[str, Any], keys: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """The fields of a TOML table that have the right type, and what is wrong with the table."""
-    found = [str(UnknownNameError("key", key, keys)) for key in table if key not in keys]
-    found += [] if "labels" in table else ['there is no [labels]: one line for each class, such as negative = " bad".']
+    mistakes = [str(UnknownNameError("key", key, keys)) for key in table if key not in keys]
+    mistakes += (
+        [] if "labels" in table else ['there is no [labels]: one line for each class, such as negative = " bad".']
+    )
     values: dict[str, Any] = {}
     for key in (key for key in keys if key in table):
         reader, words = _READERS.get(key, (_text, "a text in quotes"))
         try:
             values[key] = reader(table[key])
         except TypeError:
-            found.append(f"`{key}` must be {words}.")
-    return values, found
+            mistakes.append(f"`{key}` must be {words}.")
+    return values, mistakes
 
 
 def _text(value: Any) -> str:

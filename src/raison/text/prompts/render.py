@@ -88,8 +88,8 @@ def _gaps(frame: str, marks: Sequence[str], messages: Sequence[Message]) -> list
         if count != 1:
             fault = "repeats" if count else "leaves out, escapes or changes"
             raise InputError(f"the tokenizer's chat template {fault} the {message.role} message: {_WAY_OUT}.")
-        gap, found, rest = rest.partition(mark)
-        if not found:
+        gap, separator, rest = rest.partition(mark)
+        if not separator:
             raise InputError(f"the tokenizer's chat template puts messages into another order: {_WAY_OUT}.")
         gaps.append(gap)
     return [*gaps, rest]

@@ -184,8 +184,8 @@ def _rank(value: float) -> float:
 
 def _note(trials: Sequence[Trial], goals: Sequence[str]) -> str:
     usable = [trial for trial in trials if trial.state != "failed"]
-    found = {goal: max((_rank(trial.scores[goal]) for trial in usable), default=-math.inf) for goal in goals}
-    return ", ".join(f"{goal} {value:.4f}" for goal, value in found.items() if math.isfinite(value))
+    values = {goal: max((_rank(trial.scores[goal]) for trial in usable), default=-math.inf) for goal in goals}
+    return ", ".join(f"{goal} {value:.4f}" for goal, value in values.items() if math.isfinite(value))
 
 
 def _check(settings: SearchSettings, space: Space, goals: Sequence[str]) -> None:

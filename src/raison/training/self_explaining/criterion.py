@@ -105,12 +105,12 @@ def create_criteria(specs: Sequence[str]) -> tuple[Criterion, ...]:
     """Criteria from names, short names or calls. Raises UnknownNameError; InputError for none or a repeated one."""
     if not specs:
         raise InputError(f"no criterion: give at least one of {', '.join(ALIASES)}.")
-    found = tuple(_created(spec.strip()) for spec in specs)
-    names = [name_of(criterion) for criterion in found]
+    criteria = tuple(_created(spec.strip()) for spec in specs)
+    names = [name_of(criterion) for criterion in criteria]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"the criterion {twice[0]} is there twice: name each once.")
-    return found
+    return criteria
 
 
 def _created(spec: str) -> Criterion:
