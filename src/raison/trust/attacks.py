@@ -250,7 +250,7 @@ def _top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[Row, int
 
 
 def checked_count(text: Text, units: int, share: float, k: int | None) -> int:
-    """`top_count`; raises InputError that names the text where `k` is above its number of units."""
+    """`top_count`; raises InputError, naming the text, if `k` is above its number of units."""
     if k is not None and k > units:
         raise InputError(
             f"k is {k}, and the text {str(text)!r:.60} has {units} units: give a smaller k, or a share of the units "

@@ -34,7 +34,7 @@ SUBSTITUTIONS = "substitutions.jsonl"
 
 
 class Keyed(Protocol):
-    """A record that knows what it is about."""
+    """A record with a key."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -64,7 +64,7 @@ class TrustRun:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the model has; 0 where nothing is randomised."""
+        """How many blocks the model has; 0 if nothing is randomised."""
         return int((self.header["randomisation"] or {}).get("blocks", 0))
 
     @property
@@ -123,7 +123,7 @@ class TrustRun:
 
 
 def read_run(folder: Path, entry: Mapping[str, Any]) -> TrustRun:
-    """What one run of a study has written so far. Raises DataError where its files cannot be read."""
+    """What one run of a study has written so far. Raises DataError if its files cannot be read."""
     place = folder / entry["name"]
     similarities, first = _records(place / SIMILARITIES, _similarity)
     attacks, second = _records(place / ATTACKS, _attacked)

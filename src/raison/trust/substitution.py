@@ -225,11 +225,11 @@ class _Search:
         ]
 
     def start(self, text: int) -> Batch:
-        """The text alone, as it is."""
+        """The original text alone."""
         return self._prepare(text, [self.batch.encoding.texts[text]])
 
     def _prepare(self, text: int, changed: Sequence[Text]) -> Batch:
-        """Versions of a text, with the target of the original whatever is predicted for them."""
+        """Versions of a text, with the target of the original."""
         target, index = self.batch.target, int(self.batch.target.index[text])
         spec: TargetSpec = [index] * len(changed)
         if target.against is not None:

@@ -19,14 +19,14 @@ Effect = Literal["rank_change", "sum_change", "probability_change", "absolute_pr
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 Values = Mapping[int, float]
-"""A value for each text that has one, by the text's number; NaN where it is undefined."""
+"""A value for each text that has one, by the text's number; NaN if it is undefined."""
 
 UNCHANGED = 1.0
 """The similarity of an explanation with itself, before anything is randomised."""
 
 
 def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Measure) -> Values:
-    """Each text's similarity with so many blocks randomised, or the one of that number; draws are averaged first."""
+    """Each text's similarity with so many blocks randomised (or only that block), averaged over draws."""
     draws: dict[int, list[float]] = {}
     for draw in range(run.header["randomisation"]["draws"] if run.header["randomisation"] else 0):
         for text in range(run.header["randomisation"]["texts"]):
@@ -101,6 +101,6 @@ def _effect(record: Attacked, measure: Effect) -> float:
 
 
 def _mean(values: list[float]) -> float:
-    """Over the draws where it is defined."""
+    """The mean over the draws for which it is defined."""
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan

@@ -1,4 +1,4 @@
-"""Randomised blocks and attacks on a model's explanations of some texts: what is asked, what is left out, the jobs."""
+"""Randomised blocks and attacks on a model's explanations of some texts: the plan, what is left out, the jobs."""
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class RandomisationAsked:
 
 @dataclass(frozen=True, slots=True)
 class AttacksAsked:
-    """`plans`: a raison.trust.attacks.EmbeddingAttack for each objective. `substitution` is None where not wanted."""
+    """`plans`: a raison.trust.attacks.EmbeddingAttack for each objective. `substitution` may be None."""
 
     texts: int
     plans: tuple[Any, ...]
@@ -42,14 +42,14 @@ class AttacksAsked:
 
     @property
     def works(self) -> list[Work]:
-        """The kinds of attacks that are asked for."""
+        """The kinds of attacks to make."""
         wanted: list[Work] = ["embedding"] if self.plans else []
         return [*wanted, "substitution"] if self.substitution is not None else wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is asked of the explanations by `methods`, which are written as the records do."""
+    """How explanations by `methods`, named as in the records, are tested."""
 
     methods: tuple[str, ...]
     settings: Settings
@@ -87,7 +87,7 @@ def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Te
 
 
 def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any]:
-    """What a header says of it: what is asked of which methods, and what is left out and why."""
+    """Its entry in a header: what is done with which methods, and what is left out and why."""
     return {
         "texts": hashlib.sha256("\n".join(map(str, texts)).encode()).hexdigest()[:16],
         "randomisation": _randomisation(trial, works, model, texts),
@@ -149,7 +149,7 @@ def _attacks(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[T
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A trial on one model and its texts, in a study's folder; `entry` is what the header says of it.
+    """A trial on one model and its texts, in a study's folder; `entry` is its entry in the header.
 
     `model` is called when there is something to do. Records go to the files of `shard`.
     """

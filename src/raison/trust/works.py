@@ -1,4 +1,4 @@
-"""What a study of trust calls to randomise and to attack, in one place so that tests can stand in."""
+"""The functions with which a study of trust randomises and attacks, in one place so that tests can replace them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class Works:
     """The work itself. `settings` are the frozen dataclasses that a file's tables are read into.
 
     `similarities`, `attacked` and `substituted` yield the records of finished parts of the work and skip what is
-    `done`; `attacked` refuses at once what it cannot do, and makes its control of random changes beside. `unable` tells
-    of each kind of work the methods that it leaves out, and why. `boundary` are texts that no
-    attack can begin at. `blocks` counts those of a model.
+    `done`; `attacked` refuses at once what it cannot do, and also makes its control of random changes. `unable` gives,
+    for each kind of work, the methods that it leaves out and why. `boundary` gives the texts that cannot be attacked,
+    `blocks` the number of a model's blocks.
     """
 
     settings: Mapping[Work, type]

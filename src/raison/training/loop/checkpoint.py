@@ -17,9 +17,9 @@ RandomState = list[Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best value of one score: after how many steps it was measured, and the trainable weights of that moment.
+    """The best value of one score, the step at which it was measured, and the trainable weights at that step.
 
-    `weights` is empty where they are not kept. Scores that were best at the same moment share one dictionary.
+    `weights` is empty if they are not kept. Scores that were best at the same step share one dictionary.
     """
 
     step: int
@@ -81,7 +81,7 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
 def restore(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     """Load a checkpoint into the module, the optimizer and torch's generators; a fresh Progress if there is none.
 
-    Raises InputError where the file is no checkpoint or belongs to a run with other settings or data.
+    Raises InputError if the file is no checkpoint, or belongs to a run with other settings or data.
     """
     if not path.exists():
         return Progress()

@@ -151,7 +151,7 @@ def _tried(number: int, weights: dict[str, float], judge: _Judge, run: RunTrial)
 def _suggested(
     optuna: ModuleType, seed: int, space: Space, goals: Sequence[str], trials: Sequence[Trial]
 ) -> dict[str, float]:
-    """The next trial's weights: a fresh study is told of the trials so far and asked once."""
+    """The next trial's weights: a new Optuna study gets the trials so far and suggests one."""
     ranges = {name: optuna.distributions.FloatDistribution(low, high) for name, (low, high) in space.items()}
     with _quiet(optuna):
         # Neighbouring seeds would share most of their first, random trials if the number were only added.

@@ -15,7 +15,7 @@ LOSSES = ("prediction", "inverse", "size")
 
 @dataclass(frozen=True, slots=True)
 class AmlSettings:
-    """How to train an explainer. The defaults are the published code's, where it has them.
+    """How to train an explainer. The defaults are those of the published code, if it has them.
 
     `metrics` are names or calls of metrics with one number per text; each gets the weights and the checkpoint that are
     best for it. `backbone` None is the explained model's own encoder, or MiniLM for a model that has none. `rank` None

@@ -19,7 +19,7 @@ def check_apart(learned: Iterable[str], judged: Iterable[Dataset | None]) -> Non
 
 
 def learned_by(model: str) -> list[str]:
-    """The data set that a ready-made model, or an adapter's folder, states as its training data; nothing for others."""
+    """The data set that a ready-made model, or an adapter's folder, states as its training data; empty for others."""
     folder = zoo.folder_of(model) if model in zoo.names() else Path(model)
     if not zoo.is_adapter(folder):
         return []

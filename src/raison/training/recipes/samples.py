@@ -9,9 +9,9 @@ from raison.data.dataset import Dataset, Label
 
 
 def stratified(data: Dataset, count: int, seed: int) -> Dataset:
-    """`count` rows at random, of every label as many as its share, in the order of the data.
+    """`count` rows at random, each label in proportion, in the order of the data.
 
-    Rows without a label are one group. Raises InputError where there are fewer rows.
+    Rows without a label are one group. Raises InputError if there are fewer rows.
     """
     return replace(data, rows=tuple(data.rows[number] for number in stratified_rows(data, count, seed)))
 
@@ -29,7 +29,7 @@ def stratified_rows(data: Dataset, count: int, seed: int) -> list[int]:
         groups[row.label].append(number)
     for numbers in groups.values():
         rng.shuffle(numbers)
-    # Largest remainders: shares rounded down, and what is left goes to those that lost most.
+    # Largest remainders: shares are rounded down, and the rest goes to the largest fractions.
     exact = {label: count * len(numbers) / len(data) for label, numbers in groups.items()}
     quota = {label: int(share) for label, share in exact.items()}
     lost = sorted(exact, key=lambda label: (quota[label] - exact[label], str(label)))

@@ -39,10 +39,10 @@ from raison.training.recipes.classifier import (
 from raison.training.recipes.scratch_settings import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
-"""The one architecture that a base can be made into: other bases decide their own."""
+"""The only architecture that can be combined with a base; otherwise the base decides it."""
 _OF_SCRATCH = ("width", "heads", "vocabulary")
 _LAYERS = 2
-"""Of a model from nothing."""
+"""Of a model without a base."""
 _FEWEST_TOKENS = 320
 """Of a vocabulary: the bytes, and some room."""
 _LAST = 100

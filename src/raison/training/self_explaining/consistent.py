@@ -15,7 +15,7 @@ FEWEST = 2
 def consistency_score(step: Step) -> list[float]:
     """Spearman's rho between distances of hidden states and of explanations, over the pairs of the batch.
 
-    A list of one number; empty where there is no rho (fewer than three texts, or equal distances).
+    A list of one number; empty if rho is undefined (fewer than three texts, or equal distances).
     """
     lengths = step.encoding.lengths
     states = [rows[:length].double().cpu().numpy() for rows, length in zip(step.states, lengths, strict=True)]

@@ -55,7 +55,7 @@ class Step(Protocol):
     def kept(self, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
         """Decisions after mixing embeddings: keep x each token's own + (1 - keep) x that of a removed token.
 
-        One pass. Tokens that cannot be removed are kept, whatever `keep` is.
+        One pass. Tokens that cannot be removed are always kept.
         """
 
     def portions(self, shares: Sequence[float]) -> list[Float[Tensor, " batch"]]:

@@ -9,7 +9,7 @@ from raison.training.self_explaining.criterion import Step
 
 
 def top_alone(step: Step, share: Float[Tensor, " batch"], detached: bool) -> Float[Tensor, "batch parts choices"]:
-    """Decisions where every token but the explanation's top share is removed; see Comprehensiveness for `detached`."""
+    """Decisions with every token outside the explanation's top share removed; see Comprehensiveness for `detached`."""
     top = top_tokens(step.shares, step.scored, share)
     return step.kept(top.to(step.shares) if detached else straight_through(top, step.shares))
 
