@@ -1,6 +1,7 @@
 """Work that has a folder: of one kind only, by one process at a time, cut at any write and gone on with."""
 
 import errno
+import json
 import os
 import re
 import shutil
@@ -154,6 +155,28 @@ def test_what_a_study_made_of_its_records_is_read_as_it_was_written(
         write_report(out, tmp_path / "page", False)
     path.unlink()
     WORKS[STUDY](place, out)
+    assert content(out) == before
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_changed_first_file_is_refused_and_one_without_a_checksum_is_read(
+    place: Path, whole: dict[WorkKind, Path], kind: WorkKind, tmp_path: Path
+) -> None:
+    out = shutil.copytree(whole[kind], tmp_path / "out")
+    path, before = out / kind.marker, content(out)
+    written = path.read_bytes()
+    for name in (b"schema", b"crc32"):
+        [(digit, at)] = [(found[1], found.start(1)) for found in re.finditer(rb'"%s": "?(\w)' % name, written)]
+        path.write_bytes(written[:at] + (b"7" if digit != b"7" else b"8") + written[at + 1 :])
+        kept = tree(out)
+        with pytest.raises(DataError, match=f"{kind.marker}.*its checksum does not match") as caught:
+            WORKS[kind](place, out)
+        assert "\n" not in str(caught.value)
+        assert tree(out) == kept
+    head = json.loads(written)
+    del head["crc32"]
+    path.write_text(json.dumps(head, ensure_ascii=False, indent=1) + "\n")
+    WORKS[kind](place, out)
     assert content(out) == before
 
 

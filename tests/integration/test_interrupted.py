@@ -1,7 +1,6 @@
 """Ctrl-C in every command that takes long: one line that says what is kept and how to go on, and the exit code 130."""
 
 import contextlib
-import json
 import os
 import re
 import shlex
@@ -17,6 +16,7 @@ import raison
 from raison.cli import app
 from raison.cli.interruption import interruptible
 from raison.data import RecordStore
+from raison.jobs.folder import COMPARISON, read_marker, write_marker
 from tests.work import prepare
 
 LONG = "the film is a dull and quiet pleasure but not good for its loud end " * 3
@@ -80,8 +80,9 @@ def many_texts(place: Path) -> None:
     """The records of a run of one text, as those of many."""
     run = place / "many"
     raison.compare(raison.load(place / "tiny"), ["a dull film"], ["occlusion"], ["gini"], out=run, progress=False)
-    header = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(header | {"texts": MANY}))
+    header = read_marker(run, COMPARISON)
+    assert header is not None
+    write_marker(run, COMPARISON, header | {"texts": MANY})
     for name in ("records", "explanations"):
         store = RecordStore(run / f"{name}.jsonl")
         records = store.read().records

@@ -4,7 +4,6 @@ Every kind has a file that says so, the first that it writes. A folder with anot
 of these, is refused before anything in it is touched.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from raison.core.errors import DataError
 from raison.jobs import disk
+from raison.jobs.store import read_head, write_head
 
 FILE = "study.toml"
 """The copy of a study's file in its folder."""
@@ -59,22 +59,16 @@ KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, CLASSIFIER, SCRATCH, FINE_T
 
 
 def read_marker(folder: Path, kind: WorkKind) -> dict[str, Any] | None:
-    """What the folder's file of this kind says; None where there is none. Raises DataError where it is broken."""
-    path = folder / kind.marker
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}.") from None
-    if not isinstance(content, dict):
-        raise DataError(f"cannot read {path}: it holds no JSON object.")
-    return content
+    """What the folder's file of this kind says; None where there is none.
+
+    Raises DataError where it is broken, or was changed after it was written.
+    """
+    return read_head(folder / kind.marker)
 
 
 def write_marker(folder: Path, kind: WorkKind, content: Mapping[str, Any]) -> None:
-    """Write it, whole. Raises DataError."""
-    disk.write_whole(folder / kind.marker, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    """Write it, whole and with its checksum. Raises DataError."""
+    write_head(folder / kind.marker, content)
 
 
 def refuse_others(folder: Path, kind: WorkKind) -> None:

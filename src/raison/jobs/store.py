@@ -19,7 +19,9 @@ _SUM = "crc32"
 _SHIFT = 44
 _OFFSET = (1 << _SHIFT) - 1
 """A place has the number of its file above the bits of the offset in it."""
-_SUMMED = re.compile(rb',? ?"crc32": "([0-9a-f]{8})"\}$')
+_SUMMED = re.compile(rb',?\s*"crc32": "([0-9a-f]{8})"\s*\}$')
+_ENDING = 64
+"""Bytes at the end of a line in which its checksum stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,22 +152,47 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
     disk.write_whole(path, _summed(json.dumps(record, ensure_ascii=False)))
 
 
+def write_head(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the first file of a folder, for people to read, too: a line for each value, and its checksum."""
+    values = json.dumps(content, ensure_ascii=False, indent=1).removesuffix("\n}")
+    disk.write_whole(path, f'{values},\n "{_SUM}": "{_sum_of(values.encode() + b"}")}"\n}}\n')
+
+
 def read_record(path: Path) -> dict[str, Any] | None:
     """What `write_record` wrote; None where there is no such file. Those of older versions have no checksum.
 
     Raises DataError for one that is broken, with the way to have it made anew.
     """
     try:
-        content = _unsummed(path.read_bytes().strip())
-        found = None if content is None else json.loads(content)
-    except FileNotFoundError:
-        return None
+        return _object_in(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
+
+
+def read_head(path: Path) -> dict[str, Any] | None:
+    """What `write_head` wrote; None where there is no such file. Those of older versions have no checksum.
+
+    Raises DataError for one that is broken.
+    """
+    try:
+        return _object_in(path)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"cannot read {path} ({error}): put it back as it was, or start again in another folder."
+        ) from None
+
+
+def _object_in(path: Path) -> dict[str, Any] | None:
+    """The file's one object; None without the file. Raises OSError, and ValueError with what is wrong."""
+    try:
+        content = _unsummed(path.read_bytes().strip())
+    except FileNotFoundError:
+        return None
+    found = None if content is None else json.loads(content)
     if content is None or (isinstance(found, dict) and _SUM in found):
-        raise unreadable(path, "it was changed after it was written, for its checksum does not match")
+        raise ValueError("it was changed after it was written, for its checksum does not match")
     if not isinstance(found, dict):
-        raise unreadable(path, "it holds no JSON object")
+        raise ValueError("it holds no JSON object")
     return found
 
 
@@ -176,14 +203,18 @@ def unreadable(path: Path, why: object) -> DataError:
 
 def _unsummed(line: bytes) -> bytes | None:
     """A line without its checksum, if it has one; None where the two do not match."""
-    found = _SUMMED.search(line)
+    found = _SUMMED.search(line, max(0, len(line) - _ENDING))
     if found is None:
         return line
     content = line[: found.start()] + b"}"
-    return content if zlib.crc32(content) == int(found[1], 16) else None
+    return content if _sum_of(content) == found[1].decode() else None
 
 
 def _summed(line: str) -> bytes:
     content = line.encode()
     comma = b", " if len(content) > len(b"{}") else b""
-    return content[:-1] + comma + f'"{_SUM}": "{zlib.crc32(content):08x}"}}\n'.encode()
+    return content[:-1] + comma + f'"{_SUM}": "{_sum_of(content)}"}}\n'.encode()
+
+
+def _sum_of(content: bytes) -> str:
+    return f"{zlib.crc32(content):08x}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.jobs.folder import STUDY
+from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.store import write_whole
 from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
@@ -143,13 +143,8 @@ def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
 
 
 def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
-    study = source.parent / STUDY.marker
-    if model is None or not study.exists():
-        return True
-    try:
-        said = json.loads(study.read_text(encoding="utf-8")).get("models")
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {study} ({error}): give another folder to take rows from.") from None
+    study = None if model is None else read_marker(source.parent, STUDY)
+    said = None if study is None else study.get("models")
     # Older studies do not say what their models are.
     return said is None or any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
 

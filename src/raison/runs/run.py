@@ -22,7 +22,7 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.jobs import identity
 from raison.jobs.folder import COMPARISON, refuse_others, write_marker
-from raison.jobs.store import RecordStore
+from raison.jobs.store import RecordStore, read_head
 from raison.runs import checked
 from raison.runs.checked import check_schema
 from raison.runs.columns import Columns
@@ -196,12 +196,9 @@ def settings_hash(header: dict[str, Any]) -> str:
 
 def read_header(path: Path) -> dict[str, Any]:
     """A run's run.json. Raises DataError if it is none or was written by a newer version."""
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path.parent} is no run: it has no {path.name}.") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}.") from None
+    header = read_head(path)
+    if header is None:
+        raise DataError(f"{path.parent} is no run: it has no {path.name}.")
     check_schema(header, path, SCHEMA)
     checked.check_run(header, path)
-    return dict(header)
+    return header

@@ -8,7 +8,6 @@ The rest is the kind's own, in its results.py.
 """
 
 import hashlib
-import json
 import platform
 import tomllib
 from abc import ABC
@@ -127,13 +126,12 @@ def digest_of(text: str) -> str:
 
 def read_header(folder: Path, kind: WorkKind, checked: Callable[[Mapping[str, Any], Path], None]) -> tuple[Any, str]:
     """A study's header, as `checked` accepts it, and its file. Raises DataError where the folder holds none."""
-    path = folder / kind.marker
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-        text = (folder / FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    path, header = folder / kind.marker, read_marker(folder, kind)
+    if header is None or not (folder / FILE).exists():
         what = kind.name.partition(" ")[2]
-        raise DataError(f"{folder} holds no {what} ({kind.marker}): give the folder of raison study run.") from None
+        raise DataError(f"{folder} holds no {what} ({kind.marker}): give the folder of raison study run.")
+    try:
+        text = (folder / FILE).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read the study in {folder}: {error}.") from None
     check_schema(header, path, SCHEMA)

@@ -9,6 +9,7 @@ import pytest
 from raison.core.errors import DataError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
+from raison.jobs.folder import STUDY, read_marker, write_marker
 from raison.methods.occlusion import Occlusion
 from raison.runs import reuse
 from raison.runs.agreement import read_agreement
@@ -134,8 +135,9 @@ def test_what_is_taken_over_need_not_be_possible_here(
 
 def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_path: Path) -> None:
     source = shutil.copytree(whole, tmp_path / "source")
-    header = json.loads((source / "study.json").read_text())
+    header = read_marker(source, STUDY)
+    assert header is not None
     header["models"]["bert"]["accuracy"] = {"held_out": 0.5}
-    (source / "study.json").write_text(json.dumps(header))
+    write_marker(source, STUDY, header)
     out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
     assert [path.parent.name for path in out.glob("*/reused.json")] == ["electra--words"]

@@ -242,10 +242,10 @@ def _header(settings: SearchSettings, space: Space, goals: Sequence[str]) -> dic
 def _resumed(journal: RecordStore, header: dict[str, Any]) -> list[Trial]:
     """The trials in the journal, which is begun if it is not there. A line that a kill cut short does not count."""
     way_out = "Repeat that search's command, or delete the file to start afresh."
-    stored = journal.read()
-    if not stored.records and not stored.dropped:
+    if _is_not_begun(journal.path):
         journal.append([header])
         return []
+    stored = journal.read()
     if not stored.records or "search" not in stored.records[0]:
         raise InputError(f"{journal.path} is not the journal of a search. Delete it to start afresh.")
     other = [name for name in header if stored.records[0].get(name) != header[name]]
@@ -256,6 +256,12 @@ def _resumed(journal: RecordStore, header: dict[str, Any]) -> list[Trial]:
     if [trial.number for trial in trials] != list(range(len(trials))):
         raise InputError(f"the journal {journal.path} lacks some of its trials. Delete it to start afresh.")
     return trials
+
+
+def _is_not_begun(path: Path) -> bool:
+    """Whether the file is missing or empty, or holds a part of the header alone, which a kill cut short."""
+    content = path.read_bytes() if path.exists() else b""
+    return b"\n" not in content and content.startswith(b'{"search"'[: len(content)])
 
 
 def _encoded(trial: Trial) -> dict[str, Any]:

@@ -95,20 +95,30 @@ def fine_tune(
     job = _job(model, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **base_identity(base)})
     with training_in(out, FINE_TUNING, job.identity):
-        if (out / CARD).exists():
-            return dict(json.loads((out / CARD).read_text(encoding="utf-8")))
-        evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(model, job.judged)})
-        history = fit(_plan(job), TaskTexts(model, job.train), _batches(job), TaskAndCriteria(), evaluation)
-        card = {
-            "base": base,
-            "accuracy": round(accuracy(model, job.judged), 4),
-            "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
-            "history": curves(history.scores, history.steps, call.seconds),
-        }
-        _save_model(model, out)
-        # Written last: a model with a card is finished.
-        disk.write_whole(out / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+        # A kill may have come between the card and the removal of the checkpoint.
+        card = _card_of(out) or _fine_tuned(job, base, call)
         disk.remove(out / CHECKPOINT)
+    return card
+
+
+def _card_of(out: Path) -> dict[str, Any] | None:
+    """Of a model that is finished."""
+    return dict(json.loads((out / CARD).read_text(encoding="utf-8"))) if (out / CARD).exists() else None
+
+
+def _fine_tuned(job: _Job, base: str, call: Call) -> dict[str, Any]:
+    """Train and save the model, and measure it."""
+    evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(job.model, job.judged)})
+    history = fit(_plan(job), TaskTexts(job.model, job.train), _batches(job), TaskAndCriteria(), evaluation)
+    card = {
+        "base": base,
+        "accuracy": round(accuracy(job.model, job.judged), 4),
+        "settings": {name: value for name, value in asdict(job.settings).items() if name != "progress"},
+        "history": curves(history.scores, history.steps, call.seconds),
+    }
+    _save_model(job.model, job.out)
+    # Last: a model with a card is a finished one.
+    disk.write_whole(job.out / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
     return card
 
 

@@ -42,7 +42,9 @@ def rewrite(folder: Path, names: tuple[str, ...], word: str) -> None:
     """Put the word before these names in every file of a folder, and into its study file's texts."""
     table = {name: f"{word} {name}" for name in names}
     for path in sorted(folder.rglob("*.json")):
-        path.write_text(json.dumps(renamed(json.loads(path.read_text(encoding="utf-8")), table)), encoding="utf-8")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content.pop("crc32", None)
+        path.write_text(json.dumps(renamed(content, table)), encoding="utf-8")
     for path in sorted([*folder.rglob("*.jsonl"), *folder.rglob("*.jsonl.gz")]):
         store = RecordStore(path.with_name(path.name.removesuffix(".gz")))
         records = store.read().records

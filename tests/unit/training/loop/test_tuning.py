@@ -16,6 +16,7 @@ import torch
 
 from raison import progress
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
+from raison.jobs.store import RecordStore
 from raison.training.loop.tuning import Report, SearchSettings, Trial, best, search
 
 SPACE = {"p": (0.0, 1.0), "a": (0.0, 1.0), "inv": (0.0, 2.0)}
@@ -241,6 +242,16 @@ def test_another_searchs_journal_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=what):
             search(plan, SPACE, ["height"], once)
         assert plan.journal.read_text() == content
+
+
+def test_a_journal_whose_first_line_was_cut_is_begun_again(tmp_path: Path) -> None:
+    plan = replace(QUIET, trials=2, journal=tmp_path / "journal")
+    found = search(plan, SPACE, ["height"], once)
+    first = plan.journal.read_text().splitlines()[0]
+    for end in (0, 1, 12, len(first) // 2, len(first)):
+        plan.journal.write_text(first[:end])
+        assert search(plan, SPACE, ["height"], once) == found
+        assert len(RecordStore(plan.journal).read().records) == 3
 
 
 def test_a_broken_journal_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ Lights are rules on intervals, written down here and shown with every verdict; t
 beside them do not say.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.reading import plain_values
 from raison.core.results import Comparison, Scores, Summary
-from raison.jobs.folder import AUDIT, FILE
+from raison.jobs.folder import AUDIT, FILE, read_marker
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against, difference
 from raison.runs.checked import check_audit, check_schema
@@ -150,11 +149,13 @@ class Audit(Written):
 
 def read(folder: Path) -> Audit:
     """Judge what a folder holds. Raises DataError where no text was finished by every method."""
+    header = read_marker(folder, AUDIT)
+    if header is None:
+        raise DataError(f"{folder} holds no audit: it has no {HEADER}.")
     try:
-        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
         text = (folder / FILE).read_text(encoding="utf-8") if (folder / FILE).exists() else ""
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {folder / HEADER}: {error}.") from None
+        raise DataError(f"cannot read {folder / FILE}: {error}.") from None
     check_schema(header, folder / HEADER, SCHEMA)
     check_audit(header, folder / HEADER)
     table = comparison(read_run(folder / FAITHFULNESS))
