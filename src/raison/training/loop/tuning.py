@@ -242,10 +242,10 @@ def _header(settings: SearchSettings, space: Space, goals: Sequence[str]) -> dic
 def _resumed(journal: RecordStore, header: dict[str, Any]) -> list[Trial]:
     """The trials in the journal, which is begun if it is not there. A line that a kill cut short does not count."""
     way_out = "Repeat that search's command, or delete the file to start afresh."
-    if _is_not_begun(journal.path):
+    stored = journal.read()
+    if not stored.records and _is_not_begun(journal.path):
         journal.append([header])
         return []
-    stored = journal.read()
     if not stored.records or "search" not in stored.records[0]:
         raise InputError(f"{journal.path} is not the journal of a search. Delete it to start afresh.")
     other = [name for name in header if stored.records[0].get(name) != header[name]]
