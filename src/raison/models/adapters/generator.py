@@ -21,6 +21,7 @@ from raison.models.tokens.continuation import (
     Output,
     Prompt,
     chat_prompt,
+    ids_with,
     plain_prompt,
     spell,
 )
@@ -83,7 +84,7 @@ class Generator:
         """The tokens of a given output after the prompt, and a warning if its border is doubtful."""
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
-        ids, merged = self._following(prompt, prompt.text, prompt.ids, text)
+        ids, merged = self._following(prompt, "", prompt.ids, text)
         self._check_room(prompt, len(ids))
         found = spell(self._tokenizer, prompt, ids)
         if merged:
@@ -106,7 +107,7 @@ class Generator:
             spelled = output.token_text(number, joined)
             space = spelled[: len(spelled) - len(spelled.lstrip())]
             wanted = word if word[0].isspace() else space + word
-            before = joined[: output.spans[number][0]]
+            before = joined[len(prompt.text) : output.spans[number][0]]
             token = self._following(prompt, before, (*prompt.ids, *output.ids[:number]), wanted)[0][0]
         else:
             token = word
@@ -145,12 +146,13 @@ class Generator:
         )
 
     def _following(self, prompt: Prompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
-        """The tokens of a text that follows another one, and whether they had to be found apart from it.
+        """The tokens of a text that follows the prompt and the output `before`, which have these ids.
 
+        And whether they had to be found apart from it.
         Tokenized together, so that they are those that the model would see, unless its own border is then lost.
         """
         known = list(ids[prompt.added :])
-        together = self._plain_ids(before + text)
+        together = ids_with(self._tokenizer, prompt, before + text)
         if together[: len(known)] == known and len(together) > len(known):
             return together[len(known) :], False
         return self._plain_ids(text), True

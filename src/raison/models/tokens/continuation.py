@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError
 from raison.core.unit import Granularity, Text, Unit, check_unit
+from raison.models.tokens.plain_names import plain_names
 from raison.text.halves import without_halves
 from raison.text.segment import Span
 from raison.text.units import find_units
@@ -21,7 +22,8 @@ Message = dict[str, str]
 class Prompt:
     """The input of a language model: the string, its tokens, and the spans of it that may be scored.
 
-    The first `added` tokens are the tokenizer's own and have no characters in the string.
+    The first `added` tokens are the tokenizer's own and have no characters in the string. `sealed` is the string of a
+    chat as it is tokenized, see plain_names: a special token's name in a message is plain text.
     """
 
     text: str
@@ -29,6 +31,7 @@ class Prompt:
     offsets: tuple[Span, ...]
     regions: tuple[Span, ...]
     added: int = 0
+    sealed: str | None = None
 
     def units(self, unit: Granularity) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
         """Units of the regions, each segmented by itself, and each token's unit, -1 outside of all regions."""
@@ -103,9 +106,43 @@ def chat_prompt(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message])
         regions.append((start, cursor))
     if text[cursor:] != rest:
         raise InputError(_REWRITTEN)
-    plain = without_halves(text)
-    encoded = tokenizer(plain, return_offsets_mapping=True, verbose=False, add_special_tokens=False)
-    return Prompt(text, tuple(encoded["input_ids"]), tuple(map(tuple, encoded["offset_mapping"])), tuple(regions))
+    sealed = _sealed_around(tokenizer, text, regions)
+    ids, offsets = _sealed_tokens(tokenizer, sealed)
+    return Prompt(text, ids, offsets, tuple(regions), sealed=sealed)
+
+
+def _sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
+    """A string in which special tokens are meant outside of some regions alone."""
+    seal, parts, reached = plain_names(tokenizer).sealed, [], 0
+    for start, end in regions:
+        parts += [seal(text[reached:start]), text[start:end]]
+        reached = end
+    return "".join([*parts, seal(text[reached:])])
+
+
+def _sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tuple[int, ...], tuple[Span, ...]]:
+    names = plain_names(tokenizer)
+    encoded = names.tokenizer(
+        without_halves(sealed),
+        return_offsets_mapping=True,
+        add_special_tokens=False,
+        verbose=False,
+        padding=False,
+        truncation=False,
+        split_special_tokens=True,
+    )
+    return names.ids(encoded["input_ids"], encoded.sequence_ids(0)), tuple(map(tuple, encoded["offset_mapping"]))
+
+
+def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, output: str) -> list[int]:
+    """The tokens of a prompt and an output as one string, without those that the tokenizer adds by itself.
+
+    In an output special tokens are meant.
+    """
+    if prompt.sealed is not None:
+        return list(_sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])
+    encoded = tokenizer(without_halves(prompt.text + output), add_special_tokens=False, verbose=False)
+    return list(encoded["input_ids"])
 
 
 _REWRITTEN = (
