@@ -77,8 +77,9 @@ def test_a_name_in_a_message_to_a_real_model() -> None:
     check_names(tokenizer)
     prompt = chat_prompt(tokenizer, asked(f"say {END} and stop"))
     assert tokenizer.decode(prompt.ids, clean_up_tokenization_spaces=False) == prompt.text
-    before, end = prompt.text.index(END), prompt.text.index(END) + len(END)
-    inside = [part for part in prompt.offsets if before <= part[0] and part[1] <= end]
+    # The template begins with a message of its own, which ends in the token itself.
+    before = prompt.text.index(END, prompt.regions[0][0])
+    inside = [part for part in prompt.offsets if before <= part[0] and part[1] <= before + len(END)]
     assert len(inside) > 1
     chat = asked("the sea is calm", "it is", "why ?")
     expected = tokenizer.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
