@@ -106,7 +106,7 @@ def _card_of(out: Path) -> dict[str, Any] | None:
     return dict(json.loads((out / CARD).read_text(encoding="utf-8"))) if (out / CARD).exists() else None
 
 
-def _fine_tuned(job: _Job, base: str, call: Call) -> dict[str, Any]:
+def _fine_tuned(job: _IvraTraining, base: str, call: Call) -> dict[str, Any]:
     """Train and save the model, and measure it."""
     evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(job.model, job.judged)})
     history = fit(_plan(job), TaskTexts(job.model, job.train), _batches(job), TaskAndCriteria(), evaluation)
