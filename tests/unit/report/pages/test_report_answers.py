@@ -106,7 +106,7 @@ def test_the_terminal_underlines_the_answer() -> None:
     assert "question" in told
     assert "context" in told
     assert "underlined the answer that is explained, Ilse Brandt: begins there 40.0 %" in told
-    [*_, context] = [one.renderable for one in shown.renderables[0].renderables if isinstance(one, Padding)]
+    [*_, context] = [one.renderable for one in shown.renderables if isinstance(one, Padding)]
     underlined = "".join(
         context.plain[span.start : span.end] for span in context.spans if "underline" in str(span.style)
     )
