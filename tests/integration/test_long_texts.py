@@ -28,7 +28,8 @@ from raison.core.errors import OutOfMemoryError
 from raison.core.model import LanguageModel
 from raison.models.adapters.forecast import forecast
 from raison.models.stack import room
-from tests.tiny import TINY
+from tests.prompted import DAY
+from tests.tiny import TINY, build_answering, build_language_model
 from tests.tokenizers import TOKENIZERS
 
 SMALL = {
@@ -205,6 +206,21 @@ def test_what_a_long_text_will_keep_is_known_before(name: str) -> None:
     assert found.attention is not None
     assert kept(True) == pytest.approx(found.attention.kept * share**2, rel=0.35)
     assert found.attention.kept > found.gradient.kept
+
+
+@pytest.mark.parametrize("kind", ["answers", "prompted", "t5"])
+def test_every_kind_of_model_has_a_forecast(kind: str) -> None:
+    makers = {
+        "answers": lambda: raison.load(*build_answering("bert")),
+        "prompted": lambda: raison.load(*build_language_model("gpt2"), prompt=DAY),
+        "t5": lambda: raison.load(*TINY["t5"]()),
+    }
+    found = forecast(makers[kind](), 100)
+    assert found.tokens == 100
+    assert found.evaluation.seconds > 0
+    assert found.gradient is not None
+    assert found.gradient.kept > 0
+    assert (found.attention is None) == (kind == "t5")
 
 
 def test_without_attention_nothing_is_told_of_it() -> None:

@@ -12,6 +12,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.selfcheck import QUESTION
 
 SHORT, LONG = 64, 256
 """Tokens of the two texts, where the model reads so many."""
@@ -76,11 +77,16 @@ def forecast(model: Classifier, tokens: int) -> Forecast:
 
 
 def _text(model: Classifier, tokens: int) -> Encoding:
-    """A text of about so many tokens, not more."""
+    """A text of about so many tokens, not more where one word has fewer; behind a question where the model answers."""
+
+    def encode(words: int) -> Encoding:
+        text = " ".join(["film"] * words)
+        return model.encode([(QUESTION, text) if model.head.in_place else text], truncate=True)
+
     words = 1
-    while model.encode([" ".join(["film"] * (2 * words))], truncate=True).lengths[0] <= tokens and words < tokens:
+    while words < tokens and encode(2 * words).lengths[0] <= tokens:
         words *= 2
-    return model.encode([" ".join(["film"] * words)])
+    return encode(words)
 
 
 def _effort(model: Classifier, work: Callable[[Encoding], None], text: Encoding) -> Effort:
