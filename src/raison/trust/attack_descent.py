@@ -158,7 +158,7 @@ def descend(start: Start, plan: EmbeddingAttack) -> Best:
     walker = _Walker(plan, torch.zeros_like(change), torch.zeros_like(change))
     best: Best | None = None
     for number in range(plan.steps):
-        seen, gradient = _slope(part, change)
+        seen, gradient = slope(part, change)
         if best is None:
             best = Best.unchanged(start, seen)
         else:
@@ -237,7 +237,7 @@ class _Walker:
         return replace(self, mean=self.mean[rows, :width], square=self.square[rows, :width])
 
 
-def _slope(start: Start, change: Embeddings) -> tuple[Seen, Embeddings]:
+def slope(start: Start, change: Embeddings) -> tuple[Seen, Embeddings]:
     """What is seen at a change, and the loss's gradient with respect to it; zero for tokens that stay."""
     point = (start.embeds + change).requires_grad_()
     with torch.enable_grad():

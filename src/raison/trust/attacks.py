@@ -2,35 +2,29 @@
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel, check_classes
-from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import label_of
 from raison.core.unit import Text
 from raison.explaining.attribution import Batch, Settings, prepare
-from raison.integration.repeated import repeated
-from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.attacks import (
     on_boundary,
     probability_change,
     rank_change,
-    top_count,
     top_sum_change,
-    top_units,
 )
 from raison.progress import Advance
-from raison.trust.attack_descent import Best, Start, classify, descend, disturb, explain, explained_probability
+from raison.trust.attack_descent import Best, descend, disturb
 from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.attack_start import AlikeAttacks, Row, started, top_counts, unit_length
 from raison.trust.records import Attack, Attacked, AttackKey
 
 _MANY = 1024
@@ -85,37 +79,17 @@ def attacks(
     chosen = (plans,) if isinstance(plans, EmbeddingAttack) else tuple(plans)
     _check(model, methods, chosen)
     batch = prepare(model, texts, settings)
-    counts = _top_counts(batch, chosen)
+    counts = top_counts(batch, chosen)
     left_out = set(_undecided(batch))
     jobs = []
     for method in methods:
         for alike in _alike(chosen):
             rows = _rows(label_of(method), alike, [text for text in range(len(texts)) if text not in left_out], done)
-            jobs += [_Attacking(batch, method, portion) for portion in _portions(batch, method, rows)]
+            jobs += [AlikeAttacks(batch, method, portion) for portion in _portions(batch, method, rows)]
     return _run(jobs, counts, advance)
 
 
-class Row(NamedTuple):
-    """A text, by its number, and the attack on its explanation."""
-
-    text: int
-    plan: EmbeddingAttack
-
-
-@dataclass(frozen=True, slots=True)
-class _Attacking:
-    """Attacks on one method's explanations that are made together; their plans share all but the objective."""
-
-    batch: Batch
-    method: Method
-    rows: tuple[Row, ...]
-
-    @property
-    def plan(self) -> EmbeddingAttack:
-        return self.rows[0].plan
-
-
-def _run(jobs: Sequence[_Attacking], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
+def _run(jobs: Sequence[AlikeAttacks], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
     for job in jobs:
         # In a caller's inference mode there would be no graph to differentiate.
         with torch.inference_mode(False):
@@ -125,7 +99,7 @@ def _run(jobs: Sequence[_Attacking], counts: dict[Row, int], advance: Advance | 
         yield records
 
 
-def _attacked(job: _Attacking, counts: dict[Row, int]) -> list[Attacked]:
+def _attacked(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacked]:
     """The records of a job. If memory runs out, the job is done in two halves."""
     try:
         return _attacked_at_once(job, counts)
@@ -139,9 +113,9 @@ def _attacked(job: _Attacking, counts: dict[Row, int]) -> list[Attacked]:
     ]
 
 
-def _attacked_at_once(job: _Attacking, counts: dict[Row, int]) -> list[Attacked]:
-    unit = _unit(job.batch.model, job.plan)
-    original, start = _start(job, counts, unit * job.plan.epsilon)
+def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacked]:
+    unit = unit_length(job.batch.model, job.plan)
+    original, start = started(job, counts, unit * job.plan.epsilon)
     steps = replace(job.plan, learning_rate=unit * job.plan.learning_rate, tolerance=unit * job.plan.tolerance)
     attacked = descend(start, steps)
     sizes = attacked.change.abs().flatten(1).amax(1).cpu()
@@ -175,51 +149,6 @@ def _attacked_at_once(job: _Attacking, counts: dict[Row, int]) -> list[Attacked]
     return records
 
 
-def _start(job: _Attacking, counts: dict[Row, int], radius: float) -> tuple[Tensor, Start]:
-    """The rows before anything is changed, and their scores."""
-    batch = job.batch
-    ledger = Ledger.empty(len(batch.encoding))
-    whole = Problem(batch.model, batch.encoding, batch.target, batch.removal, ledger, Evaluations())
-    problem = repeated(whole, [row.text for row in job.rows])
-    embeds = batch.model.ask(WordEmbeddings).embed(problem.encoding).detach()
-    # Small steps would be lost in half precision.
-    embeds = embeds.to(torch.promote_types(embeds.dtype, torch.float32))
-    scores = explain(problem, job.method, embeds).detach()
-    top = torch.zeros(scores.shape, dtype=torch.bool)
-    for place, row in enumerate(job.rows):
-        units = batch.encoding.unit_counts[row.text]
-        top[place, torch.from_numpy(top_units(scores[place, :units].numpy(), counts[row]))] = True
-    with torch.no_grad():
-        logits = classify(problem, embeds)
-    return scores, Start(
-        problem=problem,
-        method=job.method,
-        embeds=embeds,
-        top=top,
-        alpha=torch.tensor([row.plan.alpha for row in job.rows], dtype=torch.float64),
-        beta=torch.tensor([row.plan.penalty for row in job.rows], dtype=torch.float64),
-        logits=logits,
-        probability=explained_probability(problem, logits),
-        radius=radius,
-    )
-
-
-def _unit(model: LanguageModel, plan: EmbeddingAttack) -> float:
-    """The unit of a plan's lengths: the standard deviation of the embedding table's numbers if they are relative."""
-    if not plan.relative:
-        return 1.0
-    if not isinstance(model, Classifier):
-        raise UnsupportedError(
-            f"epsilon cannot be relative on {model.name}", ["it shows no embedding table"], "Use relative=False."
-        )
-    # What the table returns: some models scale its weights.
-    with torch.no_grad():
-        weight = model.core.get_input_embeddings().weight
-        assert isinstance(weight, Tensor)
-        rows = torch.arange(len(weight), device=model.device)
-        return float(model.embedding_table(rows).double().std())
-
-
 def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[EmbeddingAttack]) -> None:
     check_classes(model, "an attack, which has to leave the predicted class as it is,")
     reasons = undifferentiable(model, methods)
@@ -237,26 +166,7 @@ def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[Embe
             "two attacks have the same objective, so that their records could not be distinguished: give one of each."
         )
     for plan in plans:
-        _unit(model, plan)
-
-
-def _top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[Row, int]:
-    """k of every text and plan."""
-    return {
-        Row(number, plan): checked_count(text, units, plan.share, plan.k)
-        for number, (text, units) in enumerate(zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True))
-        for plan in plans
-    }
-
-
-def checked_count(text: Text, units: int, share: float, k: int | None) -> int:
-    """`top_count`; raises InputError, naming the text, if `k` is above its number of units."""
-    if k is not None and k > units:
-        raise InputError(
-            f"k is {k}, and the text {str(text)!r:.60} has {units} units: give a smaller k, or a share of the units "
-            "(share=0.15, k=None)."
-        )
-    return top_count(units, share, k)
+        unit_length(model, plan)
 
 
 def _undecided(batch: Batch) -> list[int]:

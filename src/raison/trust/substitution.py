@@ -28,7 +28,7 @@ from raison.numerics.measures.attacks import (
 from raison.numerics.measures.ranking import check_share
 from raison.progress import Advance
 from raison.trust.attack_settings import check_count
-from raison.trust.attacks import checked_count
+from raison.trust.attack_start import checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
 from raison.trust.records import Attacked, AttackKey, Substituted
 

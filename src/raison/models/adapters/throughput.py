@@ -12,7 +12,7 @@ from raison.core.encoding import Encoding
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
 
-REPEATS = 16
+REPEATS = 8
 
 
 @dataclass(frozen=True, slots=True)

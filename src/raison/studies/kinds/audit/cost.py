@@ -1,7 +1,6 @@
 """What an audit will take, before it runs."""
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from raison.core.method import Cost, Property
@@ -19,8 +18,12 @@ from raison.models.stack.blocks import find_blocks
 from raison.studies.kinds.audit.results import FAITHFULNESS, HARMLESS
 from raison.studies.kinds.audit.spec import Suite
 from raison.text.edits import edit
-from raison.trust.attacks import attacks, undifferentiable
+from raison.trust.attack_cost import attack_seconds
+from raison.trust.attacks import undifferentiable
 from raison.trust.substitution import kept_tries
+
+COUNTED = 4
+"""Texts of which a first round of exchanged words is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +106,11 @@ def _attacking(job: _Audited) -> float:
     attacked = min(job.suite.plan.attacked, len(job.suite.texts))
     if not methods:
         return 0.0
-    lengths = model.encode(
-        list(job.suite.texts[:attacked]), job.suite.settings.unit, job.suite.settings.truncate
-    ).lengths
-    # A rather short text, for the time of an attack grows with the tokens and this is the dearest to measure.
-    short = sorted(range(attacked), key=lengths.__getitem__)[attacked // 4]
-    asked = job.suite.plan.attack
-
-    def timed(steps: int) -> float:
-        plan = replace(asked, steps=steps, draws=1)
-        return _timed(lambda: attacks(model, [job.suite.texts[short]], methods, job.suite.settings, (plan,)))
-
-    once, twice = timed(1), timed(2)
-    step = max(0.0, twice - once)
-    # What is left is an explanation of the text as it is and one of a random change, which takes as long.
-    explained = max(0.0, once - step) / 2
-    whole = explained * (1 + asked.draws) + step * asked.steps
-    return whole * sum(lengths) / lengths[short]
+    encoding = model.encode(list(job.suite.texts[:attacked]), job.suite.settings.unit, job.suite.settings.truncate)
+    seconds = attack_seconds(
+        model, [job.suite.texts[text] for text in probes(encoding)], methods, job.suite.settings, job.suite.plan.attack
+    )
+    return seconds * sum(encoding.lengths)
 
 
 def _changing(job: _Audited, speed: Speed) -> float:
@@ -150,14 +141,15 @@ def _explaining(job: _Audited, batch: Batch, rows: Iterable[int], speed: Speed) 
 def _exchanging(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
     """Each text is explained once, and in every round as often as a try keeps the prediction.
 
-    How many do is counted in a first round, which is the same for all methods.
+    How many do is counted in a first round of some texts, which is the same for all methods.
     """
-    plan = job.suite.plan.substitution
-    kept = kept_tries(job.model, job.suite.texts[: job.suite.plan.attacked], job.suite.settings, plan)
-    return sum(
-        (1 + plan.swaps * tries) * _seconds(_cost(name, units), length, speed)
+    plan, attacked = job.suite.plan.substitution, job.suite.plan.attacked
+    kept = kept_tries(job.model, job.suite.texts[: min(attacked, COUNTED)], job.suite.settings, plan)
+    explained = 1 + plan.swaps * sum(kept) / len(kept)
+    return explained * sum(
+        _seconds(_cost(name, units), length, speed)
         for name in job.suite.methods
-        for tries, (units, length) in zip(kept, lengths, strict=False)
+        for units, length in lengths[:attacked]
     )
 
 
@@ -169,13 +161,6 @@ def _cost(method: str, units: int) -> Cost:
 def _seconds(cost: Cost, length: int, speed: Speed) -> float:
     alone = max(0, cost.forwards - cost.backwards)
     return length * (alone * speed.forward + cost.backwards * speed.backward)
-
-
-def _timed(work: Callable[[], Iterable[object]]) -> float:
-    started = time.perf_counter()
-    for _ in work():
-        pass
-    return time.perf_counter() - started
 
 
 def _told(seconds: float) -> str:
