@@ -1,7 +1,7 @@
 """The trainer on a small network and random points: evaluations, kills and resumes, settings."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,71 +12,9 @@ from torch import Tensor, nn
 from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
 from raison.training.loop import checkpoint
 from raison.training.loop.objective import Objective, TrainingBatch
-from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit, learning_rate
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-@dataclass(frozen=True)
-class Mortal(Objective):
-    """Cross-entropy that dies at one of its calls; equal to the immortal one where names are compared."""
-
-    die: Callable[[], bool]
-
-    def __repr__(self) -> str:
-        return "mortal"
-
-    def loss(self, module: nn.Module, batch: TrainingBatch) -> Tensor:
-        if self.die():
-            raise Killed
-        return CrossEntropy().loss(module, batch)
-
-
-class Points:
-    """Twenty batches of random points in the plane, labelled by the half they lie in."""
-
-    def __len__(self) -> int:
-        return 20
-
-    def epoch(self, number: int, start: int) -> Iterator[TrainingBatch]:
-        generator = torch.Generator().manual_seed(number)
-        for index in range(20):
-            points = torch.randn(8, 2, generator=generator)
-            if index >= start:
-                yield TrainingBatch({"points": points}, (points[:, 0] > 0).long())
-
-
-class Net(nn.Module):
-    """Two layers with dropout, so that the random state matters, and a frozen parameter."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
-        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
-
-    def forward(self, inputs: dict[str, Tensor]) -> Tensor:
-        return self.layers(inputs["points"])
-
-
-def net() -> Net:
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        return Net()
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def dies_at(call: int) -> Callable[[], bool]:
-    calls = iter(range(1, 10**6))
-    return lambda: next(calls) == call
-
-
-PLAN = TrainSettings(epochs=3, learning_rate=0.02, seed=5, checkpoint_every=7, progress=False)
+from tests.points import PLAN, Killed, Mortal, Net, Points, dies_at, net, same
 
 
 def test_learning_reduces_the_loss_and_leaves_the_random_state_alone() -> None:
@@ -310,73 +248,6 @@ def test_a_loss_that_is_no_number_stops_the_run() -> None:
     nn.init.constant_(module.layers[0].weight, float("nan"))
     with pytest.raises(NonFiniteError, match="lower the learning rate"):
         fit(PLAN, module, Points(), CrossEntropy())
-
-
-def test_the_rate_rises_then_falls_to_nothing() -> None:
-    rates = [learning_rate(replace(PLAN, learning_rate=1.0, warmup=0.2), step, 10) for step in range(10)]
-    assert rates[:3] == [0.5, 1.0, 1.0]
-    assert rates[2:] == pytest.approx([1 - n / 8 for n in range(8)])
-
-
-# Decay, rates of their own, what is kept
-
-
-def rates_of(plan: TrainSettings, module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
-    """The rate of every group of parameters, at every step."""
-    found: list[list[float]] = []
-    step = torch.optim.AdamW.step
-
-    def noting(optimizer: torch.optim.AdamW) -> None:
-        found.append([group["lr"] for group in optimizer.param_groups])
-        step(optimizer)
-
-    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
-    fit(plan, module, Points(), CrossEntropy())
-    return found
-
-
-def test_decay_multiplies_the_rate_after_so_many_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replace(PLAN, epochs=5, learning_rate=0.02, warmup=0.5, decay=StepDecay(0.5, 2))
-    found = rates_of(plan, net(), monkeypatch)
-    # Neither warm-up nor a fall to nothing.
-    expected = [0.02] * 40 + [0.01] * 40 + [0.005] * 20
-    assert [rates[0] for rates in found] == pytest.approx(expected)
-    assert all(len(set(rates)) == 1 for rates in found)
-
-
-def test_parameters_may_have_rates_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replace(PLAN, epochs=2, decay=StepDecay(0.1, 1), factors=(("layers.3.", 10.0), ("layers.0.bias", 0.0)))
-    module = net()
-    before = {name: value.clone() for name, value in module.state_dict().items()}
-    found = rates_of(plan, module, monkeypatch)
-    assert {round(rate, 9) for rate in found[0]} == {0.02, 0.2, 0.0}
-    assert {round(rate, 9) for rate in found[-1]} == {0.002, 0.02, 0.0}
-    assert torch.equal(module.layers[0].bias, before["layers.0.bias"])
-    assert not torch.equal(module.layers[0].weight, before["layers.0.weight"])
-    moved = {name: float((value - before[name]).abs().max()) for name, value in module.state_dict().items()}
-    assert moved["layers.3.weight"] > 3 * moved["layers.0.weight"]
-
-
-def test_rates_of_one_are_plain_training() -> None:
-    # Biases have no decay of weights, with a rate of their own or without.
-    plain = fit(PLAN, net(), Points(), CrossEntropy())
-    named = fit(replace(PLAN, factors=(("layers.0.bias", 1.0),)), net(), Points(), CrossEntropy())
-    assert named.losses == plain.losses
-
-
-def test_a_killed_run_with_decay_and_factors_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
-    plan = replace(PLAN, decay=StepDecay(0.5, 1), factors=(("layers.3.", 5.0),))
-    whole, stopped = net(), net()
-    wanted = fit(plan, whole, Points(), Mortal(lambda: False))
-    plan = replace(plan, checkpoint=tmp_path / "state")
-    with pytest.raises(Killed):
-        fit(plan, stopped, Points(), Mortal(dies_at(33)))
-    stopped = net()
-    assert fit(plan, stopped, Points(), Mortal(lambda: False)).losses == wanted.losses
-    assert same(stopped.state_dict(), whole.state_dict())
-    for other in (replace(plan, decay=StepDecay(0.4, 1)), replace(plan, factors=(("layers.3.", 4.0),))):
-        with pytest.raises(InputError, match="other settings"):
-            fit(other, net(), Points(), Mortal(lambda: False))
 
 
 def test_only_the_named_scores_keep_weights() -> None:
