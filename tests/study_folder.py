@@ -1,19 +1,18 @@
 """The folder of a study as a run writes it, made from drawn numbers: for what reads such folders."""
 
 import json
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from raison.core.explanation import Explanation
-from raison.core.unit import Unit
 from raison.runs.agreement import agreement
 from raison.runs.run import Record, open_run
 from raison.runs.summary import Costs
 from raison.studies.folder import digest_of
+from tests.explained import of_words
 
 TEXTS = (
     "The harbour lights were lovely, but the soup arrived cold and an hour late.",
@@ -133,34 +132,21 @@ def _row(method: str, by: str | None) -> dict[str, Any]:
 def _record(row: dict[str, Any], seed: int, text: int, rng: np.random.Generator) -> tuple[Record, Explanation]:
     quality, evaluations, gradients = METHODS[row["method"]]
     quality += 0.1 * (row["selected_by"] is not None) + float(rng.normal(0, 0.08))
-    e = _explanation(row["method"], seed, text, rng)
+    e = explanation_of(row["method"], seed, text, rng)
     scores = (quality, 1 - quality, -3 * quality, (round(8 * max(quality, 0)), 10.0), float(rng.random()))
     costs = Costs(evaluations, gradients, 0.01 * evaluations)
     return Record(row["label"], seed, text, scores, costs, e.target, e.prediction, len(e.units)), e
 
 
-def _explanation(method: str, seed: int, text: int, rng: np.random.Generator) -> Explanation:
+def explanation_of(method: str, seed: int, text: int, rng: np.random.Generator) -> Explanation:
     sentence = TEXTS[text]
-    units = tuple(Unit(match.start(), match.end(), match.group()) for match in re.finditer(r"\S+", sentence))
-    return Explanation(
-        text=sentence,
-        unit="word",
-        units=units,
-        scores=tuple(rng.normal(0.05, 0.2, len(units)).tolist()),
-        classes=("negative", "positive"),
+    plain = of_words(sentence)
+    return replace(
+        plain,
+        scores=tuple(rng.normal(0.05, 0.2, len(plain.units)).tolist()),
         probabilities=(0.12, 0.88),
-        target="positive",
-        against=None,
-        of="probability",
         value_full=0.88,
-        value_empty=0.5,
         method=method,
-        config={},
-        model="demo/sst2",
-        removal="mask",
         seed=seed,
-        evaluations=14,
-        gradients=0,
-        seconds=0.1,
         version="0.1.0",
     )

@@ -5,32 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.unit import Unit
 from raison.trust.records import Attacked, Similarity, Substituted
 from raison.trust.works import Request, Works
+from tests.explained import of_words
 
-EXPLANATION = Explanation(
-    text="a calm sea",
-    unit="word",
-    units=(Unit(0, 1, "a"), Unit(2, 6, "calm"), Unit(7, 10, "sea")),
-    scores=(0.0, 1.0, 0.5),
-    classes=("no", "yes"),
-    probabilities=(0.4, 0.6),
-    target="yes",
-    against=None,
-    of="probability",
-    value_full=0.6,
-    value_empty=0.5,
-    method="saliency",
-    config={},
-    model="toy",
-    removal="mask",
-    seed=0,
-    evaluations=0,
-    gradients=0,
-    seconds=0.0,
-)
+EXPLANATION = of_words("a calm sea", (0.0, 1.0, 0.5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -13,6 +13,7 @@ from raison.core.explanation import Explanation
 from raison.core.metric import Need
 from raison.core.unit import Unit
 from raison.metrics import CATALOGUE
+from tests.explained import of_words
 
 NAMES = ("ground_truth_overlap", "mean_rank", "mean_rank_percentage")
 
@@ -38,27 +39,7 @@ def explain(scores: Sequence[float], segments: Sequence[int] = ()) -> Explanatio
     """An explanation of as many invented words as there are scores."""
     segments = segments or [0] * len(scores)
     units = tuple(Unit(2 * i, 2 * i + 1, "w", segment) for i, segment in enumerate(segments))
-    return Explanation(
-        text="w " * len(scores),
-        unit="word",
-        units=units,
-        scores=tuple(map(float, scores)),
-        classes=("no", "yes"),
-        probabilities=(0.4, 0.6),
-        target="yes",
-        against=None,
-        of="probability",
-        value_full=0.6,
-        value_empty=0.5,
-        method="random",
-        config={},
-        model="none",
-        removal="mask",
-        seed=0,
-        evaluations=0,
-        gradients=0,
-        seconds=0.0,
-    )
+    return replace(of_words("w " * len(scores), scores), units=units)
 
 
 def measure(name: str, scores: Sequence[float], *known: np.ndarray, annotators: str = "majority") -> float:

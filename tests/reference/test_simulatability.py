@@ -28,6 +28,7 @@ from raison.models.derived.student import (
 )
 from raison.models.stack.layers import layer_stack
 from raison.models.stack.tap import tap
+from tests.explained import of_words
 from tests.tiny import TINY
 
 FILLERS = "old sailor told story about sea man film music plot slow jokes rain walked home watch again bad was".split()
@@ -60,26 +61,12 @@ def spans(words: list[str]) -> tuple[Unit, ...]:
 
 
 def explained(words: list[str], label: int, scores: list[float]) -> Explanation:
-    return Explanation(
-        text=" ".join(words),
-        unit="word",
-        units=spans(words),
-        scores=tuple(scores),
+    return replace(
+        of_words(" ".join(words), scores),
         classes=CLASSES,
         probabilities=(1.0 - label, float(label)),
         target=CLASSES[label],
-        against=None,
-        of="probability",
-        value_full=1.0,
-        value_empty=0.5,
         method="by_hand",
-        config={},
-        model="toy",
-        removal="mask",
-        seed=0,
-        evaluations=0,
-        gradients=0,
-        seconds=0.0,
     )
 
 

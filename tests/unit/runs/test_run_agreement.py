@@ -12,28 +12,9 @@ from sklearn.metrics.pairwise import cosine_similarity
 from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation
 from raison.runs.agreement import FILE, agreement, read_agreement
+from tests.explained import of_words
 
-BASE = Explanation(
-    text="",
-    unit="word",
-    units=(),
-    scores=(),
-    classes=("no", "yes"),
-    probabilities=(0.4, 0.6),
-    target="yes",
-    against=None,
-    of="probability",
-    value_full=0.6,
-    value_empty=0.5,
-    method="random",
-    config={},
-    model="tiny",
-    removal="mask",
-    seed=0,
-    evaluations=0,
-    gradients=0,
-    seconds=0.0,
-)
+BASE = of_words("")
 
 
 def explained(rows: list[np.ndarray]) -> list[Explanation]:

@@ -9,32 +9,11 @@ from scipy import stats
 from sklearn.metrics.pairwise import cosine_similarity
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.unit import Unit
 from raison.numerics.measures.agreement import AGREEMENTS, cosine, kendall, spearman, top_k_overlap
+from tests.explained import of_words
 
 WORDS = "a calm sea and a long road home again soon then".split()
-EXPLANATION = Explanation(
-    text=" ".join(WORDS),
-    unit="word",
-    units=tuple(Unit(i, i + 1, word) for i, word in enumerate(WORDS)),
-    scores=(0.0,) * len(WORDS),
-    classes=("no", "yes"),
-    probabilities=(0.4, 0.6),
-    target="yes",
-    against=None,
-    of="probability",
-    value_full=0.6,
-    value_empty=0.5,
-    method="saliency",
-    config={},
-    model="toy",
-    removal="mask",
-    seed=0,
-    evaluations=0,
-    gradients=0,
-    seconds=0.0,
-)
+EXPLANATION = of_words(" ".join(WORDS))
 
 
 def draw(seed: int, tied: bool) -> tuple[np.ndarray, np.ndarray]:

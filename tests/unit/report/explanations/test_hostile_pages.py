@@ -141,7 +141,7 @@ def test_specials_of_markdown_and_latex() -> None:
 
 def study_pages(word: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[object]]:
     """The structure of each page of a study whose title, claims, texts, labels and models hold the word."""
-    plain = study_folder._explanation
+    plain = study_folder.explanation_of
 
     def made(*arguments: Any) -> Explanation:
         names = dict.fromkeys(("model", "removal", "of", "version", "unit"), word)
@@ -154,7 +154,7 @@ def study_pages(word: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dic
     monkeypatch.setattr(study_folder, "STUDY", file)
     monkeypatch.setattr(study_folder, "TEXTS", (f"a {word} b", f"{word} c"))
     monkeypatch.setattr(study_folder, "MODELS", {"small": word})
-    monkeypatch.setattr(study_folder, "_explanation", made)
+    monkeypatch.setattr(study_folder, "explanation_of", made)
     report = write(study_folder.make(folder, study_folder.Made(("small",), 2, 2))).parent
     found = {path.name: structure(path.read_text(encoding="utf-8")) for path in sorted(report.rglob("*.html"))}
     monkeypatch.undo()

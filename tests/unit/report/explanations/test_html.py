@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from raison.core.explanation import Explanation
 from raison.core.unit import Text, Unit, segments
 from raison.report.explanations.html import fragment, page
+from tests.explained import of_words
 
 REVIEW = "a modest pleasure that accomplishes its goals with ease and confidence ."
 TEXTS: dict[str, Text] = {
@@ -24,34 +26,16 @@ TEXTS: dict[str, Text] = {
 
 
 def explain(text: Text, scores: tuple[float, ...] | None = None, **changes: Any) -> Explanation:
-    units = tuple(
-        Unit(match.start(), match.end(), match.group(), number)
-        for number, part in enumerate(segments(text))
-        for match in re.finditer(r"\S+", part)
-    )
+    plain = of_words(text, scores)
     values: dict[str, Any] = {
-        "text": text,
-        "unit": "word",
-        "units": units,
-        "scores": scores or tuple((-1) ** number * 0.1 * (number + 1) for number in range(len(units))),
-        "classes": ("negative", "positive"),
+        "scores": scores or tuple((-1) ** number * 0.1 * (number + 1) for number in range(len(plain.units))),
         "probabilities": (0.03, 0.97),
-        "target": "positive",
-        "against": None,
-        "of": "probability",
         "value_full": 0.97,
-        "value_empty": 0.5,
-        "method": "occlusion",
         "config": {"window": 1},
-        "model": "demo/sst2",
-        "removal": "mask",
         "seed": 7,
-        "evaluations": 12,
-        "gradients": 0,
-        "seconds": 0.5,
         "version": "0.1.0",
     }
-    return Explanation(**{**values, **changes})
+    return replace(plain, **(values | changes))
 
 
 class Reader(HTMLParser):

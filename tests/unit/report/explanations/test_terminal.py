@@ -2,47 +2,22 @@
 
 import io
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from raison.core.explanation import Explanation
-from raison.core.unit import Text, Unit, segments
+from raison.core.unit import Text
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
+from tests.explained import of_words
 
 
 def explain(text: Text, scores: tuple[float, ...], **changes: Any) -> Explanation:
-    units = []
-    for number, part in enumerate(segments(text)):
-        place = 0
-        for word in part.split():
-            place = part.index(word, place)
-            units.append(Unit(place, place + len(word), word, number))
-            place += len(word)
-    values: dict[str, Any] = {
-        "text": text,
-        "unit": "word",
-        "units": tuple(units),
-        "scores": scores,
-        "classes": ("negative", "positive"),
-        "probabilities": (0.03, 0.97),
-        "target": "positive",
-        "against": None,
-        "of": "probability",
-        "value_full": 0.97,
-        "value_empty": 0.5,
-        "method": "occlusion",
-        "config": {},
-        "model": "demo/sst2",
-        "removal": "mask",
-        "seed": 7,
-        "evaluations": 1200,
-        "gradients": 0,
-        "seconds": 0.5,
-    }
-    return Explanation(**{**values, **changes})
+    values: dict[str, Any] = {"probabilities": (0.03, 0.97), "value_full": 0.97, "seed": 7, "evaluations": 1200}
+    return replace(of_words(text, scores), **(values | changes))
 
 
 def coloured(e: Explanation, **settings: Any) -> str:

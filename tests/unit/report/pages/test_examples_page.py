@@ -21,6 +21,7 @@ from raison.runs.summary import Costs
 from raison.studies.file import StudyError, read
 from raison.studies.reports import write
 from raison.studies.rows import load_rows
+from tests.explained import of_words
 
 TEXTS = (
     "The  kettle sings,\tand nobody *minds*.",
@@ -40,29 +41,15 @@ RUN = "small--reviews"
 
 
 def explanation(text: Text, scores: list[float], unit: str = "word") -> Explanation:
-    strings = (text,) if isinstance(text, str) else text
-    found = [(number, match) for number, string in enumerate(strings) for match in re.finditer(r"\w+|[^\w\s]", string)]
-    units = tuple(Unit(match.start(), match.end(), match.group(), number) for number, match in found)
-    return Explanation(
-        text=text,
+    plain = of_words(text, pattern=r"\w+|[^\w\s]")
+    count = len(plain.units)
+    return replace(
+        plain,
         unit=unit,
-        units=units,
-        scores=tuple((scores * len(units))[: len(units)]),
-        classes=("negative", "positive"),
+        scores=tuple((scores * count)[:count]),
         probabilities=(0.125, 0.875),
-        target="positive",
-        against=None,
-        of="probability",
         value_full=0.875,
-        value_empty=0.5,
         method="lime",
-        config={},
-        model="demo/sst2",
-        removal="mask",
-        seed=0,
-        evaluations=5,
-        gradients=0,
-        seconds=0.1,
     )
 
 

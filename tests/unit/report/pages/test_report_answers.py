@@ -11,49 +11,35 @@ from rich.padding import Padding
 from raison.core.answer import Answer, ExplainedAnswer
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
-from raison.core.unit import Unit
 from raison.report.explanations.html import page
 from raison.report.explanations.layout import parts
 from raison.report.explanations.terminal import explanation_text
 from raison.report.pages.examples import CLOSE, OPEN, Example, beside, markdown, marks
 from raison.report.style import phrases
 from raison.report.style.terminal_text import plain
+from tests.explained import of_words
 
 QUESTION, CONTEXT = "Who bakes?", "A retired <b>baker</b>, Ilse Brandt, bakes."
 
 
 def explained(said: str = "Ilse Brandt", predicted: str = "Ilse Brandt", **changes: Any) -> Explanation:
-    units = tuple(
-        Unit(match.start(), match.end(), match.group(), segment)
-        for segment, text in enumerate((QUESTION, CONTEXT))
-        for match in re.finditer(r"\S+", text)
-    )
+    words = of_words((QUESTION, CONTEXT))
     start, own = CONTEXT.index(said), CONTEXT.index(predicted)
     values: dict[str, Any] = {
-        "text": (QUESTION, CONTEXT),
-        "unit": "word",
-        "units": units,
-        "scores": tuple(0.1 * (-1) ** number * (number + 1) for number in range(len(units))),
+        "scores": tuple(0.1 * (-1) ** number * (number + 1) for number in range(len(words.units))),
         "classes": (said, "other answers"),
         "probabilities": (0.36, 0.64),
         "target": "answer" if said == predicted else said,
-        "against": None,
-        "of": "probability",
         "value_full": 0.36,
         "value_empty": 0.1,
-        "method": "occlusion",
-        "config": {},
         "model": "toy",
-        "removal": "mask",
-        "seed": 0,
         "evaluations": 8,
-        "gradients": 0,
         "seconds": 0.1,
         "answer": ExplainedAnswer(
             start, start + len(said), said, 0.4, 0.9, Answer(own, own + len(predicted), predicted)
         ),
     }
-    return Explanation(**values | changes)
+    return replace(words, **(values | changes))
 
 
 def test_json_there_and_back() -> None:
