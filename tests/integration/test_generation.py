@@ -5,7 +5,7 @@ import json
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
 import raison
@@ -18,7 +18,7 @@ from raison.models.adapters.generator import Generator
 from raison.models.adapters.nested import NestedReader
 from raison.models.loading import weights
 from raison.models.tokens.continuation import ContinuationEncoder, chat_prompt, plain_prompt, spell
-from tests.tiny import TINY, _config, _randomize, _tokenizer
+from tests.tiny import LANGUAGE_MODELS, TINY, build_language_model
 
 PROMPT, OUTPUT = "the old sailor told", " a modest story"
 TEMPLATE = (
@@ -27,27 +27,19 @@ TEMPLATE = (
 )
 
 
-def language_model(name="llama"):
-    tokenizer = _tokenizer(name)
-    with torch.random.fork_rng(devices=[]):
-        model = AutoModelForCausalLM.from_config(_config(name, tokenizer))
-    _randomize(model)
-    return model.eval(), tokenizer
-
-
 @pytest.fixture
 def generator():
-    return Generator(*language_model(), "tiny")
+    return Generator(*build_language_model("llama"), "tiny")
 
 
 def chatty(template=TEMPLATE):
-    model, tokenizer = language_model()
+    model, tokenizer = build_language_model("llama")
     tokenizer.chat_template = template
     return Generator(model, tokenizer, "tiny")
 
 
 def test_load_gives_a_generator():
-    model, tokenizer = language_model()
+    model, tokenizer = build_language_model("llama")
     loaded = raison.load(model, tokenizer)
     assert isinstance(loaded, Generator)
     assert loaded.model is model
@@ -76,7 +68,7 @@ METHODS = (
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_methods_explain_each_token_as_if_alone(name, method, earlier):
     """A token's scores in a longer output are those that it has as the last token of a shorter one."""
-    generator = Generator(*language_model(name), name)
+    generator = Generator(*build_language_model(name), name)
     longer = raison.explain(generator, PROMPT, method, output=OUTPUT, earlier=earlier)
     ids = [token.id for token in longer.tokens]
     prompt = generator.prompt(PROMPT)
@@ -122,9 +114,9 @@ def test_gradients_that_do_not_agree_are_not_shared(generator):
         assert float(values[text, 0]) == pytest.approx(float(logits[output.ids[0]].detach()), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "mistral", "qwen3"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_backward_passes_together_and_one_by_one_agree(name, monkeypatch):
-    generator = Generator(*language_model(name), name)
+    generator = Generator(*build_language_model(name), name)
     prompt = generator.prompt(PROMPT)
     output, _ = generator.output(prompt, OUTPUT)
     rows = ContinuationEncoder(prompt, output)
@@ -158,7 +150,7 @@ def test_backward_passes_together_and_one_by_one_agree(name, monkeypatch):
 
 
 def test_nothing_is_left_changed():
-    model, tokenizer = language_model()
+    model, tokenizer = build_language_model("llama")
     model.train()
     model.generation_config.do_sample = True
     model.generation_config.temperature = 0.3
@@ -221,7 +213,7 @@ def test_templates_that_rewrite_messages_are_refused():
 
 
 def test_spans_of_bytes_and_spaces():
-    tokenizer = _tokenizer("gpt2")
+    _, tokenizer = TINY["gpt2"]()
     prompt = plain_prompt(tokenizer, "the sea")
     for text in (" 海 is", " naß", "\n\n ok", " 👍🏽!"):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -318,7 +310,7 @@ def test_bad_chats(messages, said):
 
 
 def test_a_model_that_ends_at_once():
-    model, tokenizer = language_model("gpt2")
+    model, tokenizer = build_language_model("gpt2")
     first = int(model(torch.tensor([tokenizer(PROMPT)["input_ids"]])).logits[0, -1].argmax())
     model.generation_config.eos_token_id = [first, 1]
     with pytest.raises(errors.InputError, match="ends the text right after the prompt"):
@@ -333,7 +325,7 @@ def test_settings_of_writing_do_not_fit_a_classifier():
 
 
 def test_a_model_with_more_than_an_output_matrix_is_refused():
-    model, tokenizer = language_model()
+    model, tokenizer = build_language_model("llama")
     model.lm_head.register_forward_hook(lambda _module, _args, out: out)
     forward = model.forward
 
@@ -348,7 +340,7 @@ def test_a_model_with_more_than_an_output_matrix_is_refused():
 
 
 def test_a_slow_tokenizer_is_refused():
-    model, tokenizer = language_model()
+    model, tokenizer = build_language_model("llama")
 
     class Slow(PreTrainedTokenizerFast):
         is_fast = False
@@ -359,7 +351,7 @@ def test_a_slow_tokenizer_is_refused():
 
 
 def test_command_line(tmp_path):
-    model, tokenizer = language_model()
+    model, tokenizer = build_language_model("llama")
     tokenizer.chat_template = TEMPLATE
     folder, html = tmp_path / "model", tmp_path / "page.html"
     model.save_pretrained(folder)

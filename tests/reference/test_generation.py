@@ -6,26 +6,20 @@ from math import comb
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 import raison
 from raison.core.generation import GenerationExplanation
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.numerics.gradients.quadrature import gauss_legendre
-from tests.tiny import _config, _randomize, _tokenizer
+from tests.tiny import LANGUAGE_MODELS, build_language_model
 
-FAMILIES = ("gpt2", "llama", "mistral", "qwen3")
 PROMPT = "the old sailor told"
 OUTPUT = " a modest story"
 
 
 def build(name):
-    tokenizer = _tokenizer(name)
-    with torch.random.fork_rng(devices=[]):
-        model = AutoModelForCausalLM.from_config(_config(name, tokenizer))
-    _randomize(model)
-    return Generator(model.eval(), tokenizer, name)
+    return Generator(*build_language_model(name), name)
 
 
 def explain(generator, method, **settings):
@@ -88,7 +82,7 @@ def gradient(generator, embeds, token, of, against=None):
 
 
 @pytest.mark.parametrize("of", ["probability", "logit", "log_odds", "log_probability"])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_input_x_gradient(name, of):
     generator = build(name)
     prompt, output, added = ids_of(generator)
@@ -103,7 +97,7 @@ def test_input_x_gradient(name, of):
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_integrated_gradients(name, earlier):
     generator = build(name)
     prompt, output, added = ids_of(generator)
@@ -140,7 +134,7 @@ def replacement_of(generator, removal):
 
 @pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("removal", ["unk", "delete"])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_occlusion(name, removal, earlier):
     generator = build(name)
     prompt, output, added = ids_of(generator)
@@ -202,7 +196,7 @@ def test_kernel_shap_gives_shapley_values_of_each_token_and_of_the_joint_log_pro
     assert whole.value_empty == pytest.approx(value(set(), range(len(output))), abs=1e-3)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_sum_of_gradients_is_that_of_the_joint_log_probability(name):
     """One pass over prompt and output; its loss is the joint log-probability."""
     generator = build(name)
@@ -251,7 +245,7 @@ def test_margin_is_over_the_likeliest_other_token():
         assert found.tokens[number].value_full == pytest.approx(own - float(logits.max()), abs=1e-3)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_continuation_is_greedy(name):
     generator = build(name)
     prompt = generator.tokenizer(PROMPT)["input_ids"]
@@ -266,7 +260,7 @@ def test_continuation_is_greedy(name):
     assert [token.id for token in found.tokens] == written
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_one_pass_of_the_whole_output_serves_all_tokens(name):
     """Tokens at the embedding table: those of the masked prompts' tree and, after each, of the output but its last."""
     generator = build(name)
@@ -299,7 +293,7 @@ def test_one_pass_of_the_whole_output_serves_all_tokens(name):
     assert count[0] == len(tree)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_one_forward_pass_of_a_point_serves_the_gradients_of_all_tokens(name):
     generator = build(name)
     seen = []

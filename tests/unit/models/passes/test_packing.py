@@ -16,7 +16,7 @@ from raison.models.loading import weights
 from raison.models.passes import packing
 from raison.models.passes.batching import TokenBudget
 from raison.models.passes.packing import PackedReader
-from tests.tiny import TINY
+from tests.tiny import LANGUAGE_MODELS, TINY
 
 
 def _seeded(build: Callable[[], PreTrainedModel]) -> PreTrainedModel:
@@ -57,7 +57,7 @@ def _bloom() -> PreTrainedModel:
 
 
 BASES: dict[str, Callable[[], PreTrainedModel]] = {
-    name: lambda name=name: TINY[name]()[0].base_model for name in ("gpt2", "llama", "mistral", "qwen3")
+    name: lambda name=name: TINY[name]()[0].base_model for name in LANGUAGE_MODELS
 } | {"qwen3_mix": _qwen_mix}
 
 

@@ -23,7 +23,7 @@ from transformers.pytorch_utils import Conv1D
 
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.stack.tap import STEPS, Tap, attention_modules, tap
-from tests.tiny import LABELS, TAPPED, TINY, eager_logits, padded_batch
+from tests.tiny import LABELS, LANGUAGE_MODELS, TAPPED, TINY, eager_logits, padded_batch
 
 SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 
@@ -93,7 +93,7 @@ def test_padding_and_windows_are_masked(name: str) -> None:
     for layer, rows in seen.probabilities.items():
         own = ~padding[:, None, :, None]
         assert (rows * padding[:, None, None, :] * own).max() == 0
-        if name in ("gpt2", "llama", "mistral", "qwen3"):
+        if name in LANGUAGE_MODELS:
             assert (rows * causal * own).max() == 0
         if name == "mistral":
             assert (rows * (distance >= 4) * own).max() == 0
