@@ -83,6 +83,7 @@ def random_keeps(counts: tuple[int, ...], seed: int = 0) -> list[torch.Tensor]:
     return [torch.rand(9, count, generator=generator) < 0.5 for count in counts]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("removal", ["unk", "pad", "delete"])
 @pytest.mark.parametrize("explained", ["input", "prompt"])
 def test_masked_probabilities_equal_whole_passes(family: str, removal: str, explained: str) -> None:

@@ -84,6 +84,7 @@ def test_sums_to_the_difference_on_every_family(name: str, of: str) -> None:
         assert abs(explanation.notes["completeness_gap"]) < 2e-5
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("labels", [{"good": " good", "bad": " bad"}, {"good": " a pleasure", "bad": " dull"}])
 @pytest.mark.parametrize("family", LANGUAGE_MODELS)
 def test_behind_a_prompt(family: str, labels: dict[str, str]) -> None:
