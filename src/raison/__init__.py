@@ -19,6 +19,7 @@ from raison.core.unit import Unit
 
 if TYPE_CHECKING:
     from raison import data, methods, metrics
+    from raison.explaining.diagnosis import doctor
     from raison.explaining.explain import explain
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
@@ -38,6 +39,7 @@ __all__ = [
     "audit",
     "compare",
     "data",
+    "doctor",
     "evaluate",
     "explain",
     "load",
@@ -48,6 +50,7 @@ __all__ = [
 _FUNCTIONS = {
     "load": "raison.models.loading.load",
     "explain": "raison.explaining.explain",
+    "doctor": "raison.explaining.diagnosis",
     "evaluate": "raison.judging.evaluate",
     "compare": "raison.judging.compare",
     "audit": "raison.studies.kinds.audit.work",

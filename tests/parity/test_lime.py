@@ -9,8 +9,10 @@ import pytest
 import torch
 from sklearn.metrics import pairwise_distances
 
+import raison
 from raison.core.problem import Problem
 from raison.methods.lime import Lime
+from tests.functions import CLASSES, shares
 from tests.toys import Product, generators, make_problem
 
 lime_base = pytest.importorskip("lime.lime_base")
@@ -57,4 +59,14 @@ def test_same_expectation_end_to_end():
     found = explainer.explain_instance(TEXT, classify, labels=(1,), num_features=7, num_samples=10_000)
     scores = Lime(samples=10_000).attribute(problem, generators(1))[0]
     # Four standard errors: one run's spread at 4,000 samples is 0.008.
+    np.testing.assert_allclose(scores, [weight for _, weight in sorted(found.local_exp[1])], atol=0.025)
+
+
+def test_same_expectation_on_a_function_of_texts():
+    text = "good film not bad quiet"
+    explainer = lime_text.LimeTextExplainer(bow=False, feature_selection="none", random_state=0)
+    found = explainer.explain_instance(text, shares, labels=(1,), num_features=5, num_samples=10_000)
+    model = raison.load(shares, classes=CLASSES)
+    # lime puts UNKWORDZ in a word's place, which weighs nothing either.
+    scores = raison.explain(model, text, "lime(samples=10000)", target="positive", removal="[UNK]").scores
     np.testing.assert_allclose(scores, [weight for _, weight in sorted(found.local_exp[1])], atol=0.025)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import raison
 from raison.methods.kernel_shap import KernelShap
 from raison.numerics.shapley.regression import solve_shapley
+from tests.functions import CLASSES, rating, shares
 from tests.toys import game_problem, generators
 
 shap = pytest.importorskip("shap")
@@ -24,6 +26,30 @@ def test_kernel_explainer_with_all_coalitions(units):
     # l1_reg is off: by default shap keeps ten features.
     found = explainer.shap_values(np.ones((1, units)), nsamples=2**units, l1_reg=False, silent=True)[0]
     np.testing.assert_allclose(scores, found, atol=1e-8)
+
+
+def test_kernel_explainer_on_a_function_of_texts():
+    words = "good film not bad quiet !".split()
+    model = raison.load(shares, classes=CLASSES)
+    found = raison.explain(model, " ".join(words), "kernel_shap(samples=64)", target="positive")
+
+    def of_rows(rows):
+        kept = [" ".join(word for word, stays in zip(words, row, strict=True) if stays) for row in rows]
+        return shares(kept)[:, 1]
+
+    explainer = shap.KernelExplainer(of_rows, np.zeros((1, len(words))))
+    expected = explainer.shap_values(np.ones((1, len(words))), nsamples=64, l1_reg=False, silent=True)[0]
+    np.testing.assert_allclose(found.scores, expected, atol=1e-8)
+
+
+def test_text_masker_on_a_function_of_texts():
+    # shap splits at white space as well, and puts the mask token in place of a word. Only of a sum both are exact.
+    text = "good film not bad quiet"
+    masker = shap.maskers.Text(r"\s+", mask_token="...", collapse_mask_token=False)
+    expected = shap.Explainer(lambda texts: rating(list(texts)), masker)([text], silent=True)
+    found = raison.explain(raison.load(rating, classes=["rating"]), text, "partition_shap", removal="ellipsis")
+    assert [token.strip() for token in expected.data[0]] == [unit.text for unit in found.units]
+    np.testing.assert_allclose(found.scores, expected.values[0], atol=1e-8)
 
 
 def test_exact_explainer():

@@ -49,6 +49,10 @@ class NonFiniteError(RaisonError, ArithmeticError):
     """The model returned NaN or infinite numbers."""
 
 
+class AnswerError(RaisonError, ValueError):
+    """A function of the caller's returned something else than was agreed."""
+
+
 class OutOfMemoryError(RaisonError):
     """Not even one text fits into the device's memory."""
 

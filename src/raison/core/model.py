@@ -12,7 +12,7 @@ from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.outputs import Outputs, outputs_of
-from raison.core.target import check_of
+from raison.core.target import Of, check_of
 from raison.core.unit import Granularity, Text
 
 Asked = TypeVar("Asked", bound=Capability)
@@ -39,6 +39,9 @@ class LanguageModel(ABC):
     """The kinds of removal that the tokenizer allows, the default first."""
     max_tokens: int | None
     """Longest input in tokens, special tokens included; None if the model has no limit."""
+
+    undefined: Mapping[str, str] = MappingProxyType({})
+    """Scalars (`of`) that its outputs do not determine, each with the reason."""
 
     unknown_id: int | None = None
     """The unknown token; None for a vocabulary without one, such as bytes."""
@@ -75,9 +78,16 @@ class LanguageModel(ABC):
         """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients."""
 
 
-def asked_of(model: LanguageModel, of: str | None) -> str:
-    """What of the model's outputs is explained; see check_of."""
-    return check_of(of, model.classes, model.multi_label)
+def asked_of(model: LanguageModel, of: str | None) -> Of:
+    """What of the model's outputs is explained; see check_of. UnsupportedError for what they do not determine."""
+    asked = check_of(of, model.classes, model.multi_label)
+    if asked in model.undefined:
+        raise UnsupportedError(
+            f"of='{asked}' is not possible on {model.name}",
+            [model.undefined[asked]],
+            "Leave of out, or give of='log_odds', of='log_probability' or of='margin'.",
+        )
+    return asked
 
 
 def check_classes(model: LanguageModel, what: str) -> None:

@@ -17,6 +17,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
+from raison.core.errors import NonFiniteError
 from raison.core.model import LanguageModel
 from raison.core.target import Of, Target
 
@@ -101,7 +102,8 @@ class Problem:
     def values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, " _masks"]]:
         """The target's value of each text under each of its keeps, one tensor per text, in float64.
 
-        Equal keeps of this batch of texts are evaluated once. No gradients.
+        Equal keeps of this batch of texts are evaluated once. No gradients. Raises NonFiniteError where a probability
+        of exactly 0 or 1 has no finite logarithm or odds.
         """
         keys = self._keys(keeps)
         self._count(keys)
@@ -113,6 +115,11 @@ class Problem:
                 continue
             logits = torch.stack([self._store(key)[key] for key in rows]).double()
             values.append(self.target.row(text, len(rows)).scalar(logits))
+            if not values[-1].isfinite().all():
+                raise NonFiniteError(
+                    f"{self.target.of} is infinite on parts of {str(self.encoding.texts[text])!r:.80}, where a "
+                    "probability is exactly 0 or 1: explain of='probability'."
+                )
         return values
 
     def predictions(self) -> Float[Tensor, "batch classes"]:

@@ -17,7 +17,7 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
-from raison.core.model import LanguageModel
+from raison.core.model import LanguageModel, asked_of
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, probabilities, resolve_target
@@ -86,6 +86,7 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
 def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
     """The same, but answers other than the model's own are also allowed."""
     check_model(model)
+    of = asked_of(model, settings.of)
     encoding, spec = model.encode(texts, settings.unit, settings.truncate), settings.target
     predicted = encoding.spans
     answers: tuple[ExplainedAnswer, ...] = ()
@@ -101,7 +102,7 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
     for text, row in enumerate(logits):
         evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
-    target = resolve_target(spec, settings.of, full, model.classes, model.multi_label)
+    target = resolve_target(spec, of, full, model.classes, model.multi_label)
     return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt)
 
 

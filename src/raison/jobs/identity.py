@@ -13,6 +13,7 @@ from raison.jobs.folder import WorkKind, read_marker, refuse_others, working_in,
 
 IDENTITY = "identity"
 WEIGHTS, TOKENIZER, CONFIGURATION = "model weights", "tokenizer", "model configuration"
+ANSWERS = "answers of the function"
 DATA, SETTINGS = "data", "settings"
 FILES = "files of "
 """Before the label of a method or a metric: its trained explainer, or whatever else it reads beside the model."""

@@ -34,7 +34,7 @@ DEFAULT_METHODS = Compared().methods
 def compare(
     model: LanguageModel,
     texts: Sequence[Text],
-    methods: Sequence[str | Method] = DEFAULT_METHODS,
+    methods: Sequence[str | Method] | None = None,
     metrics: Sequence[str | AnyMetric] | None = None,
     *,
     unit: Granularity = "word",
@@ -68,7 +68,7 @@ def compare(
         progress: a progress bar on stderr, or a function that is told of finished texts.
         sharing: with `out`, this process's share of the work, or how many processes to start.
         load: how processes that are started load the model; one that can be sent to them needs none.
-        The other arguments are those of `explain` and `evaluate`.
+        The others are those of `explain` and `evaluate`; methods None are those of DEFAULT_METHODS that work.
 
     Raises:
         InputError, UnknownNameError, UnsupportedError: before anything runs.
@@ -80,7 +80,7 @@ def compare(
         raise InputError("texts to compare on are a list of at least one text.")
     settings = Settings(unit, target, asked_of(model, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
-    rows = plan_rows([CATALOGUE.create(method) for method in methods], choosers, seeds)
+    rows = plan_rows(_created(model, methods), choosers, seeds)
     chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
     plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
@@ -91,6 +91,12 @@ def compare(
     run = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
     execute(plan, run, progress)
     return comparison(run)
+
+
+def _created(model: LanguageModel, methods: Sequence[str | Method] | None) -> list[Method]:
+    if methods is None:
+        methods = [name for name in DEFAULT_METHODS if not CATALOGUE.get(name).lacking(model)]
+    return [CATALOGUE.create(method) for method in methods]
 
 
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:

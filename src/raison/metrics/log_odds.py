@@ -18,7 +18,7 @@ class LogOdds(Metric):
     name it is a ratio of probabilities, not of odds. Unbounded, lower is better. Masked means the removal that the
     explanation was made with, if it keeps the length: the mask token by default. Decoders have no mask token that was
     trained, and default to three dots; the papers use the unknown token: state removal="unk" for the run. `profile`
-    says how k % of n units is rounded.
+    says how k % of n units is rounded. Undefined where a probability is exactly 0.
 
     Cost: 1 evaluation beside the full text.
     """
@@ -40,4 +40,4 @@ class LogOdds(Metric):
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         full, masked = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
-        return float(np.log(masked) - np.log(full))
+        return float(np.log(masked) - np.log(full)) if full > 0 and masked > 0 else float("nan")

@@ -6,6 +6,7 @@ from raison.core.errors import UnsupportedError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
+from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.stack.blocks import find_blocks
 from raison.trust import attacks, randomisation, substitution
@@ -31,15 +32,27 @@ def works() -> Works:
         ),
         substituted=_substituted,
         unable={
-            "randomisation": lambda request: randomisation.without_parameters(
-                _classifier(request.model), request.texts, request.methods, request.settings
-            ),
+            "randomisation": _not_randomised,
             "embedding": lambda request: attacks.undifferentiable(request.model, _created(request)),
-            "substitution": lambda request: {},
+            "substitution": _not_substituted,
         },
         boundary=lambda request: attacks.boundary(request.model, request.texts, request.settings),
-        blocks=lambda model: len(find_blocks(_classifier(model).core)),
+        blocks=lambda model: 0 if isinstance(model, BlackBox) else len(find_blocks(_classifier(model).core)),
     )
+
+
+def _not_randomised(request: Request) -> dict[str, str]:
+    if isinstance(request.model, BlackBox):
+        return dict.fromkeys(request.methods, "the model is a function, whose parameters are not known")
+    return randomisation.without_parameters(
+        _classifier(request.model), request.texts, request.methods, request.settings
+    )
+
+
+def _not_substituted(request: Request) -> dict[str, str]:
+    if isinstance(request.model, BlackBox):
+        return dict.fromkeys(request.methods, "the model is a function, which has no embeddings of similar words")
+    return {}
 
 
 def _substituted(request: Request, plan: Substitution, done: Collection[AttackKey]) -> Iterator[list[Substituted]]:

@@ -10,6 +10,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsteadyWarning
 from raison.core.model import LanguageModel
+from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.nested import NestedReader
 from raison.models.passes.batching import TokenBudget, shrinking
@@ -18,27 +19,43 @@ from raison.models.stack.modes import drawing
 _ROUNDING = 1e-5
 """Relative to the largest logit. Equal calls round alike, but for sums in no fixed order on some devices."""
 
-_KNOWN: "WeakKeyDictionary[nn.Module, float]" = WeakKeyDictionary()
+_KNOWN: "WeakKeyDictionary[nn.Module | BlackBox, float]" = WeakKeyDictionary()
 
 
 def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
     """A message if a model's logits for the first text differ between two equal calls; None otherwise.
 
     Two passes of one text when a model is first seen, none later, and one UnsteadyWarning. Random draws in these passes
-    leave the caller's random state unchanged.
+    leave the caller's random state unchanged; only what a caller's function draws by itself is its own affair.
     """
-    if not isinstance(model, Classifier | NestedReader):
+    if not isinstance(model, BlackBox | Classifier | NestedReader):
         return None
-    if model.core not in _KNOWN:
-        _KNOWN[model.core] = change(model, encoding)
-        if found := _said(_KNOWN[model.core]):
+    key = model if isinstance(model, BlackBox) else model.core
+    if key not in _KNOWN:
+        _KNOWN[key] = change(model, encoding)
+        if found := _said(_KNOWN[key]):
             warnings.warn(f"{model.name}: {found}.", UnsteadyWarning, stacklevel=4)
-    return _said(_KNOWN[model.core])
+    return _said(_KNOWN[key])
 
 
-def change(model: Classifier | NestedReader, encoding: Encoding) -> float:
-    """The largest difference of a logit between two equal calls on the first text; 0 where it is rounding."""
+def change(model: BlackBox | Classifier | NestedReader, encoding: Encoding) -> float:
+    """The largest difference of a logit, or of a function's answer, between two equal calls on the first text.
+
+    0 where it is rounding.
+    """
     first = encoding.select([0])
+    if isinstance(model, BlackBox):
+        with drawing():
+            once, twice = (torch.from_numpy(model.asking.answers(first.texts)) for _ in range(2))
+        rounding = _ROUNDING
+    else:
+        once, twice = _two_passes(model, first)
+        rounding = max(_ROUNDING, 8 * torch.finfo(model.core.dtype).eps)
+    largest = float((once - twice).abs().max())
+    return largest if largest > rounding * float(once.abs().max()) else 0.0
+
+
+def _two_passes(model: Classifier | NestedReader, first: Encoding) -> tuple[Tensor, Tensor]:
     devices = [model.device.index or 0] if model.device.type == "cuda" else []
 
     def call(_rows: list[int]) -> Tensor:
@@ -46,15 +63,13 @@ def change(model: Classifier | NestedReader, encoding: Encoding) -> float:
 
     with drawing(devices=devices), torch.no_grad():
         (_, once), (_, twice) = (next(shrinking(TokenBudget(1), call, [0])) for _ in range(2))
-    largest = float((once - twice).abs().max())
-    rounding = max(_ROUNDING, 8 * torch.finfo(model.core.dtype).eps)
-    return largest if largest > rounding * float(once.abs().max()) else 0.0
+    return once, twice
 
 
 def _said(largest: float) -> str | None:
     if not largest:
         return None
     return (
-        f"the model's answers differ between equal calls (a logit by {largest:.2g}), so every score is partly chance: "
-        "look for dropout or sampling inside its forward pass"
+        f"the model's answers differ between equal calls (an output by {largest:.2g}), so every score is partly "
+        "chance: look for dropout or sampling inside it"
     )

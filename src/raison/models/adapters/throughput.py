@@ -10,6 +10,7 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.encoding import Encoding
 from raison.core.target import Target
+from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 
 REPEATS = 8
@@ -28,8 +29,14 @@ class Speed:
     batch_bytes: int
 
 
-def measure_speed(model: Classifier, encoding: Encoding) -> Speed:
-    """Time one forward pass and one backward pass of the texts of an encoding, after passes of one text."""
+def measure_speed(model: Classifier | BlackBox, encoding: Encoding) -> Speed:
+    """Time one forward pass and one backward pass of the texts of an encoding, after passes of one text.
+
+    A function, whose calls may be dear, is asked for each text once, and for no gradient; larger batches may be faster.
+    """
+    if isinstance(model, BlackBox):
+        asked = _seconds(lambda: model.asking.answers(list(dict.fromkeys(encoding.texts))))
+        return Speed(forward=asked / sum(encoding.lengths), backward=0.0, model_bytes=0, batch_bytes=0)
     weights = {parameter.data_ptr(): parameter.nbytes for parameter in model.model.parameters()}
     keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
     one = encoding.select([0])

@@ -15,7 +15,8 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.jobs.identity import CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
+from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
+from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived import explainers
 from raison.models.loading import weights
@@ -25,6 +26,9 @@ from raison.models.passes.readout import WordReadout
 
 SAMPLES = 65_536
 """Values of a tensor that are looked at one by one; more where it has more rows."""
+
+PAIRS = ((explainers.PROBES[0], "It is dull."), (explainers.PROBES[1], "He is glad."))
+"""What a function of pairs is asked."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _UNDECISIVE = ("model", "history", "provenance")
@@ -44,9 +48,13 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
 
     Tokenizer: its vocabulary with all its rules, and its special tokens. Another version of `tokenizers` may write
     these differently. Configuration: differences from the family's defaults, the labels, and the prompt with its
-    calibration. A model that is no transformers model is identified by its class, its labels, and its outputs on two
-    sentences, to two decimals.
+    calibration. A function is identified by its name, its classes, and its answers to fixed texts, to two digits; by
+    the first two alone where these answers differ between equal calls. Not noticed is a function that was changed and
+    gives the same answers to these texts. Any other model that is no transformers model is identified by its class, its
+    labels, and its outputs on two sentences, to two decimals.
     """
+    if isinstance(model, BlackBox):
+        return _of_function(model)
     if not isinstance(model, Classifier):
         said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
         told = digest_of([type(model).__qualname__, model.classes, model.multi_label])
@@ -58,6 +66,13 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
         read = model.encode(["fine"], "token")
         config += [read.input_ids.tolist(), read.unit_ids.tolist(), readout.label_ids, readout.prior is not None]
     return {WEIGHTS: _weights(model.model), TOKENIZER: _tokenizer(model.tokenizer), CONFIGURATION: digest_of(config)}
+
+
+def _of_function(model: BlackBox) -> dict[str, str]:
+    texts = PAIRS if model.pairs else explainers.PROBES
+    once, twice = ([[f"{number:.1e}" for number in row] for row in model.asking.answers(texts)] for _ in range(2))
+    told = digest_of([model.name, model.classes, model.multi_label, model.pairs])
+    return {ANSWERS: digest_of(once if once == twice else "unsteady"), CONFIGURATION: told}
 
 
 def base_identity(name: str) -> dict[str, str]:

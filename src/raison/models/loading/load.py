@@ -1,6 +1,7 @@
 """From a demo name, a Hub id, a folder or a model in hand to the adapter that fits."""
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -21,6 +22,8 @@ from raison.models.adapters.spans import answering, is_answering
 from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
+from raison.models.loading.functions import Agreement, Predictor
+from raison.models.loading.given import from_given, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.stack.transformer import inner_model, is_a
 from raison.text.prompts import Prompt, find
@@ -40,8 +43,22 @@ class _Use:
     calibrate: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a model that is loaded by name is put, and in which precision."""
+
+    device: str | torch.device | None
+    dtype: str | torch.dtype | None
+    device_map: str | dict[str, object] | None
+
+    @property
+    def given(self) -> bool:
+        """Whether anything is asked for."""
+        return (self.device, self.dtype, self.device_map) != (None, None, None)
+
+
 def load(
-    model: str | Path | nn.Module,
+    model: str | Path | nn.Module | Callable[..., Any] | Predictor,
     tokenizer: Tokenizer | None = None,
     *,
     prompt: Prompt | str | Path | None = None,
@@ -50,13 +67,20 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     device_map: str | dict[str, object] | None = None,
+    classes: Sequence[str] | None = None,
+    multi_label: bool = False,
+    pairs: bool = False,
+    batch: int = 64,
+    concurrency: int = 8,
+    name: str | None = None,
 ) -> LanguageModel | Any:
-    """Make a model ready to be explained: a classifier, a question answering model, or a language model.
+    """Make a model ready to be explained: a classifier, a question answering or a language model, or a function.
 
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), the GGUF file of a causal
-            language model, or a transformers or PEFT model object, which is used as it is: never moved, changed or put
-            into another mode.
+            language model, a transformers or PEFT model object, which is used as it is (never moved, changed or put
+            into another mode), a pipeline, a CrossEncoder, an object with `predict_proba`, or a function: from a list
+            of texts to an array with a row for each; see docs/models.md.
         tokenizer: the tokenizer of a model that is given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
             Without one, a causal language model is loaded to explain its output: `explain(model, prompt, output=...)`.
@@ -65,35 +89,49 @@ def load(
         device: where to put a model that is loaded here; "cuda", "cpu", ...
         dtype: of a model that is loaded here: "float32", "bfloat16", "float16", a torch dtype, or None for its own.
         device_map: passed on to transformers.
+        classes: of a function's columns, which are probabilities; a single column is a number in its own units.
+        multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
+        batch: the most texts of a call. `concurrency`: the most calls of an asynchronous function at the same time.
+        name: what the function is called in results; by default its own name.
 
-    Returns:
-        The adapter; its `model` and `tokenizer` are the objects given. A `Generator` for a causal language model
-        without a prompt: only the model's files say so, hence the Any.
+    Returns the adapter; its `model` and `tokenizer` are the objects given. A `Generator` for a causal language model
+    without a prompt: only the model's files say so, hence the Any.
 
     Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
         InputError: settings that do not fit.
+        AnswerError, NonFiniteError: a function that does not answer two short texts as agreed.
     """
-    use = _use(prompt, explained, calibrate)
+    use, place = _use(prompt, explained, calibrate), _Place(device, dtype, device_map)
+    agreed = Agreement(classes, multi_label, pairs, batch, concurrency, name)
+    if not isinstance(model, str | Path) and not is_plain_model(model):
+        _check_alone(tokenizer, place)
+        _check_unprompted(model, use)
+        return from_given(model, agreed, lambda own, tokens: _adapter(own, tokens, _name_of(own), use))
+    if agreed.given:
+        raise InputError(f"{', '.join(agreed.given)} belong to a function, and this is a model: leave them out.")
     if not isinstance(model, str | Path):
-        return _in_hand(model, tokenizer, any(setting is not None for setting in (device, dtype, device_map)), use)
+        return _in_hand(model, tokenizer, place, use)
     if tokenizer is not None:
         raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
-    if device is not None and device_map is not None:
+    return _by_name(str(model), place, use)
+
+
+def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
+    if place.device is not None and place.device_map is not None:
         raise InputError("device and device_map exclude each other: give one of them.")
-    name = str(model)
     ready_made = name.startswith(zoo.PREFIX) or zoo.is_adapter(Path(name))
-    if ready_made and device_map is not None:
+    if ready_made and place.device_map is not None:
         raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
-    placing = {"dtype": _dtype(dtype), "device_map": device_map}
+    placing = {"dtype": _dtype(place.dtype), "device_map": place.device_map}
     if ready_made:
         loaded, own, use = _ready_made(name, use)
     else:
         loaded, own = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
         loaded = loaded.to(dtype=placing["dtype"])
-    if device is not None:
-        loaded = moved(loaded, device)
+    if place.device is not None:
+        loaded = moved(loaded, place.device)
     return _adapter(loaded.eval(), own, name, use)
 
 
@@ -156,13 +194,32 @@ def _is_causal(core: PreTrainedModel) -> bool:
     )
 
 
-def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, placed: bool, use: _Use) -> LanguageModel | Generator:
+def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, place: _Place, use: _Use) -> LanguageModel | Generator:
     if tokenizer is None:
         raise InputError("a model in hand needs its tokenizer: load(model, tokenizer).")
-    if placed:
+    if place.given:
         raise InputError("device, dtype and device_map are for models loaded by name: a model in hand is never moved.")
+    return _adapter(model, tokenizer, _name_of(model), use)
+
+
+def _name_of(model: nn.Module) -> str:
     core = inner_model(model)
-    return _adapter(model, tokenizer, core.config.name_or_path or type(core).__name__, use)
+    return core.config.name_or_path or type(core).__name__
+
+
+def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
+    """InputError for what belongs to a torch model."""
+    if tokenizer is not None or place.given:
+        raise InputError(
+            "tokenizer, device, dtype and device_map belong to a transformers model: a function or a pipeline is taken "
+            "as it is, without them."
+        )
+
+
+def _check_unprompted(model: object, use: _Use) -> None:
+    """InputError for a prompt, unless a pipeline may hold a language model."""
+    if use != _Use(None, "input", False) and not is_pipeline(model):
+        raise InputError("prompt, explained and calibrate belong to a language model: leave them out.")
 
 
 def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:

@@ -12,6 +12,7 @@ from raison.explaining.measuring import create_metrics
 from raison.judging.estimate import estimate_plan, probes
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
+from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
 from raison.models.stack.blocks import find_blocks
@@ -53,10 +54,16 @@ def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
     encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)
     speed = measure_speed(job.model, encoding.select(probes(encoding)))
     lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
+    parts = {
+        "faithfulness": estimate_plan(suite.comparisons(model)[FAITHFULNESS], speed).seconds,
+        "harmless changes": _changing(job, speed),
+    }
+    if isinstance(model, BlackBox):
+        # Nothing else is tried on a function.
+        return AuditCost(parts)
     return AuditCost(
-        {
-            "faithfulness": estimate_plan(suite.comparisons(model)[FAITHFULNESS], speed).seconds,
-            "harmless changes": _changing(job, speed),
+        parts
+        | {
             "randomised blocks": _randomising(job, lengths[: suite.plan.randomised], speed),
             "attacks": _attacking(job),
             "exchanged words": _exchanging(job, lengths, speed),

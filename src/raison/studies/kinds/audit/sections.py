@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from raison.core.results import Summary
 from raison.report.figures.data import Front
@@ -195,11 +196,13 @@ def _figures(results: Audit) -> Iterator[Part]:
         for number, (metric, higher) in enumerate(((COMPREHENSIVE, True), (SUFFICIENT, False)))
     ]
     yield Plots(tuple(fronts), "Mean with its 95 % interval against passes per text.", "Faithfulness against cost")
-    yield Plots(tuple(randomisation_figures(tried, ORDER)), _CURVES, "Randomised blocks")
+    if curves := tuple(randomisation_figures(tried, ORDER)):
+        yield Plots(curves, _CURVES, "Randomised blocks")
     attacks = [
         figure for make in (attack_figures, substitution_figures) for _, figures in make(tried) for figure in figures
     ]
-    yield Plots(tuple(attacks), _ATTACKS, "Attacks")
+    if attacks:
+        yield Plots(tuple(attacks), _ATTACKS, "Attacks")
 
 
 def _rules() -> tuple[Part, ...]:
@@ -210,7 +213,7 @@ def _rules() -> tuple[Part, ...]:
 def _facts(results: Audit) -> dict[str, object]:
     header = results.header
     return {
-        "Model": f"{header['model']} ({header['parameters']:,} parameters, {header['blocks']} blocks)",
+        "Model": _model(header),
         "Data": f"{header['data']}, {phrases.count(header['texts'], 'text')}",
         "Explained": f"{header['of']} of the predicted class, {header['unit']} by {header['unit']}",
         "Randomised": _asked(results, "randomisation"),
@@ -219,6 +222,13 @@ def _facts(results: Audit) -> dict[str, object]:
         "Estimated before": phrases.seconds(header["estimate"]["seconds"]) if header.get("estimate") else "",
         "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
     }
+
+
+def _model(header: Mapping[str, Any]) -> str:
+    """Its name and size; one without parameters is a function."""
+    if not header["parameters"]:
+        return f"{header['model']} (a function: nothing but its answers is known)"
+    return f"{header['model']} ({header['parameters']:,} parameters, {header['blocks']} blocks)"
 
 
 def _asked(results: Audit, part: str) -> str:

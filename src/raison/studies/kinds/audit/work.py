@@ -169,7 +169,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "unable": dict(suite.unable),
         "unit": suite.settings.unit,
         "of": suite.settings.of,
-        "parameters": about["parameters"],
+        "parameters": about.get("parameters", 0),
         "blocks": about["blocks"],
         "plan": asdict(suite.plan),
         "estimate": cost_of(model, suite).to_dict(),

@@ -1,0 +1,100 @@
+"""Any function from texts to numbers as a model: nothing but its answers is known."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.capability import Capability
+from raison.core.encoding import Encoding
+from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.unit import Granularity, Text
+from raison.models.adapters.asking import Answers, Asking
+from raison.models.passes.removal import REMOVALS
+from raison.models.tokens.words import WordEncoder
+from raison.text.absent import without
+
+SUBSTITUTES = {"ellipsis": "..."}
+"""What names of removals put in a unit's place."""
+
+WITHOUT_LOGITS = "a function gives probabilities, and any number could be added to their logarithms"
+
+
+class BlackBox(LanguageModel):
+    """A function of texts, or of pairs of texts. Its tokens are the words of a text; no text is too long.
+
+    Removals are made in the text itself: "delete", "ellipsis", or a string of the caller's that takes a unit's place.
+    Equal texts of a call are asked once.
+    """
+
+    removals = ("delete", "ellipsis")
+    max_tokens = None
+
+    def __init__(self, asking: Asking, *, pairs: bool = False, why: str = "") -> None:
+        """`why` says why the model is known by its answers alone, where there may be more to it."""
+        self.asking = asking
+        self._why = why or "it is a function of texts: nothing but its answers is known"
+        self.name = asking.name
+        self.classes, self.multi_label = asking.classes, asking.multi_label
+        self.undefined = {"logit": WITHOUT_LOGITS} if self.outputs == "classes" else {}
+        self._encoder = WordEncoder(pairs=pairs)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether it takes pairs of texts."""
+        return self._encoder.pairs
+
+    def lacks(self, kind: type[Capability]) -> str:
+        return f"the model lacks the capability '{kind.name}' ({self._why})"
+
+    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool = False) -> Encoding:
+        return self._encoder.encode(texts, unit)
+
+    def masked_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        substitute = substitute_of(removal)
+        asked = [
+            [without(text, units, keep, substitute) for keep in rows.tolist()]
+            for text, units, rows in zip(encoding.texts, encoding.units, keeps, strict=True)
+        ]
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(text for row in asked for text in row))}
+        if not numbers:
+            return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in keeps]
+        logits = torch.from_numpy(self._logits(self.asking.answers(list(numbers))))
+        return [logits[[numbers[text] for text in row]] for row in asked]
+
+    def _logits(self, answers: Answers) -> Answers:
+        """Numbers as they are; of probabilities logits whose softmax, or sigmoid, they are."""
+        if self.outputs == "number":
+            return answers
+        shares = answers.clip(0, 1)
+        # A probability of zero has a logit of minus infinity.
+        with np.errstate(divide="ignore"):
+            if self.multi_label:
+                return np.log(shares) - np.log1p(-shares)
+            return np.log(shares / shares.sum(1, keepdims=True))
+
+
+def substitute_of(removal: str) -> str | None:
+    """What takes the place of an absent unit; None deletes it.
+
+    A string with a character that is no letter ("[MASK]", "_") stands for itself. Raises UnsupportedError for a removal
+    by a tokenizer's token, UnknownNameError for other words.
+    """
+    if removal == "delete":
+        return None
+    if removal in SUBSTITUTES:
+        return SUBSTITUTES[removal]
+    if removal in REMOVALS:
+        raise UnsupportedError(
+            f"removal '{removal}' is not possible",
+            ["the model is a function of texts, and has no tokenizer with such a token"],
+            "Use removal='delete', or give the string that takes a unit's place, such as removal='[MASK]'.",
+        )
+    if removal.isalpha() or not removal:
+        raise UnknownNameError("removal", removal, (*SUBSTITUTES, "delete"))
+    return removal

@@ -1,0 +1,94 @@
+"""transformers pipelines as models: their model and tokenizer where these give the same numbers, else a function."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from transformers.pipelines import (
+    Pipeline,
+    TextClassificationPipeline,
+    TextGenerationPipeline,
+    ZeroShotClassificationPipeline,
+)
+
+from raison.core.errors import InputError, LoadError
+from raison.core.model import LanguageModel
+from raison.core.unit import Text
+from raison.models.adapters.generator import Generator
+from raison.models.loading.functions import PROBES, Agreement, Asked, asked
+from raison.models.loading.same import Adapt, checked
+
+_ZERO_SHOT = "a zero-shot pipeline runs its model once for each label, and is asked as a function"
+
+
+def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
+    """The adapter of a pipeline. Raises LoadError for a task that is not supported.
+
+    A further task is a further case here.
+    """
+    if isinstance(pipe, ZeroShotClassificationPipeline):
+        return _zero_shot(pipe, agreed)
+    if agreed.classes is not None or agreed.multi_label:
+        raise InputError("classes= and multi_label= are for functions and zero-shot pipelines: this one has its own.")
+    if isinstance(pipe, TextClassificationPipeline):
+        return _classification(pipe, agreed, adapt)
+    if isinstance(pipe, TextGenerationPipeline):
+        return _generation(pipe, adapt)
+    raise LoadError(
+        f"a pipeline for {pipe.task or type(pipe).__name__} is not supported: text-classification, "
+        "zero-shot-classification and text-generation are."
+    )
+
+
+def _classification(pipe: TextClassificationPipeline, agreed: Agreement, adapt: Adapt) -> LanguageModel:
+    config = pipe.model.config
+    labels = tuple(str(config.id2label[number]) for number in range(config.num_labels))
+    function = partial(_scores, pipe, labels)
+    model = checked(lambda: adapt(pipe.model, pipe.tokenizer), function, PROBES)
+    if isinstance(model, LanguageModel):
+        return model
+    own = replace(agreed, multi_label=config.problem_type == "multi_label_classification" and len(labels) > 1)
+    return asked(Asked(function, agreed.name or _name_of(pipe), labels, model), own)
+
+
+def _scores(pipe: TextClassificationPipeline, labels: Sequence[str], texts: Sequence[Text]) -> list[list[float]]:
+    given = [text if isinstance(text, str) else {"text": text[0], "text_pair": text[1]} for text in texts]
+    found = [{one["label"]: one["score"] for one in row} for row in pipe(given, top_k=None)]
+    return [[row[label] for label in labels] for row in found]
+
+
+def _zero_shot(pipe: ZeroShotClassificationPipeline, agreed: Agreement) -> LanguageModel:
+    if agreed.classes is None:
+        raise InputError(
+            "a zero-shot pipeline needs the labels to choose from: load(pipeline, classes=['sports', 'politics'])."
+        )
+    labels = [str(name) for name in agreed.classes]
+    function = partial(_shares, pipe, labels, agreed.multi_label)
+    return asked(Asked(function, agreed.name or _name_of(pipe), labels, _ZERO_SHOT), agreed)
+
+
+def _shares(
+    pipe: ZeroShotClassificationPipeline, labels: Sequence[str], multi_label: bool, texts: Sequence[str]
+) -> list[list[float]]:
+    # A pipeline of this sort takes no empty text, but one that is blank.
+    found = pipe([text or " " for text in texts], candidate_labels=list(labels), multi_label=multi_label)
+    rows = [dict(zip(row["labels"], row["scores"], strict=True)) for row in found]
+    return [[row[label] for label in labels] for row in rows]
+
+
+def _generation(pipe: TextGenerationPipeline, adapt: Adapt) -> LanguageModel | Generator:
+    model = adapt(pipe.model, pipe.tokenizer)
+    if isinstance(model, Generator):
+        for text in PROBES:
+            # What the pipeline was made with, such as a prefix, is kept in no public place.
+            read = pipe.preprocess(text, **pipe._preprocess_params)["input_ids"][0].tolist()
+            if read != list(model.prompt(text).ids):
+                raise LoadError(
+                    f"the pipeline of {model.name} reads a prompt in another way than its tokenizer alone (a prefix, "
+                    "or other settings): load(pipeline.model, pipeline.tokenizer) explains the model without them."
+                )
+    return model
+
+
+def _name_of(pipe: Pipeline) -> str:
+    return str(pipe.model.config.name_or_path or type(pipe.model).__name__)

@@ -1,0 +1,51 @@
+"""Whether an adapter gives the numbers of the object that its model came from."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.errors import LoadError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.target import probabilities
+from raison.core.unit import Text
+from raison.models.adapters.asking import Function
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.generator import Generator
+from raison.models.stack.modes import evaluating
+
+Adapt = Callable[[nn.Module, PreTrainedTokenizerBase], LanguageModel | Generator]
+"""A model and its tokenizer to the adapter that fits them."""
+
+CLOSE = 1e-4
+"""Single precision stays far below it. Half precision rounds with the padding: there it is 8 units of rounding."""
+
+
+def checked(
+    adapt: Callable[[], LanguageModel | Generator], function: Function, texts: Sequence[Text]
+) -> Classifier | str:
+    """The adapter of an object's model and tokenizer if it says of the texts what the object does; else why not."""
+    try:
+        model = adapt()
+    except (LoadError, UnsupportedError) as error:
+        return f"its model and tokenizer cannot be used: {error}".rstrip(".")
+    if not isinstance(model, Classifier):
+        return "its model is no classifier"
+    with evaluating(model.model):
+        same = _gives(model, function(list(texts)), texts)
+    return model if same else "its numbers are not those of its model and tokenizer, so it is asked as a function"
+
+
+def _gives(model: Classifier, numbers: Any, texts: Sequence[Text]) -> bool:
+    """Whether the numbers of each text are the model's probabilities, or its logits."""
+    encoding = model.encode(texts, "word")
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    logits = torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double()
+    wanted = torch.as_tensor(numbers, dtype=torch.float64).reshape(len(texts), -1)
+    if wanted.shape != logits.shape:
+        return False
+    close = max(CLOSE, 8 * torch.finfo(model.core.dtype).eps)
+    found = [logits] if model.outputs == "number" else [logits, probabilities(logits, model.multi_label)]
+    return any(torch.allclose(wanted, own, atol=close, rtol=close) for own in found)

@@ -1,0 +1,38 @@
+"""A text as a reader of plain text sees it when some of its units are absent: deleted, or a string in their place."""
+
+from collections.abc import Sequence
+
+from raison.core.unit import Text, Unit, segments
+
+
+def without(text: Text, units: Sequence[Unit], keep: Sequence[bool], substitute: str | None = None) -> Text:
+    """The text without the units that are not kept; exactly itself where all are.
+
+    A `substitute` takes the place of each absent unit, and all white space stays. Without one, an absent unit is
+    deleted together with the white space before it; what then begins the text does so without white space of its own.
+    Characters of no unit stay.
+    """
+    found = []
+    for number, string in enumerate(segments(text)):
+        own = [(unit, stays) for unit, stays in zip(units, keep, strict=True) if unit.segment == number]
+        found.append(_without(string, own, substitute))
+    return found[0] if isinstance(text, str) else (found[0], found[1])
+
+
+def _without(string: str, own: Sequence[tuple[Unit, bool]], substitute: str | None) -> str:
+    pieces, place = [], 0
+    for unit, stays in own:
+        gap = string[place : unit.start]
+        if stays:
+            pieces += [gap, string[unit.start : unit.end]]
+        elif substitute is not None:
+            pieces += [gap, substitute]
+        else:
+            pieces.append(gap.rstrip())
+        place = unit.end
+    left = "".join([*pieces, string[place:]])
+    if substitute is not None or all(stays for _, stays in own):
+        return left
+    if not left.strip():
+        return ""
+    return string[: len(string) - len(string.lstrip())] + left.lstrip()

@@ -1,0 +1,168 @@
+"""Pipelines of transformers and models of sentence-transformers, taken as they are."""
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import pipeline
+
+import raison
+from raison.core.errors import InputError, LoadError, UnsupportedError
+from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.generator import Generator
+from tests.tiny import TINY, build, build_language_model
+
+TEXT = "The old sailor told a modest story about the sea."
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "roberta"])
+def test_a_classification_pipeline_is_its_model_and_tokenizer(family: str) -> None:
+    model, tokenizer = TINY[family]()
+    before = copy.deepcopy(model.state_dict())
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer)
+    loaded = raison.load(pipe)
+    assert isinstance(loaded, Classifier)
+    assert loaded.model is model
+    explanation = raison.explain(loaded, TEXT, "integrated_gradients(steps=4)")
+    said = {one["label"]: one["score"] for one in pipe(TEXT, top_k=None)}
+    np.testing.assert_allclose(explanation.probabilities, [said[name] for name in explanation.classes], atol=1e-5)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem", "outputs"),
+    [(("a", "b", "c"), "multi_label_classification", "labels"), (("rating",), "regression", "number")],
+)
+def test_labels_and_numbers_are_told_by_the_model(labels: tuple[str, ...], problem: str, outputs: str) -> None:
+    model, tokenizer = build("bert", labels, problem)
+    loaded = raison.load(pipeline("text-classification", model=model, tokenizer=tokenizer))
+    assert isinstance(loaded, Classifier)
+    assert loaded.outputs == outputs
+
+
+def test_logits_in_place_of_probabilities_are_the_models_own() -> None:
+    model, tokenizer = TINY["bert"]()
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer, function_to_apply="none")
+    assert isinstance(raison.load(pipe), Classifier)
+
+
+def test_other_numbers_make_it_a_function() -> None:
+    # One output is a number to raison; the pipeline squashes it.
+    model, tokenizer = build("bert", ("score",))
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer)
+    loaded = raison.load(pipe)
+    assert isinstance(loaded, BlackBox)
+    assert (loaded.outputs, loaded.classes) == ("number", ("score",))
+    explanation = raison.explain(loaded, TEXT, "occlusion")
+    assert explanation.value_full == pytest.approx(pipe(TEXT)[0]["score"])
+    with pytest.raises(UnsupportedError, match="not those of its model and tokenizer"):
+        raison.explain(loaded, TEXT, "saliency")
+
+
+def test_a_pipeline_with_settings_of_its_own_is_a_function() -> None:
+    model, tokenizer = TINY["bert"]()
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer, truncation=True, max_length=4)
+    loaded = raison.load(pipe)
+    assert isinstance(loaded, BlackBox)
+    (row,) = [raison.explain(loaded, TEXT, "random").probabilities]
+    said = {one["label"]: one["score"] for one in pipe(TEXT, top_k=None)}
+    np.testing.assert_allclose(row, [said[name] for name in loaded.classes], atol=1e-6)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_zero_shot(multi_label: bool) -> None:
+    model, tokenizer = build("bert", ("contradiction", "neutral", "entailment"))
+    pipe = pipeline("zero-shot-classification", model=model, tokenizer=tokenizer)
+    labels = ["sea", "politics", "sport"]
+    loaded = raison.load(pipe, classes=labels, multi_label=multi_label)
+    assert loaded.outputs == ("labels" if multi_label else "classes")
+    explanation = raison.explain(loaded, TEXT, "occlusion")
+    said = pipe(TEXT, candidate_labels=labels, multi_label=multi_label)
+    expected = dict(zip(said["labels"], said["scores"], strict=True))
+    np.testing.assert_allclose(explanation.probabilities, [expected[name] for name in labels], atol=1e-6)
+    with pytest.raises(InputError, match="needs the labels"):
+        raison.load(pipe)
+
+
+def test_text_generation() -> None:
+    model, tokenizer = build_language_model("gpt2")
+    loaded = raison.load(pipeline("text-generation", model=model, tokenizer=tokenizer))
+    assert isinstance(loaded, Generator)
+    assert loaded.model is model
+    with pytest.raises(LoadError, match="reads a prompt in another way"):
+        raison.load(pipeline("text-generation", model=model, tokenizer=tokenizer, prefix="Once upon a time, "))
+
+
+def test_other_tasks_are_refused() -> None:
+    model, tokenizer = build("bert")
+    pipe = pipeline("feature-extraction", model=model, tokenizer=tokenizer)
+    with pytest.raises(LoadError, match="a pipeline for feature-extraction is not supported"):
+        raison.load(pipe)
+
+
+@pytest.mark.parametrize("given", [{"device": "cpu"}, {"classes": ["a", "b", "c"]}, {"prompt": "sst2"}])
+def test_settings_that_a_pipeline_has_itself(given: dict[str, object]) -> None:
+    model, tokenizer = build("bert")
+    with pytest.raises(InputError):
+        raison.load(pipeline("text-classification", model=model, tokenizer=tokenizer), **given)
+
+
+def test_a_function_imports_no_package_of_other_models() -> None:
+    code = (
+        "import sys, raison\n"
+        "raison.load(lambda texts: [[0.5, 0.5]] * len(texts), classes=['a', 'b'])\n"
+        "print([name for name in ('sentence_transformers', 'transformers.pipelines') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def cross_encoders(tmp_path: Path) -> object:
+    """Makes a cross-encoder with so many outputs."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+
+    def make(labels: tuple[str, ...], **settings: object) -> object:
+        model, tokenizer = build("bert", labels)
+        folder = tmp_path / str(len(labels))
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return sentence_transformers.CrossEncoder(str(folder), **settings)
+
+    return make
+
+
+PAIR = ("who told a story ?", TEXT)
+
+
+def test_a_cross_encoder_is_a_classifier_of_pairs(cross_encoders: object) -> None:
+    encoder = cross_encoders(("a", "b", "c"))
+    loaded = raison.load(encoder)
+    assert isinstance(loaded, Classifier)
+    assert loaded.model is encoder.model
+    explanation = raison.explain(loaded, PAIR, "integrated_gradients(steps=4)")
+    np.testing.assert_allclose(explanation.probabilities, encoder.predict([PAIR], apply_softmax=True)[0], atol=1e-5)
+
+
+def test_a_cross_encoder_of_one_number(cross_encoders: object) -> None:
+    plain = cross_encoders(("score",), activation_fn=torch.nn.Identity())
+    loaded = raison.load(plain)
+    assert isinstance(loaded, Classifier)
+    assert loaded.outputs == "number"
+    squashed = cross_encoders(("score",))
+    loaded = raison.load(squashed)
+    assert isinstance(loaded, BlackBox)
+    assert (loaded.outputs, loaded.pairs) == ("number", True)
+    explanation = raison.explain(loaded, PAIR, "occlusion")
+    assert explanation.value_full == pytest.approx(squashed.predict([PAIR])[0])
+
+
+def test_a_sentence_transformer_is_refused() -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    with pytest.raises(LoadError, match="a SentenceTransformer turns a text into a vector"):
+        raison.load(sentence_transformers.SentenceTransformer(modules=[torch.nn.Identity()]))
