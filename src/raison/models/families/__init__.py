@@ -70,7 +70,7 @@ class Family:
     tokens_first: bool = False
     """Whether its embeddings have the tokens as their first axis, before the texts."""
     turned_inside: bool = False
-    """Whether linear layers inside it get tensors with the tokens before the texts."""
+    """Whether linear layers inside it get tensors whose first axis is not the texts: tokens, or distances."""
     hidden_attention: str | None = None
     """Why its attention cannot be read, where that is known: a clause about "its attention"."""
 

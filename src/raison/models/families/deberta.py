@@ -17,7 +17,7 @@ PARTS = Parts(
     activation="intermediate.intermediate_act_fn",
     head=("pooler.dense", "gelu", "classifier"),
 )
-FAMILY = Family(model_types=("deberta",), pools="first", parts=PARTS)
+FAMILY = Family(model_types=("deberta",), pools="first", turned_inside=True, parts=PARTS)
 
 
 def configure(config: PreTrainedConfig) -> Family:

@@ -16,7 +16,7 @@ PARTS = Parts(
     activation="intermediate.intermediate_act_fn",
     head=("pooler.dense", "gelu", "classifier"),
 )
-FAMILY = Family(model_types=("deberta-v2",), pools="first", parts=PARTS)
+FAMILY = Family(model_types=("deberta-v2",), pools="first", turned_inside=True, parts=PARTS)
 
 
 def configure(config: PreTrainedConfig) -> Family:
