@@ -414,3 +414,9 @@ def _encode(text: Text, unit: Granularity) -> tuple[list[int], list[tuple[int, i
 def in_place(model: LanguageModel) -> str:
     """The model's first removal that keeps the length, which a baseline takes where the default deletes."""
     return next(name for name in model.removals if name != "delete")
+
+
+def removed_embeddings(model: LanguageModel, encoding: Encoding, removal: str) -> Tensor:
+    """The embeddings of the fully removed texts."""
+    words = model.ask(WordEmbeddings)
+    return words.embed(words.removed(encoding, removal))

@@ -17,6 +17,7 @@ from raison.models.adapters.selfcheck import Finding, disproved, selfcheck
 from raison.models.gradients.embedding_shift import ball_vector
 from tests.capabilities import KINDS
 from tests.contracts.conftest import TEXTS
+from tests.toys import removed_embeddings
 
 TOLERANCE = {"atol": 2e-5, "rtol": 1e-4}
 
@@ -136,9 +137,7 @@ def test_given_embeddings_are_all_that_the_model_reads(tiny: Classifier) -> None
     removal = next(name for name in tiny.removals if name != "delete")
     nothing = [torch.zeros(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     with torch.no_grad():
-        given = tiny.ask(Passes).logits(
-            encoding, tiny.ask(WordEmbeddings).embed(tiny.ask(WordEmbeddings).removed(encoding, removal))
-        )
+        given = tiny.ask(Passes).logits(encoding, removed_embeddings(tiny, encoding, removal))
     removed = torch.cat(tiny.masked_logits(encoding, nothing, removal))
     torch.testing.assert_close(given, removed, **TOLERANCE)
 

@@ -104,7 +104,7 @@ def test_masked_probabilities_equal_whole_passes(family: str, removal: str, expl
 def test_predictions_do_not_depend_on_the_padding_side_or_the_batch(tiny: Classifier) -> None:
     left = copy.deepcopy(tiny.tokenizer)
     left.padding_side = "left"
-    other = raison.load(copy.deepcopy(tiny.model), left, prompt=tiny._encoder.prompt)
+    other = raison.load(copy.deepcopy(tiny.model), left, prompt=tiny.use.encoder.prompt)
     keeps = random_keeps(tiny.encode(TEXTS, "word").unit_counts)
     together = tiny.masked_logits(tiny.encode(TEXTS, "word"), keeps, "unk")
     with torch.no_grad():

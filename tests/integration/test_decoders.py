@@ -210,4 +210,4 @@ def test_the_demo_language_model_classifies() -> None:
     bad = raison.explain(model, "a clumsy , boring mess", "sp_pi")
     assert (good.prediction, bad.prediction) == ("positive", "negative")
     assert model.removals[0] == "ellipsis"
-    assert model.tokenizer.decode([model._replacements["ellipsis"]]) == " ..."
+    assert model.tokenizer.decode([model.removing.replacements["ellipsis"]]) == " ..."

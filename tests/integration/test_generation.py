@@ -15,7 +15,6 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.generation import GenerationExplanation
 from raison.core.target import Target
 from raison.models.adapters.generator import Generator
-from raison.models.adapters.nested import NestedReader
 from raison.models.loading import weights
 from raison.models.tokens.continuation import ContinuationEncoder, chat_prompt, plain_prompt, spell
 from tests.tiny import LANGUAGE_MODELS, TINY, build_language_model
@@ -94,7 +93,6 @@ def test_gradients_that_do_not_agree_are_not_shared(generator):
     output, _ = generator.output(prompt, OUTPUT)
     rows = ContinuationEncoder(prompt, output)
     reader = generator.reader(rows, tuple(dict.fromkeys(output.ids)))
-    assert isinstance(reader, NestedReader)
     encoding = reader.encode(rows.texts, "word", False)
     embeds = reader.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.zeros(len(encoding), dtype=torch.long), None, "logit")
@@ -134,7 +132,7 @@ def test_backward_passes_together_and_one_by_one_agree(name, monkeypatch):
     found = []
     for budget in (10**6, 30):
         reader = generator.reader(rows, tokens)
-        reader._inner.budget.tokens = budget
+        reader.budget.tokens = budget
         encoding = reader.encode(rows.texts, "word", False)
         embeds = reader.ask(WordEmbeddings).embed(encoding)
 

@@ -20,6 +20,7 @@ from transformers import (
 )
 
 import raison
+from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.models.loading.load import load
 from raison.models.loading.zoo import fresh_classifier
@@ -76,7 +77,7 @@ def test_a_model_that_would_read_padding_gets_none(summary: str) -> None:
     loaded = load(model, tokenizer)
     texts = [TEXT, "a modest story", "no", "a dull tale"]
     with torch.no_grad():
-        together = loaded.logits(loaded.encode(texts))
+        together = loaded.ask(Passes).logits(loaded.encode(texts))
         alone = torch.cat([model(**tokenizer(text, return_tensors="pt")).logits for text in texts])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
     assert (together.std(0) > 1e-3).all()
@@ -110,11 +111,13 @@ def test_a_model_that_changes_itself_on_a_short_text_is_left_as_it_was() -> None
     assert any(scores)
     assert [type(module) for module in given.modules()] == kinds
     with torch.no_grad():
-        own = loaded.logits(loaded.encode([TEXT]))
+        own = loaded.ask(Passes).logits(loaded.encode([TEXT]))
         assert torch.equal(own, given(**tokenizer(TEXT, return_tensors="pt")).logits)
     given.classifier.out_proj.bias.data += 1
     with torch.no_grad():
-        assert torch.allclose(loaded.logits(loaded.encode([TEXT])), own + 1, atol=1e-5), "the weights are the same"
+        assert torch.allclose(loaded.ask(Passes).logits(loaded.encode([TEXT])), own + 1, atol=1e-5), (
+            "the weights are the same"
+        )
 
 
 def test_a_text_that_block_sparse_attention_would_read_is_refused() -> None:

@@ -35,7 +35,7 @@ def test_deletion_keeps_each_token_in_its_own_segment(model: Classifier) -> None
     found = model.masked_logits(encoding, [keep], "delete")[0][0]
     stays = torch.tensor([unit < 0 or bool(keep[0, unit]) for unit in encoding.unit_ids[0].tolist()])
     ids = {"input_ids": encoding.input_ids[:, stays]}
-    if model.takes_types:
+    if model.passes.network.takes_types:
         ids["token_type_ids"] = encoding.type_ids[:, stays]
         assert set(ids["token_type_ids"][0].tolist()) == {0, 1}
     with torch.no_grad():

@@ -10,7 +10,7 @@ from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.kernel_shap import KernelShap
 from raison.methods.occlusion import Occlusion
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
-from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem
+from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem, removed_embeddings
 
 attr = pytest.importorskip("captum.attr")
 pytestmark = pytest.mark.peer
@@ -47,7 +47,7 @@ def test_integrated_gradients(toy, steps):
         single = problem.encoding.select([text])
         ends, starts = (
             model.ask(WordEmbeddings).embed(single),
-            model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(single, "mask")),
+            removed_embeddings(model, single, "mask"),
         )
         found, delta = explainer.attribute(
             ends, starts, n_steps=steps, method="gausslegendre", return_convergence_delta=True
@@ -93,7 +93,7 @@ def test_sequential_integrated_gradients_unit_by_unit(toy, unit):
         single = problem.encoding.select([text])
         ends, starts = (
             model.ask(WordEmbeddings).embed(single),
-            model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(single, "mask")),
+            removed_embeddings(model, single, "mask"),
         )
         for number in range(count):
             moves = single.unit_ids[0] == number

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.models.gradients.rules.mode import applied
+from raison.models.gradients.rules.function_mode import applied
 from raison.models.gradients.rules.rescale import rescale_rules
 
 attr = pytest.importorskip("captum.attr")

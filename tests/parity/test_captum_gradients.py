@@ -12,7 +12,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.methods.gradient_shap import GradientShap
 from raison.methods.saliency import Saliency
 from raison.methods.smooth_grad import SmoothGrad
-from tests.toys import TEXTS, TOYS, Ignored, Product, generators, make_problem
+from tests.toys import TEXTS, TOYS, Ignored, Product, generators, make_problem, removed_embeddings
 
 attr = pytest.importorskip("captum.attr")
 pytestmark = pytest.mark.peer
@@ -78,7 +78,7 @@ def test_gradient_shap_and_what_the_text_as_a_baseline_does_to_it(toy):
     moves, ends = problem.encoding.scored[0], model.ask(WordEmbeddings).embed(problem.encoding)
     own, starts = (
         ends[:, moves],
-        model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(problem.encoding, "mask"))[:, moves],
+        removed_embeddings(model, problem.encoding, "mask")[:, moves],
     )
     explainer = attr.GradientShap(probability(model, ends, moves))
 

@@ -13,7 +13,7 @@ from raison.methods.deep_lift import DeepLift
 from raison.models.adapters.classifier import Classifier
 from raison.text.prompts import Prompt
 from tests.tiny import LANGUAGE_MODELS, TAPPED, TEXTS, TINY, build_language_model
-from tests.toys import in_place
+from tests.toys import in_place, removed_embeddings
 from tests.written_out import Differences, Parts, bert_logits, llama_logits
 
 
@@ -26,11 +26,7 @@ def literal(model: Classifier, name: str, text: str, of: str, target: int, zero:
     """Scores of all tokens of one text."""
     encoding = model.encode([text], "token")
     here = model.ask(WordEmbeddings).embed(encoding)[0]
-    removed = (
-        torch.zeros_like(here)
-        if zero
-        else model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(encoding, in_place(model)))[0]
-    )
+    removed = torch.zeros_like(here) if zero else removed_embeddings(model, encoding, in_place(model))[0]
     there = torch.where(encoding.scored[0, :, None], removed, here)
     tokens = torch.eye(len(here), dtype=here.dtype)
     state = Parts(here, there, [row[:, None] * (here - there) for row in tokens])

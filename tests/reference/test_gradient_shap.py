@@ -18,7 +18,8 @@ VECTORS = {"mask": (0.0, 0.3), "pad": (9.0, 9.0), "zero": (0.0, 0.0)}
 
 def watched(model):
     """The points that the model's gradients are taken at, and their texts, in order."""
-    seen, own = [], model.path_gradients
+    words = model.ask(WordEmbeddings)
+    seen, own = [], words.path_gradients
 
     def watching(encoding, path, positions, weights, target):
         for row, length in enumerate(encoding.lengths):
@@ -26,7 +27,7 @@ def watched(model):
             seen.append((encoding.texts[row], path(row, positions)[0, :length].double()))
         return own(encoding, path, positions, weights, target)
 
-    model.path_gradients = watching
+    words.path_gradients = watching
     return seen
 
 

@@ -7,7 +7,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Cost
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.numerics.gradients.quadrature import gauss_legendre
-from tests.toys import TEXTS, TOYS, Ignored, Linear, Max, Product, generators, make_problem
+from tests.toys import TEXTS, TOYS, Ignored, Linear, Max, Product, generators, make_problem, removed_embeddings
 
 
 def riemann(model, encoding, baseline, points=5000):
@@ -122,5 +122,5 @@ def test_from_its_own_start(name):
     model = Product()
     problem = make_problem(model, TEXTS, of="probability")
     own = IntegratedGradients(steps=9, baseline=name).attribute(problem, generators(len(TEXTS)))
-    start = model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(problem.encoding, name))
+    start = removed_embeddings(model, problem.encoding, name)
     assert torch.equal(IntegratedGradients(steps=9).attribute_from(problem, start), own)

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertForMaskedLM
 import raison
 from raison.core.errors import InputError, UnsupportedError
 from raison.methods.reagent import Reagent
-from raison.models.derived.fill_in import FillIn
+from raison.models.derived.masked_lm import FillIn
 from tests.tiny import build
 from tests.toys import TEXTS, Ignored, Linear, generators, make_problem
 

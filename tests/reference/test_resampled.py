@@ -15,7 +15,7 @@ from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.resampled import Resampled
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
 from tests.tiny import TINY
-from tests.toys import TEXTS, Ignored, Linear, Max, Product, generators, in_place, make_problem
+from tests.toys import TEXTS, Ignored, Linear, Max, Product, generators, in_place, make_problem, removed_embeddings
 
 IG = "integrated_gradients(steps=3)"
 SIG = "sequential_integrated_gradients(steps=3)"
@@ -83,7 +83,7 @@ def test_maps_are_the_methods_from_the_drawn_starts_on_a_transformer(family):
     maps = Resampled(IG, baselines=2, t=100, timesteps=200).candidates(problem, generators(2))
     ends, masked = (
         model.ask(WordEmbeddings).embed(encoding),
-        model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(encoding, in_place(model))),
+        removed_embeddings(model, encoding, in_place(model)),
     )
     for text, (rng, length) in enumerate(zip(generators(2), encoding.lengths, strict=True)):
         own = encoding.scored[text, :length]

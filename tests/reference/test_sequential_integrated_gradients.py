@@ -13,7 +13,18 @@ from raison.integration import repeated
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
 from tests.tiny import TINY
-from tests.toys import TEXTS, TOYS, Copy, Ignored, Linear, Product, generators, in_place, make_problem
+from tests.toys import (
+    TEXTS,
+    TOYS,
+    Copy,
+    Ignored,
+    Linear,
+    Product,
+    generators,
+    in_place,
+    make_problem,
+    removed_embeddings,
+)
 
 
 def literal(value, ends, start, unit_ids, steps):
@@ -49,7 +60,7 @@ def test_equals_the_formula_pass_by_pass(toy, unit):
         single = problem.encoding.select([text])
         ends, start = (
             model.ask(WordEmbeddings).embed(single)[0],
-            model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(single, "mask"))[0],
+            removed_embeddings(model, single, "mask")[0],
         )
         expected = literal(toy_value(model), ends, start, single.unit_ids[0], 5)
         torch.testing.assert_close(scores[text, :length], expected, rtol=0, atol=1e-12)
@@ -80,7 +91,7 @@ def test_equals_the_formula_on_a_transformer(family):
     text = "a dull plot , but fine"
     found = raison.explain(model, text, SequentialIntegratedGradients(steps=3), of="logit", target=1)
     encoding = model.encode([text], "word")
-    start = model.ask(WordEmbeddings).embed(model.ask(WordEmbeddings).removed(encoding, in_place(model)))[0]
+    start = removed_embeddings(model, encoding, in_place(model))[0]
     expected = literal(
         lambda point: model.ask(Passes).logits(encoding, point[None])[0, 1],
         model.ask(WordEmbeddings).embed(encoding)[0],

@@ -17,14 +17,15 @@ from tests.toys import TEXTS, TOYS, Ignored, Linear, Product, generators, make_p
 
 def watched(model):
     """The model's path_gradients, and the points of each text that it is asked for."""
-    seen, own = {}, model.path_gradients
+    words = model.ask(WordEmbeddings)
+    seen, own = {}, words.path_gradients
 
     def watching(encoding, path, positions, weights, target):
         for text, length in enumerate(encoding.lengths):
             seen[text] = path(text, positions)[:, :length].double()
         return own(encoding, path, positions, weights, target)
 
-    model.path_gradients = watching
+    words.path_gradients = watching
     return seen
 
 

@@ -34,6 +34,8 @@ class Need(StrEnum):
     """The data says which parts of each text matter."""
     EMBEDDINGS = "embeddings"
     """The model's word embeddings can be moved."""
+    HIDDEN_STATES = "hidden_states"
+    """The model's hidden states can be read."""
     SEVERAL_TEXTS = "several_texts"
     """More than one text."""
     CLASSES = "classes"

@@ -26,7 +26,7 @@ from raison.core.unknown import NOTE
 from raison.explaining.settings import Settings as Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters import spans
-from raison.models.adapters.steadiness import unsteady
+from raison.models.adapters.determinism import unsteady
 from raison.models.passes.batching import naming_the_longest
 from raison.models.passes.precision import rank_agreement
 

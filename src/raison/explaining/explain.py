@@ -127,9 +127,8 @@ def explain(
     chosen = CATALOGUE.create(method)
     settings = Settings(unit, target, of, removal, seed, truncate, precision)
     writing = Writing(output, max_new_tokens, contrast, earlier)
-    chooser = _chooser(model, chosen, select)
+    how = _How(chosen, _chooser(model, chosen, select), settings, progress)
     asked = text if _is_one(text) else list(text)
-    how = _How(chosen, chooser, settings, progress)
     if isinstance(model, Generator):
         return _explain_writing(model, asked, how, writing)
     _check_unwritten(writing)

@@ -29,6 +29,7 @@ def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:
 LACKS = {
     Need.RATIONALES: "rationales, which the data does not have",
     Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
+    Need.HIDDEN_STATES: "hidden states, which the model does not show",
     Need.SEVERAL_TEXTS: "more than one text",
     Need.CLASSES: "probabilities of classes, and the model gives one number (leave the metric out)",
     Need.METHOD: "the method itself, and has scores alone",

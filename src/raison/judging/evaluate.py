@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
@@ -97,11 +98,13 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
     given = {
         Need.RATIONALES: has_rationales,
         Need.EMBEDDINGS: model.offers(WordEmbeddings),
+        Need.HIDDEN_STATES: model.offers(HiddenStates),
         Need.SEVERAL_TEXTS: texts > 1,
         Need.CLASSES: model.outputs in PROBABILITIES,
         Need.METHOD: True,
     }
-    why = {} if given[Need.EMBEDDINGS] else {Need.EMBEDDINGS: model.lacks(WordEmbeddings)}
+    asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
+    why = {need: model.lacks(kind) for need, kind in asked.items() if not given[need]}
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:
         removal = asdict(metric).get("removal")

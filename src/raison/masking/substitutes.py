@@ -16,8 +16,8 @@ from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.masking.soft import Prediction, SoftMasks
-from raison.models.adapters.classifier import Classifier
-from raison.models.derived.fill_in import FillIn
+from raison.models.adapters.classifier import text_classifier
+from raison.models.derived.masked_lm import FillIn
 
 Masking = Literal["mask", "ellipsis", "unk", "pad", "random", "predicted", "learned"]
 """What replaces a token: a designated token, a random one, one that fits the context, or a learned embedding."""
@@ -38,11 +38,12 @@ class Substitutes:
         name = masking_name(model, masking)
         if name != "predicted":
             return cls(name)
-        if filler is None or not isinstance(model, Classifier):
+        reading = text_classifier(model)
+        if filler is None or reading is None:
             raise InputError(
                 "masking 'predicted' needs a masked language model with the explained model's tokenizer: --filler NAME."
             )
-        return cls(name, FillIn(filler, model.tokenizer))
+        return cls(name, FillIn(filler, reading.tokenizer))
 
     def masks(
         self,

@@ -14,7 +14,7 @@ from raison.core.model import LanguageModel
 from raison.core.outputs import PROBABILITIES, Outputs
 from raison.core.problem import Problem
 from raison.core.target import Target
-from raison.models.derived.fillers import filled_logits, filler_of
+from raison.models.derived.mask_filling import filled_logits, filler_of
 from raison.numerics.perturbation.recursive_replacement import Runs, Shares
 
 Keeps = list[Bool[Tensor, "_masks _units"]]

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.explanation import Explanation
-from raison.core.metric import GroupEvidence, GroupMetric
+from raison.core.metric import GroupEvidence, GroupMetric, Need
 from raison.numerics.measures.distances import check_distance, padded_distances, positionwise_distances
 
 LEVELS = ("token", "text")
@@ -46,6 +46,7 @@ class Consistency(GroupMetric):
     normalise: str = "sum"
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.HIDDEN_STATES})
 
     def __post_init__(self) -> None:
         if self.batch < FEWEST:

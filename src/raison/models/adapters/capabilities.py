@@ -1,6 +1,6 @@
-"""What a model can do: told by its architecture, its head and its layers."""
+"""What a classifier offers: told by its architecture, its head and its layers."""
 
-from collections.abc import Collection
+from collections.abc import Container
 
 import torch
 from torch import Tensor
@@ -10,23 +10,28 @@ from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.capabilities.hidden_states import HiddenStates
-from raison.core.capabilities.passes import Passes
-from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
-from raison.models.anatomy.decomposition import can_take_apart
+from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
+from raison.models.anatomy.tapped_attention import TappedAttention
+from raison.models.families import Pooling
+from raison.models.gradients.path_gradients import RowGradients
 from raison.models.gradients.quantised import without_gradient
+from raison.models.gradients.rules.ruled_gradients import RuledPasses
+from raison.models.gradients.word_embeddings import TableEmbeddings
+from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.heads import Head, class_logits
+from raison.models.passes.hidden_states import LayerMeans
 from raison.models.passes.readout import Readout
+from raison.models.passes.removal import Removals
+from raison.models.passes.rerun import Reruns
 from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
 _OF_ATTENTION = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy)
-_ALL = (Passes, HiddenStates, ReducedPrecision, WordEmbeddings, StepLogits, *_OF_ATTENTION)
 
 
 @torch.inference_mode()
@@ -93,6 +98,31 @@ def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head)
     return dict.fromkeys(lost, flat)
 
 
-def capabilities_of(withheld: Collection[type[Capability]]) -> frozenset[type[Capability]]:
-    """All but what is withheld; `raison doctor` checks that it holds."""
-    return frozenset(_ALL) - frozenset(withheld)
+def capabilities_of(
+    passes: ForwardPasses, removals: Removals, right: dict[int, bool], withheld: Container[type[Capability]]
+) -> tuple[Capability, ...]:
+    """All but what is withheld; `raison doctor` checks that it holds.
+
+    `right` says for which layers re-running was found to be right.
+    """
+    core, readout = passes.network.core, passes.network.readout
+    attention = TappedAttention(passes, _pooling(passes, WordEmbeddings in withheld))
+    found: list[Capability] = [passes, LayerMeans(passes.network, passes.budget)]
+    if WordEmbeddings not in withheld:
+        found.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
+    if ReadableAttention not in withheld:
+        found.append(attention)
+    if ReplaceableAttention not in withheld:
+        found.append(Reruns(passes, attention.prediction_rows, right))
+    if BackwardRules not in withheld:
+        found.append(RuledPasses(passes))
+    if Anatomy not in withheld:
+        found.append(ModelAnatomy(core, (readout, passes.head), (passes.logits, attention.prediction_rows)))
+    return tuple(found)
+
+
+def _pooling(passes: ForwardPasses, ungraded: bool) -> Pooling | None:
+    """Which states the head reads; None where gradients have to tell. `ungraded`: there are none."""
+    if passes.network.readout is not None:
+        return "last"
+    return known_pooling(passes.network.core) if ungraded else None

@@ -1,17 +1,22 @@
 """Classification by completion: a causal language model, a prompt and label words."""
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import NonFiniteError, UnsupportedError
-from raison.models.adapters.classifier import Classifier, Completion, inner_model
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.uses import Use
+from raison.models.passes.causal_cache import CausalCache
+from raison.models.passes.heads import ClassHead
 from raison.models.passes.readout import WordReadout
-from raison.models.passes.workings import Workings
-from raison.models.stack.diagnose import way_out
+from raison.models.stack.nonfinite import way_out
+from raison.models.stack.transformer import inner_model
 from raison.models.tokens.limits import max_tokens
-from raison.models.tokens.prompting import PromptEncoder
+from raison.models.tokens.prompting import Explained, PromptEncoder
 from raison.text.prompts import Prompt
 
 CONTENT_FREE = ("N/A", "[MASK]", "...")
@@ -26,7 +31,7 @@ def completed(
     tokenizer: PreTrainedTokenizerBase,
     name: str,
     prompt: Prompt,
-    use: tuple[str, bool],
+    use: tuple[Explained, bool],
 ) -> Classifier:
     """A classifier from a language model; `use` says what is explained ("input", "prompt"), and whether to calibrate.
 
@@ -37,14 +42,12 @@ def completed(
     core = inner_model(model)
     encoder = PromptEncoder(tokenizer, prompt, max_tokens(core.config, tokenizer.model_max_length), explained)
     readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
-    classes = tuple(prompt.labels)
-    workings = Workings.of(model)
-    adapter = Classifier(model, tokenizer, name, Completion(classes, encoder, readout, workings))
+    reading = Use(encoder, ClassHead(tuple(prompt.labels), multi_label=False), readout, CausalCache.of(model))
+    adapter = Classifier(model, tokenizer, name, reading)
     _check_output(adapter)
     if not calibrate:
         return adapter
-    calibrated = readout.calibrated(_prior(adapter))
-    return Classifier(model, tokenizer, name, Completion(classes, encoder, calibrated, workings))
+    return adapter.over(model, replace(reading, readout=readout.calibrated(_prior(adapter))))
 
 
 def _prior(adapter: Classifier) -> torch.Tensor:

@@ -7,14 +7,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
 from raison.core.generation import OTHER
-from raison.models.adapters.classifier import Classifier, Completion, inner_model
-from raison.models.adapters.nested import NestedReader
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.uses import Use
+from raison.models.gradients.shared_gradients import SharedGradients
+from raison.models.gradients.word_embeddings import TableEmbeddings
+from raison.models.passes.causal_cache import CausalCache
+from raison.models.passes.heads import ClassHead
 from raison.models.passes.readout import TokenReadout
-from raison.models.passes.workings import Workings
-from raison.models.stack.diagnose import way_out
 from raison.models.stack.modes import evaluating, quiet
+from raison.models.stack.nonfinite import way_out
+from raison.models.stack.transformer import inner_model
 from raison.models.tokens.continuation import (
     ContinuationEncoder,
     Message,
@@ -43,7 +48,7 @@ class Generator:
         self.core = inner_model(model)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self._tokenizer = own_tokenizer(tokenizer)
-        self._workings = Workings.of(model)
+        self._cache = CausalCache.of(model)
         self._checked = False
 
     def prompt(self, prompt: str | Sequence[Message]) -> Prompt:
@@ -66,7 +71,7 @@ class Generator:
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
         with torch.no_grad(), evaluating(self.model), quiet():
-            written = self.core.generate(
+            written = self.core.generate(  # type: ignore[operator]
                 ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=new_tokens,
@@ -127,16 +132,21 @@ class Generator:
         own = torch.tensor(output.ids)[:, None]
         return tuple(logits.scatter(1, own, -torch.inf).argmax(-1).tolist())
 
-    def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> NestedReader:
+    def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> Classifier:
         """A classifier of one row per output token: classes are the given tokens, and one for all others.
 
         Raises UnsupportedError where the model's output layer is more than a matrix.
         """
         readout = TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
-        inner = Classifier(self.model, self.tokenizer, self.name, Completion(classes, rows, readout, self._workings))
+        use = Use(rows, ClassHead(classes, multi_label=False), readout, self._cache)
+        found = Classifier(self.model, self.tokenizer, self.name, use)
         self._check_output(rows.prompt)
-        return NestedReader(inner, readout)
+        if not found.offers(WordEmbeddings):
+            return found
+        # Each row is a beginning of the next.
+        shared = SharedGradients(found.passes, readout)
+        return found.offering(TableEmbeddings(found.passes, found.removing, shared))
 
     def _names(self, prompt: Prompt, tokens: Sequence[int]) -> tuple[str, ...]:
         """Tokens as text, told apart by their ids where they look the same."""
@@ -189,7 +199,7 @@ class Generator:
         own = self._logits(ids, 0)
         if not whole.isfinite().all():
             raise NonFiniteError(
-                f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(ids)!r:.100}. "
+                f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(list(ids))!r:.100}. "
                 f"{way_out(self.core.dtype)}"
             )
         tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05

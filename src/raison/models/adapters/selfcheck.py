@@ -18,7 +18,7 @@ from raison.core.errors import RaisonError
 from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.steadiness import change
+from raison.models.adapters.determinism import change
 from raison.models.passes.heads import class_logits
 from raison.models.passes.readout import WordReadout
 
@@ -103,7 +103,7 @@ def _logits(model: Classifier, encoding: Encoding) -> torch.Tensor:
 
 def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     arguments = {"input_ids": encoding.input_ids.to(model.device)}
-    if model.takes_types:
+    if model.passes.network.takes_types:
         arguments["token_type_ids"] = encoding.type_ids.to(model.device)
     own = _logits(model, encoding)
     with torch.no_grad(), model.quiet():

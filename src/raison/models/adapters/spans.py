@@ -15,7 +15,8 @@ from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.core.model import LanguageModel
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity, Text
-from raison.models.adapters.classifier import Answering, Classifier
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.uses import Use
 from raison.models.passes.heads import SpanHead
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
@@ -40,7 +41,7 @@ def answering(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -
             "tokens can be replaced but not deleted. Give the tokenizer one of these tokens."
         )
     encoder = QuestionEncoder(tokenizer, max_tokens(inner_model(model).config, tokenizer.model_max_length))
-    return Classifier(model, tokenizer, name, Answering(encoder, SpanHead(CLASSES, multi_label=False)))
+    return Classifier(model, tokenizer, name, Use(encoder, SpanHead(CLASSES, multi_label=False)))
 
 
 class QuestionEncoder:
@@ -129,18 +130,19 @@ def explained(
 ) -> tuple[ExplainedAnswer, ...]:
     """The answers that `encoding.spans` name, with their probabilities, beside the predicted ones: a pass per text."""
     assert encoding.spans is not None, "an encoding without answers to explain"
-    sure: dict[int, list[float]] = {}
+    sure: dict[int, tuple[float, float]] = {}
 
     def run(rows: list[int]) -> Tensor:
         with torch.no_grad():
             return model.ask(Passes).decisions(encoding.select(rows)).double().softmax(-1).cpu()
 
     for rows, shares in model.ask(Passes).in_batches(encoding, run):
-        sure.update(zip(rows, shares.gather(2, encoding.spans[rows][:, :, None])[:, :, 0].tolist(), strict=True))
-    own, given = span_answers(encoding, encoding.spans), span_answers(encoding, predicted)
+        for row, own in zip(rows, shares.gather(2, encoding.spans[rows][:, :, None])[:, :, 0].tolist(), strict=True):
+            sure[row] = own[0], own[1]
+    asked, given = span_answers(encoding, encoding.spans), span_answers(encoding, predicted)
     return tuple(
         ExplainedAnswer(answer.start, answer.end, answer.text, *sure[row], by_model)
-        for row, (answer, by_model) in enumerate(zip(own, given, strict=True))
+        for row, (answer, by_model) in enumerate(zip(asked, given, strict=True))
     )
 
 

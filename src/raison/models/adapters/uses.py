@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from raison.core.encoding import Encoding
 from raison.core.unit import Granularity, Text
-from raison.models.passes.heads import SpanHead
-from raison.models.passes.readout import Readout
-from raison.models.passes.workings import Workings
+from raison.models.passes.causal_cache import CausalCache
+from raison.models.passes.heads import ClassHead, Head
+from raison.models.passes.readout import HeadReadout, Readout
+from raison.models.stack.transformer import decoder_head
+from raison.models.tokens.encoder import TextEncoder
+from raison.models.tokens.limits import max_tokens
 
 
 @runtime_checkable
@@ -20,19 +25,21 @@ class Encoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Completion:
-    """How a causal language model is used as a classifier: the text around the input, and how answers are read."""
+class Use:
+    """The text around the input, the choices that a prediction consists of, and how a causal model's are read.
 
-    classes: tuple[str, ...]
-    encoder: Encoder
-    readout: Readout
-    workings: Workings | None = None
-    """Of the same model, where it is read in other ways, too."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answering:
-    """How a model that answers questions is used: which texts it takes, and how its answer becomes two classes."""
+    `readout` is None where the model's own outputs are read.
+    """
 
     encoder: Encoder
-    head: SpanHead
+    head: Head
+    readout: Readout | None = None
+    cache: CausalCache | None = None
+    """Of the same causal model, where it is read in other ways, too."""
+
+    @classmethod
+    def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "Use":
+        """A sequence classifier's own: a decoder's head reads the state of the last token."""
+        encoder = TextEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
+        head = decoder_head(core)
+        return cls(encoder, ClassHead.of(core.config), None if head is None else HeadReadout(((),), head))

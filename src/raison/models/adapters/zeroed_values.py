@@ -10,22 +10,24 @@ from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
-from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.passes.batching import shrinking
 from raison.models.passes.hidden_states import watched_layers
 from raison.models.stack.layers import Call, kept_calls, layer_stack
-from raison.models.stack.tap import Step, tap
+from raison.models.stack.steps import Step
+from raison.models.stack.tap import tap
 
 
 def check_layers(model: LanguageModel, method: str) -> None:
     """Raise UnsupportedError if single layers cannot be run again."""
-    if not isinstance(model, Classifier):
+    reading = text_classifier(model)
+    if reading is None:
         raise UnsupportedError(
             f"{method} does not work on {model.name}",
             ["only classifiers and language models with a prompt of label words have layers that can be run again"],
             "Use attention_rollout.",
         )
-    layer_stack(model.core)
+    layer_stack(reading.core)
 
 
 def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterator[Float[Tensor, "query key"]]:

@@ -16,6 +16,7 @@ from raison.core.errors import UnknownNameError
 from raison.core.model import LanguageModel
 from raison.numerics.attention.interpretable import (
     Coefficients,
+    Norm,
     Places,
     check_norm,
     interpretable_attention,
@@ -98,7 +99,8 @@ class InterpretableAttention(nn.Module):
         usual = (float(shape.features), self.LAYER_START) if design.norm == "softmax" else (1.0, 1.0)
         self.starts = design.initial or usual
         per_head = (shape.layers, shape.heads, shape.features)
-        self.norm = design.norm
+        # `Design.check` refuses other names.
+        self.norm: Norm = design.norm  # type: ignore[assignment]
         chosen = design.selection
         self.query = nn.Parameter(torch.ones(per_head), requires_grad="feature" in chosen)
         self.key = nn.Parameter(torch.ones(per_head), requires_grad="feature" in chosen)
@@ -128,7 +130,8 @@ class HeadMixture(nn.Module):
     def __init__(self, shape: HeadShape, design: Design) -> None:
         super().__init__()
         count = shape.layers * shape.heads
-        self.norm = design.norm
+        # `Design.check` refuses other names.
+        self.norm: Norm = design.norm  # type: ignore[assignment]
         self.heads = nn.Parameter(torch.full((count,), 1 / count))
 
     def forward(self, records: Sequence[Sequence[Attention]], places: Places) -> Float[Tensor, "batch tokens"]:

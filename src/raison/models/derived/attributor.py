@@ -16,7 +16,7 @@ from raison.core.errors import UnsupportedError
 from raison.core.unit import Text
 from raison.models.derived.low_rank import RowLinear, add_low_rank
 from raison.models.families import family_of
-from raison.models.gradients.embeddings import given_embeddings
+from raison.models.passes.given_embeddings import given_embeddings
 from raison.models.stack.hooks import held_still
 from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import configs_of, untapped_copy
@@ -52,7 +52,8 @@ class Attributor(nn.Module):
         super().__init__()
         self.backbone = backbone
         self._offset = family_of(backbone).position_offset
-        features = backbone.get_input_embeddings().weight.shape[1]
+        table: Tensor = backbone.get_input_embeddings().weight  # type: ignore[assignment]
+        features = table.shape[1]
         limit = max_tokens(backbone.config, tokenizer.model_max_length)
         # One position is the prediction's.
         self.encoder = TextEncoder(tokenizer, None if limit is None else limit - 1)
@@ -149,7 +150,9 @@ def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
 
     Raises UnsupportedError for a model that reads from left to right: its first tokens could not see the prediction.
     """
-    part = model.get_encoder() if model.config.is_encoder_decoder else model.base_model
+    part: PreTrainedModel = (
+        model.get_encoder() if model.config.is_encoder_decoder else model.base_model  # type: ignore[assignment]
+    )
     _check_both_ways(part)
     keep: dict[int, object] = {}
     if shared and next(part.parameters()).dtype == torch.float32:

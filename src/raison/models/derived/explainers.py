@@ -15,13 +15,12 @@ from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.reading import Fields
 from raison.core.unit import Text
 from raison.jobs import disk
-from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.derived.attributor import Attributor, encoder_copy
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
@@ -219,8 +218,9 @@ def version_of(model: LanguageModel) -> int:
 
 def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
     """The model's probabilities on PROBES: one pass of each."""
-    with torch.no_grad():
-        logits = model.ask(Passes).logits(model.encode(probes_of(model), "token")).double()
+    encoding = model.encode(probes_of(model), "token")
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    logits = torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double()
     shares = logits.sigmoid() if model.multi_label else logits.softmax(-1)
     return tuple(tuple(round(share, 4) for share in row) for row in shares.tolist())
 
@@ -275,9 +275,10 @@ def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -
 
 def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if name == OWN:
-        if not isinstance(model, Classifier):
+        reading = text_classifier(model)
+        if reading is None:
             raise InputError(f"{model.name} has no encoder of its own: name a backbone, such as minilm.")
-        return encoder_copy(model.core, shared=shared), model.tokenizer
+        return encoder_copy(reading.core, shared=shared), reading.tokenizer
     folder = Path(name) if os.path.isdir(name) else None
     source = folder or (weights.fetch(name) if name in weights.names() else name)
     try:

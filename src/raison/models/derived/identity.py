@@ -17,10 +17,10 @@ from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.blackbox import BlackBox
-from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.classifier import text_classifier
 from raison.models.derived import explainers
 from raison.models.loading import weights
-from raison.models.loading.origins import origin_of
+from raison.models.loading.merged_adapters import origin_of
 from raison.models.loading.pretrained import read_config, read_tokenizer
 from raison.models.passes.readout import WordReadout
 
@@ -55,17 +55,22 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     """
     if isinstance(model, BlackBox):
         return _of_function(model)
-    if not isinstance(model, Classifier):
+    reading = text_classifier(model)
+    if reading is None:
         said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
         told = digest_of([type(model).__qualname__, model.classes, model.multi_label])
         return {WEIGHTS: digest_of(said), TOKENIZER: explainers.vocabulary_of(model), CONFIGURATION: told}
-    config: list[Any] = [_plain(model.core.config), model.classes]
-    readout = model.readout
+    config: list[Any] = [_plain(reading.core.config), model.classes]
+    readout = reading.readout
     if isinstance(readout, WordReadout):
         # The prompt around a text, what of it is explained, the label words, and whether they are calibrated.
         read = model.encode(["fine"], "token")
         config += [read.input_ids.tolist(), read.unit_ids.tolist(), readout.label_ids, readout.prior is not None]
-    return {WEIGHTS: _weights(model.model), TOKENIZER: _tokenizer(model.tokenizer), CONFIGURATION: digest_of(config)}
+    return {
+        WEIGHTS: _weights(reading.model),
+        TOKENIZER: _tokenizer(reading.tokenizer),
+        CONFIGURATION: digest_of(config),
+    }
 
 
 def _of_function(model: BlackBox) -> dict[str, str]:

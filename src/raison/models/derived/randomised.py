@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
 from raison.core.errors import InputError
-from raison.models.adapters.classifier import Answering, Classifier, Completion
-from raison.models.passes.heads import SpanHead
+from raison.models.adapters.classifier import Classifier
 from raison.models.passes.readout import HeadReadout, WordReadout
 from raison.models.stack.blocks import Values, check_how, drawn_values, find_stacks, put, twin
 from raison.models.stack.hooks import acting_on
@@ -208,15 +207,13 @@ def _adapter_over(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Modu
 
     A calibrated prompt keeps its prior, as the head keeps its weights.
     """
-    completion: Completion | Answering | None = None
     readout = adapter.readout
-    if isinstance(adapter.head, SpanHead):
-        completion = Answering(adapter, adapter.head)
-    elif isinstance(readout, WordReadout):
-        completion = Completion(adapter.classes, adapter, replace(readout, head=twins[id(readout.head)]))
-    elif not (readout is None or isinstance(readout, HeadReadout)):
+    if isinstance(readout, WordReadout | HeadReadout):
+        own = replace(readout, head=twins[id(readout.head)])
+        return adapter.over(tree, replace(adapter.use, readout=own, cache=None))
+    if readout is not None:
         raise InputError(f"blocks of {adapter.name} are randomised for a class, not for tokens that it writes.")
-    return Classifier(tree, adapter.tokenizer, adapter.name, completion)
+    return adapter.over(tree, adapter.use)
 
 
 def _digest(value: Any) -> bytes | None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -120,7 +121,7 @@ def _check_base(folder: Path) -> None:
                 )
 
 
-def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
+def _tiny(kind: Any, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
     tokenizer = read_tokenizer(weights.fetch("minilm"))
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -130,7 +131,7 @@ def _tiny(kind: type, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTok
         intermediate_size=INNER,
         max_position_embeddings=POSITIONS,
         pad_token_id=tokenizer.pad_token_id,
-        num_labels=outputs,
+        num_labels=outputs,  # type: ignore[call-arg]
     )
     with drawing(seed):
         model = kind.from_config(config, trust_remote_code=False)
@@ -149,7 +150,7 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
     hints = token_shares(encoding, lessons)
     mix = nn.Parameter(torch.zeros(_heads(student), device=student.device)) if course.weight else None
     parameters = list(student.model.parameters())
-    groups = [{"params": parameters}]
+    groups: list[dict[str, Any]] = [{"params": parameters}]
     if mix is not None:
         groups.append({"params": [mix], "lr": MIX_RATE})
     optimizer = torch.optim.AdamW(groups, lr=course.learning_rate)

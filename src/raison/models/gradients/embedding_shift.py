@@ -27,7 +27,7 @@ def ball_vector(draw: int, token: int, features: int) -> Float[np.ndarray, " fea
 
 def mean_norm(table: nn.Module) -> float:
     """Mean L2 norm of the embeddings that a table gives, whatever hooks are on it."""
-    weight = table.weight
+    weight: Tensor = table.weight  # type: ignore[assignment]
     total = 0.0
     with torch.no_grad():
         for start in range(0, len(weight), CHUNK):

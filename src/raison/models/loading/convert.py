@@ -59,8 +59,8 @@ def bert_to_electra(source: Path, out: Path, files: Sequence[str]) -> Path:
     from raison.models.loading.pretrained import read_config, read_whole
 
     known = read_config(source).to_dict()
-    shared = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-    shared += ("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id", "hidden_act")
+    shared = ["vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"]
+    shared += ["max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id", "hidden_act"]
     config = ElectraConfig(**{name: known[name] for name in shared}, embedding_size=known["hidden_size"])
     with quiet(), drawing():
         bert = read_whole(AutoModel, source, dtype=torch.float32)

@@ -129,7 +129,7 @@ def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
     else:
         loaded, own = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
-        loaded = loaded.to(dtype=placing["dtype"])
+        loaded = loaded.to(dtype=placing["dtype"])  # type: ignore[call-arg]
     if place.device is not None:
         loaded = moved(loaded, place.device)
     return _adapter(loaded.eval(), own, name, use)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import Any, TypeVar
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -17,8 +18,10 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 
 from raison.core.errors import LoadError, RaisonError
 from raison.hub import patiently
-from raison.models.loading.origins import remember
+from raison.models.loading.merged_adapters import remember
 from raison.models.stack.modes import drawing, quiet
+
+Model = TypeVar("Model", bound=nn.Module)
 
 ADAPTER = "adapter_model.safetensors"
 _SHOWN = 4
@@ -94,7 +97,7 @@ def read_tokenizer(source: str | Path, **settings: object) -> PreTrainedTokenize
         return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **settings)
 
 
-def read_checkpoint(kind: type, source: str | Path, **settings: object) -> Checkpoint:
+def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkpoint:
     """A model of the class `kind` from safetensors, with what is missing named. Raises LoadError.
 
     `settings` go to `from_pretrained`. The caller's random state stays as it was.
@@ -137,7 +140,7 @@ def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     ):
         # What an adapter lacks would otherwise be random.
         warnings.filterwarnings("error", message="Found missing adapter keys", category=UserWarning)
-        base = Path(model.name_or_path)
+        base = Path(model.name_or_path or "")
         made: PreTrainedModel = PeftModel.from_pretrained(model, folder, trust_remote_code=False).merge_and_unload()
     if base.is_dir():
         remember(made, (base, folder))
@@ -149,7 +152,7 @@ def adapter_base(folder: Path) -> str | None:
     from peft import PeftConfig
 
     with told(f"the adapter '{folder}'", folder):
-        return PeftConfig.from_pretrained(folder, trust_remote_code=False).base_model_name_or_path
+        return PeftConfig.from_pretrained(str(folder), trust_remote_code=False).base_model_name_or_path
 
 
 def adapter_tensors(folder: Path) -> dict[str, Tensor]:
@@ -165,7 +168,7 @@ def check_adapter(folder: Path) -> None:
         raise LoadError(f"{folder} has no {ADAPTER}; adapters in pickle files are not read.")
 
 
-def moved(model: nn.Module, device: str | torch.device) -> nn.Module:
+def moved(model: Model, device: str | torch.device) -> Model:
     """The model on a device. Raises LoadError for one that this machine or this torch has not."""
     with told(f"the model onto '{device}'", ""):
         return model.to(device)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from raison.core.errors import LoadError
-from raison.models.loading.checked import digest_of
+from raison.models.loading.digests import digest_of
 
 FOLDER = Path(__file__).parents[1] / "demo"
 LIST = FOLDER / "shipped.json"
@@ -52,7 +52,7 @@ def check(name: str) -> None:
             raise LoadError(f"{place} of the ready-made models is missing: {_WAY_OUT}.")
         if place not in listed:
             raise LoadError(f"{place} is none of the files that the ready-made models shipped with: {_WAY_OUT}.")
-        size, digest = listed[place]
+        size, digest = int(listed[place][0]), str(listed[place][1])
         stat = there[place].stat()
         found = _digest(there[place], (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
         if (stat.st_size, found) != (size, digest):

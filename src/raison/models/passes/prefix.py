@@ -63,8 +63,12 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
             past_key_values=cache,
             use_cache=True,
         )
-    layers = tuple(None if layer.keys is None else (layer.keys, layer.values) for layer in cache.layers)
-    return Prefix(output[0][0], layers)
+    layers: list[tuple[Tensor, Tensor] | None] = []
+    for layer in cache.layers:
+        keys: Tensor | None = layer.keys  # type: ignore[union-attr]
+        values: Tensor | None = layer.values  # type: ignore[union-attr]
+        layers.append(None if keys is None or values is None else (keys, values))
+    return Prefix(output[0][0], tuple(layers))
 
 
 def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:

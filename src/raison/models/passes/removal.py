@@ -124,3 +124,37 @@ def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"
     ids = ids.gather(1, order)
     ids[lengths == 0, 0] = remover.placeholder
     return ids, type_ids.gather(1, order), lengths.clamp_min(1)
+
+
+class Removals:
+    """The removals that a model with this tokenizer allows."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, name: str, *, causal: bool, in_place: bool) -> None:
+        """`in_place`: its answers are positions of the text, so that nothing can be deleted."""
+        self.replacements = replacement_ids(tokenizer)
+        self._placeholder = placeholder_id(tokenizer)
+        self._name = name
+        if causal:
+            self.names = causal_removals(tokenizer, self.replacements)
+        else:
+            self.names = tuple(self.replacements) if in_place else (*self.replacements, "delete")
+
+    def remover(self, removal: str) -> Remover:
+        """What a removal does to the tokens of a text. Raises UnsupportedError where it is not possible."""
+        check_removal(removal, self.replacements)
+        if removal not in self.names:
+            raise UnsupportedError(
+                f"removal '{removal}' is not possible on {self._name}",
+                ["it answers with a position of the text, and a deleted token has none"],
+                f"Use removal='{self.names[0]}'.",
+            )
+        return Remover(None if removal == "delete" else self.replacements[removal], self._placeholder)
+
+    def everything(self, encoding: Encoding, removal: str) -> Encoding:
+        """The encoding with every unit removed in place. Raises UnsupportedError for deletion."""
+        check_removal(removal, self.replacements)
+        if removal == "delete":
+            raise UnsupportedError(
+                "deleted tokens have no embedding", ["removal 'delete' changes the length"], "Use mask, unk or pad."
+            )
+        return remove_all(encoding, self.replacements[removal])

@@ -18,16 +18,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
+from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.dims import Logits
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.target import Target
 from raison.models.passes.batching import TokenBatch, TokenBudget, shrinking
+from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import Call, kept_calls, layer_stack, replaced_output
 from raison.models.stack.modes import evaluating
-from raison.models.stack.tap import Step, Tap, attention_modules, tap
+from raison.models.stack.steps import Step
+from raison.models.stack.tap import Tap, attention_modules, tap
 
+Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
 Predict = Callable[[TokenBatch], Logits]
 """One differentiable pass of the whole model over one batch."""
 Points = Float[Tensor, "points heads query key"]
@@ -65,25 +69,30 @@ class Runner(ABC):
         """One row per point, differentiable; the axis `query` holds the rows of the site."""
 
 
-class Reruns:
-    """The sites of one model, and for which layers re-running was found to be right."""
+class Reruns(ReplaceableAttention):
+    """The sites of one model, and for which layers re-running was found to be right.
 
-    def __init__(self, core: nn.Module, predict: Predict, budget: TokenBudget, right: dict[int, bool]) -> None:
-        """What is found out is noted in `right`: outputs of one model share it."""
-        self._core = core
-        self._predict = predict
-        self._budget = budget
+    A layer's first use costs four more passes, to compare re-runs with whole ones.
+    """
+
+    def __init__(self, passes: ForwardPasses, rows: Rows, right: dict[int, bool]) -> None:
+        """`rows` gives prediction rows. What is found out is noted in `right`, which all readings of a model share."""
+        self._passes = passes
+        self._core = passes.network.core
+        self._predict: Predict = passes.predict
+        self._budget = passes.budget
+        self._rows = rows
         self._right = right
 
-    def sites(
-        self, encoding: Encoding, rows: Float[Tensor, "1 tokens"], layers: Callable[[int], Sequence[int]]
-    ) -> list[AttentionSite]:
-        """See ReplaceableAttention.attention_sites; `rows` are the model's prediction rows.
-
-        A layer's first use costs four more passes, to compare re-runs with whole ones.
-        """
+    def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
         if len(encoding) != 1:
             raise InputError(f"attention is replaced in one text at a time; got {len(encoding)}.")
+        with self._passes.network.quiet():
+            return self._sites(encoding, self._rows(encoding), layers)
+
+    def _sites(
+        self, encoding: Encoding, rows: Float[Tensor, "1 tokens"], layers: Callable[[int], Sequence[int]]
+    ) -> list[AttentionSite]:
         total = len(attention_modules(self._core))
         wanted = list(layers(total))
         # A caller's inference mode would make tensors that cannot enter a differentiable pass.
@@ -139,7 +148,7 @@ class LayerSite(AttentionSite):
         self.probabilities = own.to(torch.promote_types(own.dtype, torch.float32))
         self.rows, self.input_rows = (row.to(self.probabilities) for row in rows)
         self._budget = budget
-        self._runner = runner
+        self.runner = runner
 
     def slopes(self, path: AttentionPath, count: int, target: Target) -> Iterator[AttentionSlopes]:
         def run(points: list[int]) -> AttentionSlopes:
@@ -147,7 +156,7 @@ class LayerSite(AttentionSite):
 
         start = 0
         while start < count:
-            size = max(1, self._budget.tokens // self._runner.tokens)
+            size = max(1, self._budget.tokens // self.runner.tokens)
             group = list(range(start, min(start + size, count)))
             for _, found in shrinking(self._budget, run, group):
                 yield found
@@ -157,7 +166,7 @@ class LayerSite(AttentionSite):
         with torch.inference_mode(False), torch.enable_grad():
             read = self.read
             leaf = attention[:, :, read].clone().requires_grad_()
-            logits = self._runner.logits(attention.detach().clone().index_copy(2, read, leaf))
+            logits = self.runner.logits(attention.detach().clone().index_copy(2, read, leaf))
             values = target.row(0, len(points)).scalar(logits.to(torch.promote_types(logits.dtype, torch.float32)))
             (gradients,) = torch.autograd.grad(values.sum(), leaf)
         return AttentionSlopes(tuple(points), leaf.detach(), gradients, values.detach())

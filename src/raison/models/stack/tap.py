@@ -267,12 +267,12 @@ def _dispatches(module: nn.Module) -> bool:
     return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
 
 
-def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]] | None:
+def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]] | None:
     """The eager attention function of the module's family: that of the file which defines its class."""
     for cls in type(module).__mro__:
         function = vars(sys.modules[cls.__module__]).get("eager_attention_forward")
         if function is not None:
-            return function  # type: ignore[no-any-return]
+            return function
     return None
 
 
@@ -291,7 +291,7 @@ def _attention(
     with steps:
         found = _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
     steps.check(module)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _steps(module: nn.Module, here: list[_Opened]) -> Steps | None:
@@ -367,7 +367,7 @@ def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Te
     additive = mask is not None and mask.dim() == 4 and mask.is_floating_point()
     if name in (None, "eager") or (additive and name != "sdpa"):
         return _eager(module)  # type: ignore[return-value]
-    return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
+    return ALL_ATTENTION_FUNCTIONS[name]
 
 
 def _mask(*args: Any, config: PreTrainedConfig, **kwargs: Any) -> Any:

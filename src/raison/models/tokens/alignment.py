@@ -46,8 +46,8 @@ def align(tokens: Encoding, units: Sequence[Sequence[Unit]]) -> Alignment:
     width = max(len(own) for own in found)
     most = max((len(line) for own in found for line in own), default=0)
     table = torch.full((len(found), width, max(most, 1)), -1)
-    for row, own in enumerate(found):
-        for unit, line in enumerate(own):
+    for row, lines in enumerate(found):
+        for unit, line in enumerate(lines):
             table[row, unit, : len(line)] = torch.tensor(line, dtype=torch.long)
     return Alignment(table)
 

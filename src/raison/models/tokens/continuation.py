@@ -89,7 +89,7 @@ def chat_prompt(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message])
 
     def render(contents: Sequence[str]) -> str:
         turns = [{**message, "content": content} for message, content in zip(messages, contents, strict=True)]
-        return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
 
     contents = [message["content"] for message in messages]
     text = render(contents)
@@ -169,7 +169,7 @@ def spell(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, ids: Sequence[int]
     """
 
     def decode(tokens: Sequence[int]) -> str:
-        return tokenizer.decode([*prompt.ids, *tokens], clean_up_tokenization_spaces=False)
+        return str(tokenizer.decode([*prompt.ids, *tokens], clean_up_tokenization_spaces=False))
 
     before, whole = decode(()), decode(ids)
     base = _common(before, whole)

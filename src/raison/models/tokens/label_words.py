@@ -47,9 +47,9 @@ def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tupl
         if speller.unknown in first:
             raise LoadError(f"{what} is {speller.shown(first)}, which the tokenizer does not know: take another word.")
         found.append(first[:1] if prompt.scoring == "first" else first)
-    for first, second in combinations(range(len(found)), 2):
-        names = f"'{prompt.classes[first]}' and '{prompt.classes[second]}'"
-        _check_apart(names, found[first], found[second], prompt.scoring == "first", speller)
+    for one, other in combinations(range(len(found)), 2):
+        names = f"'{prompt.classes[one]}' and '{prompt.classes[other]}'"
+        _check_apart(names, found[one], found[other], prompt.scoring == "first", speller)
     return tuple(found)
 
 

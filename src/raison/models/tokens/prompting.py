@@ -102,6 +102,7 @@ class PromptEncoder:
             shown = self._cut(text, where, tokens)
             length, tokens = len(tokens.ids), self._tokenize(self._framed.around(shown))
             removed = length - len(tokens.ids)
+        assert self.max_tokens is not None, "a text is cut for a model that reads any length"
         start = len(self.rendered.before)
         inside = _tokens_in(tokens, (start, start + len(shown)))
         owners = [0 if mine else -1 for mine in inside]
@@ -136,6 +137,7 @@ class PromptEncoder:
 
     def _cut(self, text: str, where: str, tokens: _Tokens) -> str:
         """The longest beginning of the text that fits, in whole tokens."""
+        assert self.max_tokens is not None, "a text is cut for a model that reads any length"
         start = len(self.rendered.before)
         inside = _tokens_in(tokens, (start, start + len(text)))
         spans = [span for span, mine in zip(tokens.covered, inside, strict=True) if mine]
@@ -152,6 +154,7 @@ class PromptEncoder:
     def _sizes(self, text: str, tokens: _Tokens) -> str:
         start = len(self.rendered.before)
         own = sum(_tokens_in(tokens, (start, start + len(text))))
+        assert self.max_tokens is not None, "a model that reads any length has no limit to tell"
         rest = f" (of which it keeps {self._reserve} for the label words)" if self._reserve else ""
         return (
             f"the prompt '{self.prompt.name}' has {len(tokens.ids) - own} tokens, the text {own}, and the model reads "
@@ -211,8 +214,10 @@ def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
 
     def template(messages: list[dict[str, str]]) -> str:
         try:
-            return tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+            return str(
+                tokenizer.apply_chat_template(
+                    messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+                )
             )
         except (TemplateError, ValueError) as error:
             raise InputError(

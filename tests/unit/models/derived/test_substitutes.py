@@ -14,7 +14,7 @@ from raison.core.errors import InputError, LoadError, UnknownNameError, Unsuppor
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
-from raison.models.derived.fill_in import FillIn
+from raison.models.derived.masked_lm import FillIn
 from tests.explainers import untrained
 from tests.tiny import build
 from tests.tokenizers import TOKENIZERS

@@ -15,7 +15,7 @@ from raison.core.capabilities.rules import BackwardRules
 from raison.core.errors import UnsupportedError
 from raison.core.rules import Difference, Relevance
 from raison.core.target import Target
-from raison.models.gradients.rules.mode import RuleBook, applied
+from raison.models.gradients.rules.function_mode import RuleBook, applied
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules
 from raison.models.stack.tap import tap

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers import activations
 
 from raison.core.errors import UnsupportedError
-from raison.models.gradients.rules.mode import applied
+from raison.models.gradients.rules.function_mode import applied
 from raison.models.gradients.rules.rescale import rescale_rules
 from raison.numerics.gradients import rescale
 

@@ -7,7 +7,7 @@ from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.batching import TokenBatch, TokenBudget
-from raison.models.passes.hidden_states import hidden_states
+from raison.models.passes.hidden_states import LayerMeans, hidden_states
 from tests.tiny import TINY
 from tests.toys import TEXTS, Linear
 
@@ -53,13 +53,13 @@ def test_out_of_memory_halves_the_batch() -> None:
 def test_they_are_those_that_transformers_gives_and_leave_no_hook(name: str) -> None:
     net, tokenizer = TINY[name]()
     model = Classifier(net, tokenizer, name)
-    batch = model._batch(model.encode(["a dull plot , but the end is good", "a quiet film"], "word"), 0)
+    batch = model.passes.batch_of(model.encode(["a dull plot , but the end is good", "a quiet film"], "word"))
     with torch.no_grad():
-        found = model._run_layers(batch)
+        found = LayerMeans(model.passes.network, model.budget).layers(batch)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in net.modules())
     reader = net.get_encoder() if net.config.is_encoder_decoder else net.base_model
     with torch.no_grad():
-        expected = reader(**model._inputs(batch), output_hidden_states=True).hidden_states[1:]
+        expected = reader(**model.passes.network.inputs(batch), output_hidden_states=True).hidden_states[1:]
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert torch.equal(one, other)

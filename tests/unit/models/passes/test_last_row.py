@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,8 +14,9 @@ from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
-from raison.models.gradients.path_gradients import path_gradients
+from raison.models.gradients.path_gradients import RowGradients
 from raison.models.passes import batching
+from raison.models.passes.last_row import LastRow
 from raison.models.stack.layers import layer_stack
 from tests.tiny import TINY
 
@@ -30,7 +32,26 @@ def problem(model: Classifier) -> tuple[Encoding, list[Tensor]]:
 
 def whole(model: Classifier, encoding: Encoding, keeps: list[Tensor], removal: str) -> list[Tensor]:
     with torch.no_grad():
-        return batching.masked_logits(encoding, keeps, model._remover(removal), model.budget, model.forward)
+        return batching.masked_logits(
+            encoding, keeps, model.removing.remover(removal), model.budget, model.passes.forward
+        )
+
+
+def rows_of_the_last_layer(model: Classifier, work: Callable[[], object]) -> set[int]:
+    """Of how many tokens each pass computes the last layer's feed-forward network."""
+    widths: set[int] = set()
+    wide = [m for m in layer_stack(model.core)[-1].modules() if isinstance(m, nn.Linear)][-1]
+    hook = wide.register_forward_hook(lambda _module, args, _output: widths.add(args[0].shape[1]))
+    work()
+    hook.remove()
+    return widths
+
+
+def is_run_whole(model: Classifier) -> bool:
+    """Once the first batch has decided."""
+    encoding, keeps = problem(model)
+    model.masked_logits(encoding, keeps, "mask")
+    return 1 not in rows_of_the_last_layer(model, lambda: model.masked_logits(encoding, keeps, "mask"))
 
 
 def close(found: list[Tensor], expected: list[Tensor]) -> None:
@@ -45,12 +66,8 @@ def test_equals_whole_passes_and_runs_one_row_of_the_feed_forward_network(name: 
     model = Classifier(*TINY[name](), name)
     encoding, keeps = problem(model)
     close(model.masked_logits(encoding, keeps, removal), whole(model, encoding, keeps, removal))
-    widths = []
-    wide = [m for m in layer_stack(model.core)[-1].modules() if isinstance(m, nn.Linear)][-1]
-    hook = wide.register_forward_hook(lambda _module, args, _output: widths.append(args[0].shape[1]))
-    found = model.masked_logits(encoding, keeps, removal)
-    hook.remove()
-    assert set(widths) == {1}
+    found: list[Tensor] = []
+    assert rows_of_the_last_layer(model, lambda: found.extend(model.masked_logits(encoding, keeps, removal))) == {1}
     close(found, whole(model, encoding, keeps, removal))
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.core.modules())
 
@@ -66,15 +83,14 @@ def test_gradients_equal_those_of_whole_passes(name: str) -> None:
     def path(text: int, positions: Tensor) -> Tensor:
         return positions[:, None, None] * embeds[text]
 
-    widths = []
-    wide = [m for m in layer_stack(model.core)[-1].modules() if isinstance(m, nn.Linear)][-1]
-    hook = wide.register_forward_hook(lambda _module, args, _output: widths.append(args[0].shape[1]))
-    model.ask(WordEmbeddings).path_gradients(encoding, path, points, weights, target)
-    widths.clear()
-    found, values = model.ask(WordEmbeddings).path_gradients(encoding, path, points, weights, target)
-    hook.remove()
-    assert set(widths) == {1}
-    slow, expected = path_gradients(model.forward, model.budget, encoding, path, (points, weights), target)
+    words = model.ask(WordEmbeddings)
+    words.path_gradients(encoding, path, points, weights, target)
+    again: list[tuple[list[Tensor], Tensor]] = []
+    assert rows_of_the_last_layer(
+        model, lambda: again.append(words.path_gradients(encoding, path, points, weights, target))
+    ) == {1}
+    [(found, values)] = again
+    slow, expected = RowGradients(model.passes.forward, model.budget).along(encoding, path, points, weights, target)
     close(found, slow)
     torch.testing.assert_close(values, expected, rtol=1e-5, atol=1e-6)
     assert all(gradient.abs().max() > 0 for gradient in found)
@@ -87,7 +103,7 @@ def test_a_model_that_reads_all_rows_is_run_whole() -> None:
     encoding, keeps = problem(model)
     for _ in range(2):
         close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
-    assert model._last_row._right is False
+    assert is_run_whole(model)
 
 
 def test_a_model_that_reads_all_rows_is_run_whole_although_they_are_alike() -> None:
@@ -97,9 +113,7 @@ def test_a_model_that_reads_all_rows_is_run_whole_although_they_are_alike() -> N
         table = net.get_input_embeddings().weight
         table.copy_(table[:1].expand_as(table))
     model = Classifier(net, tokenizer, "alike")
-    encoding, keeps = problem(model)
-    model.masked_logits(encoding, keeps, "mask")
-    assert model._last_row._right is False
+    assert is_run_whole(model)
 
 
 def test_a_model_that_reads_all_rows_is_run_whole_although_it_says_next_to_nothing() -> None:
@@ -110,9 +124,7 @@ def test_a_model_that_reads_all_rows_is_run_whole_although_it_says_next_to_nothi
         for parameter in net.classifier.parameters():
             parameter.mul_(1e-3)
     model = Classifier(net.to(torch.bfloat16), tokenizer, "next to nothing")
-    encoding, keeps = problem(model)
-    model.masked_logits(encoding, keeps, "mask")
-    assert model._last_row._right is False
+    assert is_run_whole(model)
 
 
 def test_a_batch_of_one_token_decides_nothing() -> None:
@@ -122,8 +134,7 @@ def test_a_batch_of_one_token_decides_nothing() -> None:
     encoding, keeps = problem(model)
     one = torch.tensor([[7]])
     with torch.no_grad():
-        model._brief(batching.TokenBatch(one, torch.zeros_like(one), torch.tensor([1])))
-    assert model._last_row._right is None
+        model.passes.brief(batching.TokenBatch(one, torch.zeros_like(one), torch.tensor([1])))
     close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
 
 
@@ -136,7 +147,7 @@ def test_hooks_of_others_are_called_once() -> None:
         layer.register_forward_hook(lambda _module, _args, output: output * 1.5),
     ]
     close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
-    assert model._last_row._right
+    assert not is_run_whole(model)
     for hook in hooks:
         hook.remove()
     close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
@@ -149,7 +160,7 @@ def test_other_attention_is_run_whole_also_when_it_is_chosen_later() -> None:
     model = Classifier(*TINY["bert"](), "bert")
     encoding, keeps = problem(model)
     close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
-    assert model._last_row._right
+    assert not is_run_whole(model)
     model.core.set_attn_implementation("eager")
     close(model.masked_logits(encoding, keeps, "mask"), whole(model, encoding, keeps, "mask"))
 
@@ -206,12 +217,13 @@ def test_another_thread_is_left_alone() -> None:
         other = threading.Thread(target=run)
         other.start()
         other.join()
-        return model._predict(batch, embeds)
+        return model.passes.predict(batch, embeds)
 
+    last_row, batch = LastRow(model.core), model.passes.batch_of(encoding)
     with torch.no_grad():
-        for _ in range(2):
-            model._last_row.predict(within, model._batch(encoding, 0))
-    assert model._last_row._right
+        last_row.predict(within, batch)
+        # The other thread's pass, which is whole, comes between.
+        assert 1 in rows_of_the_last_layer(model, lambda: last_row.predict(within, batch))
     for one in found:
         torch.testing.assert_close(one, expected)
 

@@ -71,7 +71,7 @@ def run_site(model: Classifier, site: AttentionSite) -> Found:
 
     parts = list(site.slopes(path, 5, problem_of(model, [TEXT]).target))
     return Found(
-        type(site._runner),
+        type(site.runner),
         [point for part in parts for point in part.points],
         *(torch.cat([getattr(part, name) for part in parts]) for name in ("attention", "gradients", "values")),
     )
@@ -142,7 +142,7 @@ def test_a_head_that_reads_the_decoder_has_no_sites() -> None:
 def test_one_text_at_a_time() -> None:
     model = load("bert")
     with pytest.raises(InputError, match="one text at a time; got 2"):
-        model._reruns.sites(model.encode([TEXT, OTHER]), torch.ones(1, 24), lambda _: [0])
+        model.ask(ReplaceableAttention).attention_sites(model.encode([TEXT, OTHER]), lambda _: [0])
 
 
 def _refuse(_self: UpperRunner, _attention: Tensor) -> Tensor:
@@ -162,13 +162,13 @@ def test_where_re_runs_are_wrong_the_whole_model_runs(
     monkeypatch.setattr(UpperRunner, "kept", UpperRunner.logits, raising=False)
     monkeypatch.setattr(UpperRunner, "logits", wrong)
     site = site_of(model, 2)
-    assert isinstance(site._runner, WholeRunner)
+    assert isinstance(site.runner, WholeRunner)
     torch.testing.assert_close(maps(model), expected, atol=1e-5 * float(expected.abs().max()), rtol=1e-3)
 
     # It was tried once: what comes later is not asked again.
     monkeypatch.setattr(UpperRunner, "logits", UpperRunner.kept)  # type: ignore[attr-defined]
-    assert isinstance(site_of(model, 2, OTHER)._runner, WholeRunner)
-    assert isinstance(site_of(model, 0)._runner, UpperRunner)
+    assert isinstance(site_of(model, 2, OTHER).runner, WholeRunner)
+    assert isinstance(site_of(model, 0).runner, UpperRunner)
 
 
 def test_where_no_layer_can_be_called_alone_maps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

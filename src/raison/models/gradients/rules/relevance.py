@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from raison.core.rules import Relevance
-from raison.models.gradients.rules.mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
+from raison.models.gradients.rules.function_mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
 
 ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "mish", "elu", "selu", "leaky_relu", "relu6", "hardswish")
 """Activations that are zero at zero: elsewhere f(z) / z has no end near zero, and the slope stays."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from raison.core.errors import UnsupportedError
-from raison.models.gradients.rules.mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
+from raison.models.gradients.rules.function_mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
 from raison.models.gradients.rules.relevance import FUSED, GATES, PRODUCTS
 from raison.numerics.gradients import rescale
 from raison.numerics.gradients.rescale import Pull, precise

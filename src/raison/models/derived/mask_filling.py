@@ -11,8 +11,8 @@ from torch import Tensor
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
-from raison.models.adapters.classifier import Classifier
-from raison.models.derived.fill_in import FillIn
+from raison.models.adapters.classifier import text_classifier
+from raison.models.derived.masked_lm import FillIn
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary()
 """As long as their models are in use."""
@@ -23,7 +23,8 @@ def filler_of(model: LanguageModel, name: str) -> FillIn:
 
     Raises UnsupportedError if the model is no classifier with a tokenizer of its own.
     """
-    if not isinstance(model, Classifier):
+    reading = text_classifier(model)
+    if reading is None:
         raise UnsupportedError(
             f"tokens cannot be filled in for {model.name}",
             ["it is not a classifier, or it explains written text"],
@@ -31,7 +32,7 @@ def filler_of(model: LanguageModel, name: str) -> FillIn:
         )
     known = _KNOWN.setdefault(model, {})
     if name not in known:
-        known[name] = FillIn(name, model.tokenizer)
+        known[name] = FillIn(name, reading.tokenizer)
     return known[name]
 
 

@@ -1,36 +1,34 @@
 """Passes whose way back follows rules, over many texts, in batches of bounded size."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from raison.core.dims import Embeddings, Logits
+from raison.core.capabilities.rules import BackwardRules
+from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.core.rules import Difference, Rules
 from raison.core.target import Target
-from raison.models.gradients.rules.mode import applied
+from raison.models.gradients.rules.function_mode import applied
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules
-from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
+from raison.models.passes.batching import TokenBatch, run_grouped
+from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.tap import tap
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RuledPasses:
-    """One model's passes: `forward` runs a batch at given embeddings."""
+class RuledPasses(BackwardRules):
+    """One model's passes."""
 
-    core: PreTrainedModel
-    forward: Callable[[TokenBatch, Embeddings | None], Logits]
-    budget: TokenBudget
+    def __init__(self, passes: ForwardPasses) -> None:
+        self._passes = passes
+        self._core = passes.network.core
 
-    def gradients(
+    def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        """See BackwardRules.ruled_gradients."""
         points = 2 if isinstance(rules, Difference) else 1
         lengths = encoding.lengths
         found: dict[int, Tensor] = {}
@@ -42,7 +40,9 @@ class RuledPasses:
             own = Difference(rules.starts[rows, :width]) if isinstance(rules, Difference) else rules
             return self._gradients(part, embeds[rows, :width], own, target.rows(torch.as_tensor(rows)))
 
-        for rows, (scalars, gradients) in run_grouped(self.budget, [length * points for length in lengths], run):
+        for rows, (scalars, gradients) in run_grouped(
+            self._passes.budget, [length * points for length in lengths], run
+        ):
             values[rows] = scalars.reshape(points, len(rows)).T.double()
             for row, gradient in zip(rows, gradients, strict=True):
                 found[row] = gradient[: lengths[row]]
@@ -61,9 +61,9 @@ class RuledPasses:
         embeds = embeds.detach().requires_grad_()
         batch, repeated = _batch(part, texts), target.rows(torch.as_tensor(texts))
         # Eager attention: fused kernels show neither softmax nor products.
-        with torch.enable_grad(), tap(self.core, (), ()):
-            with applied(book, self.core):
-                logits = self.forward(batch, embeds)
+        with torch.enable_grad(), tap(self._core, (), ()):
+            with applied(book, self._core):
+                logits = self._passes.forward(batch, embeds)
                 if isinstance(rules, Difference):
                     scalars = repeated.scalar(logits)
             if not isinstance(rules, Difference):

@@ -12,7 +12,6 @@ from raison.core.errors import UnsteadyWarning
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.nested import NestedReader
 from raison.models.passes.batching import TokenBudget, shrinking
 from raison.models.stack.modes import drawing
 
@@ -28,7 +27,7 @@ def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
     Two passes of one text when a model is first seen, none later, and one UnsteadyWarning. Random draws in these passes
     leave the caller's random state unchanged; only what a caller's function draws by itself is its own affair.
     """
-    if not isinstance(model, BlackBox | Classifier | NestedReader):
+    if not isinstance(model, BlackBox | Classifier):
         return None
     key = model if isinstance(model, BlackBox) else model.core
     if key not in _KNOWN:
@@ -38,7 +37,7 @@ def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
     return _said(_KNOWN[key])
 
 
-def change(model: BlackBox | Classifier | NestedReader, encoding: Encoding) -> float:
+def change(model: BlackBox | Classifier, encoding: Encoding) -> float:
     """The largest difference of a logit, or of a function's answer, between two equal calls on the first text.
 
     0 where it is rounding.
@@ -55,7 +54,7 @@ def change(model: BlackBox | Classifier | NestedReader, encoding: Encoding) -> f
     return largest if largest > rounding * float(once.abs().max()) else 0.0
 
 
-def _two_passes(model: Classifier | NestedReader, first: Encoding) -> tuple[Tensor, Tensor]:
+def _two_passes(model: Classifier, first: Encoding) -> tuple[Tensor, Tensor]:
     devices = [model.device.index or 0] if model.device.type == "cuda" else []
 
     def call(_rows: list[int]) -> Tensor:

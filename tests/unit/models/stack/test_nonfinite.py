@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from raison.models.stack.diagnose import first_nonfinite
+from raison.models.stack.nonfinite import first_nonfinite
 from raison.models.stack.tap import attention_modules
 from tests.tiny import TAPPED, TINY
 

@@ -1,63 +1,45 @@
-"""Predictions of many beginnings of one token sequence, as a language model over them."""
+"""Gradients of many beginnings of one token sequence, from one forward pass of the longest."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Tensor
 
-from raison.core.capabilities.embeddings import Path, Shift, WordEmbeddings
-from raison.core.capability import Capability
-from raison.core.dims import Embeddings, Logits, Points
+from raison.core.capabilities.embeddings import Path
+from raison.core.dims import Embeddings, Points
 from raison.core.encoding import Encoding
-from raison.core.model import LanguageModel
 from raison.core.target import Target
-from raison.core.unit import Granularity, Text
-from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.offered import ClassifierEmbeddings
-from raison.models.gradients.embeddings import causal_embeddings
+from raison.models.gradients.path_gradients import PathGradients, RowGradients, Sums
 from raison.models.passes.batching import groups, shrinking
+from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.given_embeddings import causal_embeddings
 from raison.models.passes.readout import Readout
 
 READS = 256
 """Predictions over the whole vocabulary that a pass with gradients holds at a time."""
 
 
-class NestedReader(LanguageModel):
-    """A causal classifier whose gradients are shared among texts that are beginnings of one another.
+class SharedGradients(PathGradients):
+    """Gradients of a causal model, shared among texts that are beginnings of one another.
 
     A causal model computes the states of a sequence's beginning on its way through the whole sequence, so one forward
-    pass of the longest text serves all. Everything else is delegated to the classifier.
+    pass of the longest text serves all. Other texts are rows of their own.
     """
 
-    def __init__(self, classifier: Classifier, readout: Readout) -> None:
-        self._inner = classifier
+    def __init__(self, passes: ForwardPasses, readout: Readout) -> None:
+        self._passes = passes
         self._readout = readout
-        self.core, self.device = classifier.core, classifier.device
-        self.name = classifier.name
-        self.classes = classifier.classes
-        self.multi_label = classifier.multi_label
-        shared: tuple[Capability, ...] = (_SharedEmbeddings(self),) if classifier.offers(WordEmbeddings) else ()
-        self.capabilities = (*(c for c in classifier.capabilities if not isinstance(c, WordEmbeddings)), *shared)
-        self.withheld = classifier.withheld
-        self.removals = classifier.removals
-        self.unknown_id = classifier.unknown_id
-        self.max_tokens = classifier.max_tokens
+        self._apart = RowGradients(passes.brief, passes.budget)
         self._batches = True
 
-    def path_gradients(
-        self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target
-    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+    def along(self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target) -> Sums:
         if len(encoding) > 1 and _nested(encoding) and _agree(encoding, path, positions):
-            return self._shared_gradients(encoding, path, (positions, weights), target)
-        return self._inner.path_gradients(encoding, path, positions, weights, target)
+            return self._shared(encoding, path, positions, weights, target)
+        return self._apart.along(encoding, path, positions, weights, target)
 
-    def _shared_gradients(
-        self, encoding: Encoding, path: Path, points: tuple[Points, Points], target: Target
-    ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
+    def _shared(self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target) -> Sums:
         """One forward pass of the longest text per point, and one backward pass per text and point."""
-        positions, weights = points
         lengths = encoding.lengths
         longest = max(range(len(lengths)), key=lengths.__getitem__)
         ends = torch.as_tensor(lengths) - 1
@@ -80,22 +62,22 @@ class NestedReader(LanguageModel):
             ]
 
         for group in self._portions(len(positions), lengths[longest], len(encoding)):
-            for _, parts in shrinking(self._inner.budget, run, group):
+            for _, parts in shrinking(self._passes.budget, run, group):
                 sums = [part if known is None else known + part for known, part in zip(sums, parts, strict=True)]
         return [found for found in sums if found is not None], values
 
     def _portions(self, points: int, width: int, reads: int) -> Iterator[list[int]]:
         """Points that go together: few enough for the budget of tokens, and of predictions over the vocabulary."""
-        size = max(1, min(self._inner.budget.tokens // width, READS // reads))
+        size = max(1, min(self._passes.budget.tokens // width, READS // reads))
         for start in range(0, points, size):
             yield list(range(start, min(start + size, points)))
 
     def _hidden(self, row: Encoding, embeds: Embeddings) -> Float[Tensor, "points tokens hidden"]:
         """Last hidden states of one text at each point."""
-        inner, count = self._inner, len(embeds)
-        ids = row.input_ids.expand(count, -1).to(inner.device)
-        with inner.quiet(), causal_embeddings(inner.embedding_table, embeds, torch.full((count,), ids.shape[1])):
-            hidden: Tensor = inner.core.base_model(input_ids=ids, use_cache=False)[0]
+        network, count = self._passes.network, len(embeds)
+        ids = row.input_ids.expand(count, -1).to(network.device)
+        with network.quiet(), causal_embeddings(network.table, embeds, torch.full((count,), ids.shape[1])):
+            hidden: Tensor = network.core.base_model(input_ids=ids, use_cache=False)[0]
         return hidden
 
     def _scalars(self, states: Float[Tensor, "points reads hidden"], target: Target) -> Float[Tensor, "points reads"]:
@@ -119,7 +101,7 @@ class NestedReader(LanguageModel):
             return table
 
         every = range(len(ends))
-        if self._batches and len(ends) * hidden.shape[0] * hidden.shape[1] <= self._inner.budget.tokens:
+        if self._batches and len(ends) * hidden.shape[0] * hidden.shape[1] <= self._passes.budget.tokens:
             try:
                 return list(
                     torch.autograd.grad(hidden, embeds, starts(every), retain_graph=True, is_grads_batched=True)[0]
@@ -132,38 +114,6 @@ class NestedReader(LanguageModel):
         return [
             torch.autograd.grad(hidden, embeds, starts([read])[0], retain_graph=read < every[-1])[0] for read in every
         ]
-
-    def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
-        return self._inner.encode(texts, unit, truncate)
-
-    def embed(self, encoding: Encoding) -> Embeddings:
-        return self._inner.embed(encoding)
-
-    def logits_at(self, encoding: Encoding, embeds: Embeddings) -> Logits:
-        return self._inner.logits_at(encoding, embeds)
-
-    def removed(self, encoding: Encoding, removal: str) -> Encoding:
-        return self._inner.removed(encoding, removal)
-
-    def masked_logits(
-        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
-    ) -> list[Float[Tensor, "_masks classes"]]:
-        return self._inner.masked_logits(encoding, keeps, removal)
-
-    @property
-    def embedding_table(self) -> nn.Module:
-        """The word embeddings, as the classifier has them."""
-        return self._inner.embedding_table
-
-    def shifted(self, shift: Shift) -> AbstractContextManager[None]:
-        return self._inner.shifted(shift)
-
-
-class _SharedEmbeddings(ClassifierEmbeddings):
-    """The classifier's, with the reader's gradients."""
-
-    def __init__(self, reader: NestedReader) -> None:
-        self._inner = reader
 
 
 def _nested(encoding: Encoding) -> bool:

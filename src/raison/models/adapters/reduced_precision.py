@@ -1,0 +1,41 @@
+"""A classifier beside a copy of its model in 16 bits."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from raison.core.capabilities.reduced_precision import ReducedPrecision
+from raison.core.model import LanguageModel
+from raison.models.passes.causal_cache import CausalCache
+from raison.models.passes.precision import OwnReadout, ReducedModel
+
+if TYPE_CHECKING:
+    from raison.models.adapters.classifier import Classifier
+
+
+class ReducedTwin(ReducedPrecision):
+    """The same adapter over a twin of 16 bits, which takes 2 bytes per weight from the first call on."""
+
+    def __init__(self, classifier: "Classifier", cache: CausalCache | None) -> None:
+        """`cache` are those of a causal model: all its readings share one twin."""
+        self._classifier = classifier
+        self._cache = cache
+        self._twin: ReducedModel[Classifier] = (
+            ReducedModel(classifier.model, classifier.core) if cache is None else cache.reduced
+        )
+
+    def reduced(self) -> LanguageModel:
+        own = self._classifier
+        return own if own.core.dtype is torch.bfloat16 else self._twin.get(own, self._over)
+
+    def _over(self, tree: nn.Module) -> "Classifier":
+        """The readout stays the model's own, in its own precision."""
+        own, cache = self._classifier, self._cache
+        if cache is None or own.readout is None:
+            return own.over(tree, own.use)
+        twins = cache.of_twin(tree)
+        twins.packed.follow(cache.packed)
+        readout = OwnReadout(own.readout.branches, own.readout, own.core.dtype)
+        return own.over(tree, replace(own.use, readout=readout, cache=twins))

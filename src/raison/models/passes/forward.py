@@ -1,0 +1,100 @@
+"""A classifier's forward passes: from texts to logits."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.capabilities.passes import Passes, Result
+from raison.core.dims import Embeddings, Logits
+from raison.core.encoding import Encoding
+from raison.models.passes import batching
+from raison.models.passes.batching import TokenBatch, TokenBudget
+from raison.models.passes.heads import Head
+from raison.models.passes.last_row import LastRow
+from raison.models.passes.network import Network
+from raison.models.passes.removal import Remover
+from raison.models.stack.nonfinite import nonfinite_logits
+
+
+class ForwardPasses(Passes):
+    """Passes through one network, in batches under one budget. Logits are in at least single precision."""
+
+    def __init__(self, network: Network, head: Head, budget: TokenBudget, name: str) -> None:
+        """`name` is that of the model, for errors."""
+        self.network = network
+        self.head = head
+        self.budget = budget
+        self._last_row = LastRow(network.core)
+        self._name = name
+
+    def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
+        return self.forward(self.batch_of(encoding), embeds)
+
+    def decisions(self, encoding: Encoding, embeds: Embeddings | None = None) -> Float[Tensor, "batch parts choices"]:
+        batch = self.batch_of(encoding)
+        with self.network.quiet():
+            parts = self.head.parts(self.network.run(batch, embeds), batch)
+        if batch.context is None:
+            return self._checked(batch, parts[:, 0])[:, None]
+        # Positions that are excluded are infinite on purpose.
+        open_ = batch.context.to(parts.device)[:, None]
+        self._checked(batch, torch.where(open_, parts, 0).flatten(1))
+        return parts
+
+    def chosen(self, decisions: Float[Tensor, "batch parts choices"]) -> Int[Tensor, "batch parts"]:
+        return self.head.predicted(decisions)
+
+    def batches(self, encoding: Encoding) -> list[list[int]]:
+        return batching.groups(encoding.lengths, self.budget.tokens)
+
+    def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
+        return batching.run_grouped(self.budget, encoding.lengths, run)
+
+    def batch_of(self, encoding: Encoding, prefix: int = 0) -> TokenBatch:
+        """All texts as one batch, of which the first `prefix` tokens may come from a prompt's stored states."""
+        context = encoding.context if self.head.in_place else None
+        lengths = encoding.attention_mask.sum(1)
+        return TokenBatch(encoding.input_ids, encoding.type_ids, lengths, prefix, context, encoding.spans)
+
+    def predict(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
+        """One differentiable pass, whatever comes out."""
+        with self.network.quiet():
+            return self.head.logits(self.head.parts(self.network.run(batch, embeds), batch), batch)
+
+    def forward(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
+        """One differentiable pass over one batch. Raises NonFiniteError."""
+        return self._checked(batch, self.predict(batch, embeds))
+
+    def brief(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
+        """`forward` for passes that nothing looks into: an encoder's last layer is computed for what is read of it."""
+        if self.network.readout is not None:
+            return self.forward(batch, embeds)
+        return self._checked(batch, self._last_row.predict(self.predict, batch, embeds))
+
+    def masked_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        """See LanguageModel.masked_logits. Every masked text is a row of its own."""
+        with torch.no_grad():
+            return batching.masked_logits(encoding, keeps, remover, self.budget, lambda batch: self.brief(batch).cpu())
+
+    def finite(self, encoding: Encoding, logits: list[Tensor]) -> list[Tensor]:
+        """The logits of each text. Raises NonFiniteError."""
+        for text, found in enumerate(logits):
+            if not torch.isfinite(found).all():
+                self._raise_nonfinite(self.batch_of(encoding.select([text])))
+        return logits
+
+    def _checked(self, batch: TokenBatch, logits: Logits) -> Logits:
+        finite = torch.isfinite(logits.detach()).all(-1)
+        if not finite.all():
+            self._raise_nonfinite(batch.select([int(finite.logical_not().nonzero()[0, 0])]))
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def _raise_nonfinite(self, single: TokenBatch) -> None:
+        network = self.network
+        with torch.no_grad(), network.quiet():
+            text = str(network.tokenizer.decode(single.ids[0]))
+            raise nonfinite_logits(self._name, text, network.core, lambda: network.run(single))

@@ -1,0 +1,128 @@
+"""A transformer and how it is called: ids, or embeddings in their place, go in; hidden states or outputs come out."""
+
+import contextlib
+import inspect
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.dims import Embeddings
+from raison.core.encoding import Encoding
+from raison.models.families import family_of
+from raison.models.passes.batching import TokenBatch, extended
+from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
+from raison.models.passes.heads import Outputs
+from raison.models.passes.packing import PackedReader
+from raison.models.passes.readout import Readout
+from raison.models.passes.unpadded import reads_padding, unpadded
+from raison.models.stack.modes import evaluating
+from raison.models.stack.transformer import embedding_tables
+
+
+class Network:
+    """A model, read by its own head, or by a readout of a causal model's hidden states.
+
+    A causal model's prediction is taken from the last token that is not padding, found here from the attention mask:
+    the models' own search for the pad id fails on embeddings and on texts that contain it.
+    """
+
+    def __init__(
+        self,
+        core: PreTrainedModel,
+        model: nn.Module,
+        tokenizer: PreTrainedTokenizerBase,
+        readout: Readout | None,
+        packed: PackedReader | None,
+    ) -> None:
+        """`core` is the transformers model inside `model`; `packed` has a causal model's stored prompts."""
+        self.core = core
+        self.model = model
+        self.tokenizer = tokenizer
+        self.readout = readout
+        self.packed = packed
+        accepted = inspect.signature(self.core.forward).parameters
+        self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
+        self._reads_padding = reads_padding(self.core.config)
+        self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
+
+    @property
+    def table(self) -> nn.Module:
+        """The module that maps ids to word embeddings."""
+        return self.tables[0]
+
+    @property
+    def tables(self) -> list[nn.Module]:
+        """All modules that do so: an encoder-decoder may have two."""
+        return embedding_tables(self.core)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model takes its input."""
+        weight: Tensor = self.table.weight  # type: ignore[assignment]
+        return weight.device
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Evaluation mode for the duration; modules that were training train again afterwards."""
+        return evaluating(self.model)
+
+    def embed(self, encoding: Encoding) -> Embeddings:
+        """Word embeddings of the tokens, without a graph."""
+        with torch.no_grad(), self.quiet():
+            found: Tensor = self.table(encoding.input_ids.to(self.device))
+        return found
+
+    def run(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Outputs:
+        """What the model returns; the readout's class logits where it has one."""
+        if self.readout is not None:
+            states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
+            return (self.readout.logits(states),)
+        if self._reads_padding and batch.mask is not None:
+            return unpadded(self.run, batch, embeds)
+        given: AbstractContextManager[None] = contextlib.nullcontext()
+        if embeds is not None:
+            given = given_embeddings(self.tables, embeds, family_of(self.core).tokens_first)
+        with given:
+            found: Outputs = self.core(**self.inputs(batch))
+        return found
+
+    def inputs(self, batch: TokenBatch) -> dict[str, Any]:
+        """The arguments of the model's forward function."""
+        inputs: dict[str, Any] = {"input_ids": batch.ids.to(self.device)}
+        if self.takes_types:
+            inputs["token_type_ids"] = batch.type_ids.to(self.device)
+        if self._offset:
+            # RoBERTa skips padding ids when it counts positions: a unit removed by padding would move all that follow.
+            width = batch.ids.shape[1]
+            positions = torch.arange(self._offset, self._offset + width, device=self.device)
+            inputs["position_ids"] = positions.expand(batch.ids.shape)
+        if self.readout is not None:
+            # Padding is on the right, so a causal model needs no mask for it.
+            return inputs | {"use_cache": False}
+        mask = batch.mask
+        if mask is not None and self._reads_padding:
+            # It subtracts the mask, which booleans do not allow.
+            mask = mask.long()
+        return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
+
+    def _states(
+        self, batch: TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None
+    ) -> Float[Tensor, "rows reads hidden"]:
+        """Last hidden states at each row's last token and at those of the branch put after it."""
+        inputs, skipped = self.inputs(extended(batch, branch)), 0
+        if batch.prefix and self.packed is not None:
+            stored = self.packed.cache(batch.ids[0, : batch.prefix], len(batch.ids))
+            if stored is not None:
+                skipped = batch.prefix
+                inputs |= {"input_ids": inputs["input_ids"][:, skipped:], "past_key_values": stored}
+        lengths = batch.lengths - skipped
+        given: AbstractContextManager[None] = contextlib.nullcontext()
+        if embeds is not None:
+            given = causal_embeddings(self.table, embeds[:, skipped:], lengths)
+        with given:
+            hidden: Tensor = self.core.base_model(**inputs)[0]
+        positions = lengths[:, None] - 1 + torch.arange(len(branch) + 1)
+        return hidden[torch.arange(len(hidden))[:, None], positions.to(hidden.device)]
