@@ -7,8 +7,8 @@ import numpy as np
 from raison.core.errors import RaisonError
 from raison.core.unit import Text
 from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.determinism import change
 from raison.models.adapters.selfcheck import Finding
-from raison.models.adapters.steadiness import change
 
 CLOSE = 1e-5
 

@@ -1,6 +1,7 @@
 """What a caller has in hand that is no transformers model: functions, predictors, pipelines, sentence-transformers."""
 
 import inspect
+from typing import Any
 
 from torch import nn
 
@@ -21,7 +22,7 @@ def is_pipeline(model: object) -> bool:
     return _is_of(model, "transformers.pipelines.base")
 
 
-def from_given(model: object, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
+def from_given(model: Any, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
     """The adapter of anything but a torch model; `adapt` makes that of a pipeline's model and tokenizer.
 
     Packages are told by the names of their classes' modules, so that none is imported in vain.

