@@ -103,7 +103,7 @@ def test_first_words_cut_texts(place: Path) -> None:
     [
         ('prompt = "film.toml"', "", "is a language model without classes"),
         ('prompt = "film.toml"', 'prompt = "sentimant"', "Did you mean 'sentiment'?"),
-        ('prompt = "film.toml"', 'prompt = "film.toml"\nexplained = "shots"', "unknown value of explained"),
+        ('prompt = "film.toml"', 'prompt = "film.toml"\nexplained = "shots"', "unknown explained 'shots'"),
         ('prompt = "film.toml"', "calibrate = true", "belong to a prompt"),
         ('unit = "sentence"', 'unit = "sentences"', "Did you mean 'sentence'?"),
         ('" loved"', '" dull"', "label"),

@@ -102,7 +102,6 @@ class PromptEncoder:
             shown = self._cut(text, where, tokens)
             length, tokens = len(tokens.ids), self._tokenize(self._framed.around(shown))
             removed = length - len(tokens.ids)
-        assert self.max_tokens is not None, "a text is cut for a model that reads any length"
         start = len(self.rendered.before)
         inside = _tokens_in(tokens, (start, start + len(shown)))
         owners = [0 if mine else -1 for mine in inside]

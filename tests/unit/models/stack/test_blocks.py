@@ -190,7 +190,7 @@ def test_passes_that_look_inside_are_whole() -> None:
     with counted(again) as counts:
         states = again.ask(HiddenStates).hidden_states(encoding)
     assert min(counts) > 0
-    slow = RandomisedModels(model).model(range(1, 2)).hidden_states(encoding)
+    slow = RandomisedModels(model).model(range(1, 2)).ask(HiddenStates).hidden_states(encoding)
     assert all(torch.equal(*pair) for pair in zip(states, slow, strict=True))
 
 
@@ -204,7 +204,9 @@ def test_other_embeddings_are_other_inputs() -> None:
         plain = other.ask(Passes).logits(encoding)
         moved = other.ask(Passes).logits(encoding, embeds.flip(-1))
         assert not torch.allclose(plain, moved, atol=1e-3)
-        assert torch.equal(moved, RandomisedModels(model).model(range(1, 2)).logits(encoding, embeds.flip(-1)))
+        assert torch.equal(
+            moved, RandomisedModels(model).model(range(1, 2)).ask(Passes).logits(encoding, embeds.flip(-1))
+        )
         assert torch.equal(other.ask(Passes).logits(encoding), plain)
 
 
