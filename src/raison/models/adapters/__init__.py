@@ -1,1 +1,1 @@
-"""One way of predicting each, behind the one door to a model, and what is asked of adapters alone."""
+"""Adapters: one for each way of predicting, and the checks and measurements that need one."""

@@ -22,14 +22,14 @@ Function = Callable[[list[Any]], Any]
 Answers = Float[np.ndarray, "texts classes"]
 
 ROUNDING = 0.01
-"""How far from 1 the sum of a row of probabilities may be: rounded ones, or those of half precision."""
+"""Tolerance for the sum of a row of probabilities, which may be rounded or in half precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A function with what it was agreed to return: a number for each of `classes`, see LanguageModel.outputs.
+    """A function and what it has to return: a number for each of `classes`, see LanguageModel.outputs.
 
-    It gets at most `batch` texts at a time. If it is asynchronous, at most `concurrency` calls wait at the same time.
+    It gets at most `batch` texts per call. If it is asynchronous, at most `concurrency` calls run at the same time.
     """
 
     function: Function
@@ -41,14 +41,13 @@ class Asking:
 
     @property
     def outputs(self) -> Outputs:
-        """What its numbers are."""
+        """What its numbers mean."""
         return outputs_of(self.classes, self.multi_label)
 
     def answers(self, texts: Sequence[Text]) -> Answers:
         """The function's answer to each text, in double precision, in the order of the texts.
 
-        An error of the function passes through with a note. Raises AnswerError or NonFiniteError for an answer that is
-        not what was agreed.
+        An error of the function is re-raised with a note. Raises AnswerError or NonFiniteError for an invalid answer.
         """
         batches = [list(texts[start : start + self.batch]) for start in range(0, len(texts), self.batch)]
         with steps_of("texts asked", len(texts)) as told:
@@ -70,7 +69,7 @@ class Asking:
             raise
 
     async def _all(self, first: Awaitable[Any], batches: Sequence[list[Text]], told: Told) -> list[Answers]:
-        """All batches at once; the first was begun to see that the function is asynchronous."""
+        """All batches concurrently; `first` was already started, to find out that the function is asynchronous."""
         gate = asyncio.Semaphore(self.concurrency)
 
         async def one(batch: list[Text], begun: Awaitable[Any] | None) -> Answers:

@@ -33,7 +33,7 @@ def attention_gradients(model: LanguageModel, encoding: Encoding, target: Target
     pass.
     """
     with torch.enable_grad(), model.ask(ReadableAttention).tap() as tap:
-        # The graph has to begin below the first attention, also where every parameter is frozen.
+        # The graph must begin below the first attention layer, even if every parameter is frozen.
         embeds = model.ask(WordEmbeddings).embed(encoding).detach().requires_grad_()
         values = target.scalar(model.ask(Passes).logits(encoding, embeds))
         layers: list[Tensor] = [tap.probabilities[layer] for layer in sorted(tap.probabilities)]

@@ -1,7 +1,7 @@
 """One event loop for all asynchronous functions of callers, in a thread of its own.
 
-A client of the network belongs to the loop that it was first used in, so the loop lives as long as the process. In a
-thread of its own it works where a loop runs already, as in notebooks.
+A client of the network belongs to the loop that it was first used in, so the loop lives as long as the process. In its
+own thread it also works where a loop is already running, as in notebooks.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _STARTING = Lock()
 def run_in_background(work: Coroutine[Any, Any, Result]) -> Result:
     """The coroutine's result, or its error; an interruption cancels it."""
     with _STARTING:
-        # A forked process has no thread of its parent's.
+        # A forked process does not inherit its parent's threads.
         loop = _loop(os.getpid())
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:

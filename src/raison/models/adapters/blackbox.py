@@ -1,4 +1,4 @@
-"""Any function from texts to numbers as a model: nothing but its answers is known."""
+"""Any function from texts to numbers as a black-box model."""
 
 from collections.abc import Sequence
 
@@ -18,23 +18,24 @@ from raison.models.tokens.words import WordEncoder
 from raison.text.absent import without
 
 SUBSTITUTES = {"ellipsis": "..."}
-"""What names of removals put in a unit's place."""
+"""The replacement for a unit, by the name of the removal."""
 
 WITHOUT_LOGITS = "a function gives probabilities, and any number could be added to their logarithms"
 
 
 class BlackBox(LanguageModel):
-    """A function of texts, or of pairs of texts. Its tokens are the words of a text; no text is too long.
+    """A function of texts, or of pairs of texts. Its tokens are the words of a text; the length of a text is not
+    limited.
 
-    Removals are made in the text itself: "delete", "ellipsis", or a string of the caller's that takes a unit's place.
-    Equal texts of a call are asked once.
+    Removals edit the text itself: "delete", "ellipsis", or a string of the caller's that replaces a unit.
+    Equal texts in one call are evaluated once.
     """
 
     removals = ("delete", "ellipsis")
     max_tokens = None
 
     def __init__(self, asking: Asking, *, pairs: bool = False, why: str = "") -> None:
-        """`why` says why the model is known by its answers alone, where there may be more to it."""
+        """`why` gives the reason why only the model's answers are used."""
         self.asking = asking
         self._why = why or "it is a function of texts: nothing but its answers is known"
         self.name = asking.name
@@ -68,7 +69,7 @@ class BlackBox(LanguageModel):
         return [logits[[numbers[text] for text in row]] for row in asked]
 
     def _logits(self, answers: Answers) -> Answers:
-        """Numbers as they are; of probabilities logits whose softmax, or sigmoid, they are."""
+        """Numbers unchanged; probabilities as logits, the inverse of softmax or sigmoid."""
         if self.outputs == "number":
             return answers
         shares = answers.clip(0, 1)
@@ -80,10 +81,10 @@ class BlackBox(LanguageModel):
 
 
 def substitute_of(removal: str) -> str | None:
-    """What takes the place of an absent unit; None deletes it.
+    """The replacement for an absent unit; None deletes it.
 
-    A string with a character that is no letter ("[MASK]", "_") stands for itself. Raises UnsupportedError for a removal
-    by a tokenizer's token, UnknownNameError for other words.
+    A string with a character that is not a letter ("[MASK]", "_") is used literally. Raises UnsupportedError for a
+    removal by a tokenizer's token, UnknownNameError for other words.
     """
     if removal == "delete":
         return None

@@ -1,4 +1,4 @@
-"""What a classifier offers: told by its architecture, its head and its layers."""
+"""The capabilities of a classifier, derived from its architecture, its head and its layers."""
 
 from collections.abc import Container
 
@@ -36,9 +36,9 @@ _OF_ATTENTION = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy
 
 @torch.inference_mode()
 def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a class from outside of transformers gives one logit per label for a text: one pass of one word.
+    """Whether a model class from outside transformers gives one logit per label: one pass of one word.
 
-    transformers' own say by their names what they are.
+    For transformers' own classes, the name decides.
     """
     if type(model).__module__.startswith("transformers."):
         return False
@@ -92,7 +92,7 @@ def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head)
     if flat is None:
         return {}
     lost: list[type[Capability]] = [WordEmbeddings, ReplaceableAttention, BackwardRules, Anatomy]
-    # Which states a head reads is found from gradients, unless it is known.
+    # Gradients decide which states a head reads, unless it is known.
     if readout is None and not head.in_place and known_pooling(model) is None:
         lost.append(ReadableAttention)
     return dict.fromkeys(lost, flat)
@@ -101,9 +101,9 @@ def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head)
 def capabilities_of(
     passes: ForwardPasses, removals: Removals, right: dict[int, bool], withheld: Container[type[Capability]]
 ) -> tuple[Capability, ...]:
-    """All but what is withheld; `raison doctor` checks that it holds.
+    """All capabilities except those withheld; `raison doctor` checks them.
 
-    `right` says for which layers re-running was found to be right.
+    `right` records for which layers re-running was found to be exact.
     """
     core, readout = passes.network.core, passes.network.readout
     attention = TappedAttention(passes, _pooling(passes, WordEmbeddings in withheld))
@@ -122,7 +122,7 @@ def capabilities_of(
 
 
 def _pooling(passes: ForwardPasses, ungraded: bool) -> Pooling | None:
-    """Which states the head reads; None where gradients have to tell. `ungraded`: there are none."""
+    """The states that the head reads; None if gradients must decide. `ungraded`: there are no gradients."""
     if passes.network.readout is not None:
         return "last"
     return known_pooling(passes.network.core) if ungraded else None

@@ -24,7 +24,7 @@ from raison.models.tokens.limits import max_tokens
 
 
 class Classifier(LanguageModel):
-    """A classifier and its tokenizer, both the caller's own objects, which are not changed.
+    """A classifier and its tokenizer. Both are the caller's own objects and are not changed.
 
     A causal model predicts through a readout: its classification head, or label words after a prompt that the use's
     encoder puts around the text.
@@ -50,7 +50,7 @@ class Classifier(LanguageModel):
 
     @property
     def device(self) -> torch.device:
-        """Where the model takes its input."""
+        """The device of the model's input."""
         return self.passes.network.device
 
     @property
@@ -80,7 +80,7 @@ class Classifier(LanguageModel):
         return Classifier(model, self.tokenizer, self.name, use)
 
     def offering(self, capability: Capability) -> "Classifier":
-        """This classifier with one capability in place of its own of the same kind."""
+        """This classifier with one capability replaced."""
         (kind,) = (base for base in type(capability).__mro__ if base.__base__ is Capability)
         found = copy.copy(self)
         found.capabilities = (*(own for own in self.capabilities if not isinstance(own, kind)), capability)
@@ -88,5 +88,5 @@ class Classifier(LanguageModel):
 
 
 def text_classifier(model: LanguageModel) -> Classifier | None:
-    """The model as a classifier of texts; None for other adapters, and where it explains what a model writes."""
+    """The model as a classifier of texts; None for other adapters and for readers of generated output."""
     return model if isinstance(model, Classifier) and not isinstance(model.readout, TokenReadout) else None

@@ -20,9 +20,9 @@ from raison.models.tokens.prompting import Explained, PromptEncoder
 from raison.text.prompts import Prompt
 
 CONTENT_FREE = ("N/A", "[MASK]", "...")
-"""Inputs that say nothing, whose mean answer contextual calibration divides by.
+"""Inputs without content. Contextual calibration divides by the mean prediction on them.
 
-Zhao et al. 2021 take "N/A", "[MASK]" and the empty string; here no text is empty, and three dots stand for it.
+Zhao et al. 2021 use "N/A", "[MASK]" and the empty string; no text is empty here, so three dots replace it.
 """
 
 
@@ -35,8 +35,8 @@ def completed(
 ) -> Classifier:
     """A classifier from a language model; `use` says what is explained ("input", "prompt"), and whether to calibrate.
 
-    Costs two passes of the prompt, and with calibration one of three short texts. Raises LoadError if the label words
-    do not follow the prompt, UnsupportedError if the model's output layer is more than a matrix.
+    Costs two passes of the prompt; calibration adds one pass of three short texts. Raises LoadError if the label words
+    do not follow the prompt, UnsupportedError if the model's output layer is not a plain matrix.
     """
     explained, calibrate = use
     core = inner_model(model)

@@ -1,4 +1,4 @@
-"""Whether a model says the same when it is asked the same twice."""
+"""Whether a model gives equal outputs for equal inputs."""
 
 import warnings
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from raison.models.passes.batching import TokenBudget, shrinking
 from raison.models.stack.modes import drawing
 
 _ROUNDING = 1e-5
-"""Relative to the largest logit. Equal calls round alike, but for sums in no fixed order on some devices."""
+"""Relative to the largest logit. Equal calls differ by rounding only where a device sums in no fixed order."""
 
 _KNOWN: "WeakKeyDictionary[nn.Module | BlackBox, float]" = WeakKeyDictionary()
 
@@ -24,8 +24,8 @@ _KNOWN: "WeakKeyDictionary[nn.Module | BlackBox, float]" = WeakKeyDictionary()
 def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
     """A message if a model's logits for the first text differ between two equal calls; None otherwise.
 
-    Two passes of one text when a model is first seen, none later, and one UnsteadyWarning. Random draws in these passes
-    leave the caller's random state unchanged; only what a caller's function draws by itself is its own affair.
+    Costs two passes of one text for a new model, none later. An unsteady model gives one UnsteadyWarning. Random draws
+    of the model leave the caller's random state unchanged; those of a caller's function are not undone.
     """
     if not isinstance(model, BlackBox | Classifier):
         return None
@@ -40,7 +40,7 @@ def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
 def change(model: BlackBox | Classifier, encoding: Encoding) -> float:
     """The largest difference of a logit, or of a function's answer, between two equal calls on the first text.
 
-    0 where it is rounding.
+    0 if it is within rounding.
     """
     first = encoding.select([0])
     if isinstance(model, BlackBox):

@@ -1,4 +1,4 @@
-"""What one text of some length will take, computed from two short ones."""
+"""The time and memory of one text of a given length, extrapolated from two short ones."""
 
 import time
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.selfcheck import QUESTION
 
 SHORT, LONG = 64, 256
-"""Tokens of the two texts, where the model reads so many."""
+"""Lengths of the two texts in tokens, if the model reads that many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Seconds, and the bytes that a pass keeps for its way back; 0 where there is none."""
+    """Seconds, and the bytes kept for the backward pass; 0 without one."""
 
     seconds: float
     kept: int
@@ -28,7 +28,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One pass over a text: without gradients, with them, and with all of its attention; None where it has no such."""
+    """One pass over a text: without gradients, with them, and with all attention; None where not available."""
 
     tokens: int
     evaluation: Effort
@@ -37,9 +37,9 @@ class Forecast:
 
 
 def forecast(model: Classifier, tokens: int) -> Forecast:
-    """The efforts of a text of so many tokens: c n + d n^2, with c and d from two texts that are measured.
+    """The cost of a text of `tokens` tokens: c n + d n^2, with c and d fitted to two measured texts.
 
-    Times are of a single text on this machine, as it is now; where several fit into a batch they take less each.
+    Times are for a single text on this machine under its current load; texts in a batch take less each.
     """
     longest = tokens if model.max_tokens is None else min(tokens, model.max_tokens)
     texts = [_text(model, min(LONG, longest) // share) for share in (LONG // SHORT, 1)]

@@ -1,4 +1,4 @@
-"""A function checks itself on a real text, as far as its answers can tell."""
+"""Checks of a function on a real text, from its answers alone."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ CLOSE = 1e-5
 
 
 def check_function(model: BlackBox, text: Text, other: Text) -> list[Finding]:
-    """Check on two texts what is expected of a function; half a dozen answers."""
+    """Check on two texts what is expected of a function; about six calls."""
     checks: list[tuple[str, Callable[[], tuple[bool, str]]]] = [
         ("its answers are as agreed", lambda: _agreed(model, (text, other))),
         ("equal calls give equal answers", lambda: _repeated(model, text)),

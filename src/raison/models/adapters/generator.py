@@ -1,4 +1,4 @@
-"""A causal language model whose own text is explained."""
+"""A causal language model whose generated text is explained."""
 
 from collections.abc import Sequence
 
@@ -36,9 +36,9 @@ from raison.text.halves import without_halves
 
 
 class Generator:
-    """A language model and its tokenizer, both the caller's own objects, which are not changed.
+    """A language model and its tokenizer. Both are the caller's own objects and are not changed.
 
-    It is no classifier. `reader` makes a classifier whose classes are tokens, which predicts each token of one output.
+    It is not a classifier. `reader` makes one whose classes are tokens and which predicts each token of one output.
     """
 
     def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
@@ -52,7 +52,7 @@ class Generator:
         self._checked = False
 
     def prompt(self, prompt: str | Sequence[Message]) -> Prompt:
-        """The prompt's tokens; chat messages go through the tokenizer's own template. Raises InputError."""
+        """The prompt's tokens; chat messages use the tokenizer's template. Raises InputError."""
         if isinstance(prompt, str):
             return plain_prompt(self._tokenizer, prompt)
         if not isinstance(prompt, list) or not prompt:
@@ -64,7 +64,7 @@ class Generator:
         if new_tokens < 1:
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
         self._check_room(prompt, new_tokens)
-        # What a model writes whose logits are no numbers means nothing.
+        # Output generated from non-finite logits is meaningless.
         self._check_output(prompt)
         ids = torch.tensor([prompt.ids], device=self.core.device)
         settings = self.core.generation_config
@@ -86,7 +86,7 @@ class Generator:
         return spell(self._tokenizer, prompt, found[:own])
 
     def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
-        """The tokens of a given output after the prompt, and a warning if its border is doubtful."""
+        """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
         ids, merged = self._following(prompt, "", prompt.ids, text)
@@ -99,7 +99,7 @@ class Generator:
         return found, None
 
     def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
-        """The token with which a word would begin in place of output token `number`; an id stands for itself.
+        """The first token of a word that would replace output token `number`; an id is returned unchanged.
 
         A word takes over the output token's leading space. Raises InputError for the output token itself and for an id
         outside of the vocabulary.
@@ -133,9 +133,9 @@ class Generator:
         return tuple(logits.scatter(1, own, -torch.inf).argmax(-1).tolist())
 
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> Classifier:
-        """A classifier of one row per output token: classes are the given tokens, and one for all others.
+        """A classifier with one row per output token. Its classes are the given tokens, and one for all others.
 
-        Raises UnsupportedError where the model's output layer is more than a matrix.
+        Raises UnsupportedError if the model's output layer is not a plain matrix.
         """
         readout = TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
@@ -144,12 +144,12 @@ class Generator:
         self._check_output(rows.prompt)
         if not found.offers(WordEmbeddings):
             return found
-        # Each row is a beginning of the next.
+        # Each row is a prefix of the next.
         shared = SharedGradients(found.passes, readout)
         return found.offering(TableEmbeddings(found.passes, found.removing, shared))
 
     def _names(self, prompt: Prompt, tokens: Sequence[int]) -> tuple[str, ...]:
-        """Tokens as text, told apart by their ids where they look the same."""
+        """Tokens as text; those that look the same are distinguished by their ids."""
         texts = [spell(self._tokenizer, prompt, [token]).text for token in tokens]
         return tuple(
             text if texts.count(text) == 1 else f"{text} ({token})" for text, token in zip(texts, tokens, strict=True)
@@ -158,8 +158,8 @@ class Generator:
     def _following(self, prompt: Prompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
         """The tokens of a text that follows the prompt and the output `before`, which have these ids.
 
-        And whether they had to be found apart from it.
-        Tokenized together, so that they are those that the model would see, unless its own border is then lost.
+        Also returns whether they had to be tokenized separately.
+        Both are tokenized together, as the model would see them, unless that loses the boundary.
         """
         known = list(ids[prompt.added :])
         together = ids_with(self._tokenizer, prompt, before + text)

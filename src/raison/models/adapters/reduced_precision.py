@@ -1,4 +1,4 @@
-"""A classifier beside a copy of its model in 16 bits."""
+"""A classifier with a 16-bit copy of its model."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class ReducedTwin(ReducedPrecision):
-    """The same adapter over a twin of 16 bits, which takes 2 bytes per weight from the first call on."""
+    """The same adapter over a 16-bit copy, which takes 2 bytes per weight from the first call on."""
 
     def __init__(self, classifier: "Classifier", cache: CausalCache | None) -> None:
-        """`cache` are those of a causal model: all its readings share one twin."""
+        """`cache` is a causal model's: all its readouts share one copy."""
         self._classifier = classifier
         self._cache = cache
         self._twin: ReducedModel[Classifier] = (
@@ -31,7 +31,7 @@ class ReducedTwin(ReducedPrecision):
         return own if own.core.dtype is torch.bfloat16 else self._twin.get(own, self._over)
 
     def _over(self, tree: nn.Module) -> "Classifier":
-        """The readout stays the model's own, in its own precision."""
+        """The readout is the model's own and keeps its precision."""
         own, cache = self._classifier, self._cache
         if cache is None or own.readout is None:
             return own.over(tree, own.use)

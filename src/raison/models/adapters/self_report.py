@@ -11,7 +11,7 @@ from raison.models.passes.readout import WordReadout
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The model's answer, the number of passes, and whether their limit cut it off."""
+    """The model's answer, the number of passes, and whether the limit cut it off."""
 
     text: str
     passes: int
@@ -31,12 +31,12 @@ def writer_of(model: LanguageModel, method: str) -> Generator:
 
 
 def ask(writer: Generator, question: str, new_tokens: int) -> Reply:
-    """The likeliest answer of at most so many tokens, as one turn of a chat if the tokenizer has a chat template.
+    """The greedy answer of at most `new_tokens` tokens, as one chat turn if the tokenizer has a chat template.
 
     Fewer tokens if the model has no room for so many. Raises TextTooLongError if there is room for none.
     """
     chat = writer.tokenizer.chat_template is not None
-    # Without a template the answer begins on a line of its own.
+    # Without a template the answer begins on a new line.
     prompt = writer.prompt([{"role": "user", "content": question}] if chat else f"{question}\n\nAnswer:\n")
     room = new_tokens if writer.max_tokens is None else min(new_tokens, max(1, writer.max_tokens - len(prompt.ids)))
     try:
@@ -44,8 +44,8 @@ def ask(writer: Generator, question: str, new_tokens: int) -> Reply:
     except TextTooLongError:
         raise
     except InputError:
-        # It ended the text at once.
+        # The model ended the text at once.
         return Reply("", 1, False)
     cut = len(output.ids) == room
-    # One more pass found the end of an answer that was not cut off.
+    # An answer that was not cut off took one more pass, which found its end.
     return Reply(output.text, len(output.ids) + (not cut), cut)

@@ -1,4 +1,4 @@
-"""The adapter checks itself on a real text: what the model supports, found by trying."""
+"""Self-checks of an adapter on a real text: which capabilities work, found by trying."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,12 +24,12 @@ from raison.models.passes.readout import WordReadout
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
 QUESTION = "What is a quiet pleasure?"
-"""Asked about the text where the model answers questions."""
+"""The question about the text, for question answering models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check: passed or not, with the number or the reason. A failure removes `capability`."""
+    """One check: whether it passed, with the number or the reason. A failure removes `capability`."""
 
     check: str
     passed: bool
@@ -38,7 +38,7 @@ class Finding:
 
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
-    """Check on one text whatever the adapter claims: about a dozen forward and four backward passes."""
+    """Check every capability that the adapter claims on one text: about 12 forward and 4 backward passes."""
     encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
     checks: list[tuple[str, type[Capability] | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
         ("the adapter's prediction equals the plain model's", None, _plain),
@@ -77,7 +77,7 @@ def _finding(
     try:
         passed, detail = check(model, encoding)
     except (RaisonError, RuntimeError, ValueError, TypeError, KeyError, IndexError, NotImplementedError) as error:
-        # A model that breaks here is what the check is for; its own words say why.
+        # The check exists to find models that fail here; the model's own error gives the reason.
         passed, detail = False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     return Finding(name, passed, detail, capability)
 
@@ -119,12 +119,12 @@ def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
 
 
 def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torch.Tensor:
-    """Label words scored by whole passes of the plain model, one per label."""
+    """Label words scored by full passes of the plain model, one per label."""
     scores = []
     for label in readout.label_ids:
         whole = torch.cat([ids[0], ids.new_tensor(label)])
         steps = model.model(input_ids=whole[None]).logits[0, -len(label) - 1 : -1].float().cpu()
-        # Where every label is one token, the logit itself.
+        # If every label is one token, the score is the logit itself.
         shares = steps if all(len(other) == 1 for other in readout.label_ids) else steps.log_softmax(-1)
         scores.append(shares[range(len(label)), list(label)].sum())
     found = torch.stack(scores)[None]
@@ -163,7 +163,7 @@ def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     sums, _ = model.ask(WordEmbeddings).path_gradients(encoding, lambda _text, _positions: embeds, one, one, target)
     norms = sums[0].norm(dim=-1)
     reached = int((norms > 0).sum())
-    # Not all need have one: a sliding window may hide the text's beginning from the last token.
+    # Some may have none: a sliding window may hide the beginning of the text from the last token.
     return reached > 0, f"{reached} of {len(norms)} tokens have a gradient"
 
 
@@ -177,7 +177,7 @@ def _rules(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
 
 
 def _anatomy(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
-    # Compared inside, the first time; a difference raises.
+    # The first call compares internally and raises on a difference.
     (trace,) = model.ask(Anatomy).traces(encoding)
     return True, f"{len(trace.states) - 1} layers rebuilt"
 

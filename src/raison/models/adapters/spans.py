@@ -1,4 +1,4 @@
-"""Extractive question answering: texts are pairs (question, context), and the answer is a part of the context."""
+"""Extractive question answering: texts are pairs (question, context), and the answer is a span of the context."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ CLASSES = ("answer", "other answers")
 
 
 def is_answering(core: PreTrainedModel) -> bool:
-    """Whether a model answers questions with a part of a text."""
+    """Whether a model answers questions with a span of a text."""
     return is_a(core, "ForQuestionAnswering", "ForQuestionAnsweringSimple")
 
 
@@ -45,7 +45,7 @@ def answering(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -
 
 
 class QuestionEncoder:
-    """Tokenizes pairs (question, context); what is too long is cut off the context."""
+    """Tokenizes pairs (question, context); only the context is truncated."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, longest: int | None) -> None:
         self._tokenizer = own_tokenizer(tokenizer)
@@ -73,7 +73,7 @@ class QuestionEncoder:
             )
         if self._longest is None or not isinstance(text[0], str):
             return
-        # Special tokens and one token of the context must fit, too.
+        # Special tokens and one token of the context must also fit.
         length = len(
             self._tokenizer(without_halves(text[0]), "", verbose=False, padding=False, truncation=False)["input_ids"]
         )
@@ -85,7 +85,7 @@ class QuestionEncoder:
 
 
 def answer_tokens(encoding: Encoding, answers: Sequence[Answer]) -> Int[Tensor, "batch 2"]:
-    """The first and the last token of each row's answer; an answer that begins or ends inside a token is widened to it.
+    """The first and last token of each row's answer; an answer that ends inside a token is widened to it.
 
     Raises InputError for an answer outside the context, or outside the part of it that the model reads.
     """
@@ -110,8 +110,8 @@ def inside_window(encoding: Encoding, answers: Sequence[Answer]) -> list[bool]:
 def settled(encoding: Encoding, spec: TargetSpec) -> tuple[Encoding, TargetSpec]:
     """The encoding with the answers that a target names, and the class to explain: 0, "answer", by default.
 
-    None is the predicted answer of each text, even if it is less probable than all others together. A text is the first
-    part of each context with that wording; a list names one for each text. Raises InputError.
+    None is the predicted answer of each text, even if it is less probable than all others together. A string selects
+    its first occurrence in each context; a list gives one string per text. Raises InputError.
     """
     stated = [spec] * len(encoding) if isinstance(spec, str) else spec
     if isinstance(stated, list) and all(isinstance(one, str) for one in stated):
@@ -162,7 +162,7 @@ def _stated_answers(encoding: Encoding, stated: Sequence[str]) -> list[Answer]:
 
 
 def span_answers(encoding: Encoding, spans: Int[Tensor, "batch 2"]) -> list[Answer]:
-    """What the tokens from first to last say, without white space around it."""
+    """The text of the tokens from first to last, stripped of white space."""
     found = []
     for row, (first, last) in enumerate(spans.tolist()):
         context, offsets = encoding.texts[row][1], encoding.offsets[row]
@@ -184,7 +184,7 @@ def _positions(encoding: Encoding, answers: Sequence[Answer]) -> list[tuple[int,
         offsets = encoding.offsets[row]
         shared = contexts[row] & (offsets[:, 0] < end) & (offsets[:, 1] > start)
         places = shared.nonzero()[:, 0].tolist()
-        # A tokenizer may leave out characters, so that only what was cut off tells that an answer's end is missing.
+        # A tokenizer may skip characters, so only the truncation shows that the end of an answer is missing.
         whole = not encoding.truncated[row] or end <= int(offsets[contexts[row], 1].max())
         found.append((places[0], places[-1]) if places and whole and start < end else None)
     return found

@@ -1,4 +1,4 @@
-"""How fast and how large a model is here, measured in about a second."""
+"""The speed and size of a model on this machine, measured in about a second."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ REPEATS = 8
 class Speed:
     """Seconds per token of a forward pass, and of a forward and backward pass; bytes of the weights and of a batch.
 
-    `batch_bytes` is what a full batch keeps for its backward pass, the largest thing that is held at a time.
+    `batch_bytes` is what a full batch keeps for its backward pass, the peak of memory.
     """
 
     forward: float
@@ -30,9 +30,10 @@ class Speed:
 
 
 def measure_speed(model: Classifier | BlackBox, encoding: Encoding) -> Speed:
-    """Time one forward pass and one backward pass of the texts of an encoding, after passes of one text.
+    """Time one forward and one backward pass of the texts of an encoding, after a warm-up on one text.
 
-    A function, whose calls may be dear, is asked for each text once, and for no gradient; larger batches may be faster.
+    A function, whose calls may be expensive, is called once per text and without gradients; larger batches may be
+    faster.
     """
     if isinstance(model, BlackBox):
         asked = _seconds(lambda: model.asking.answers(list(dict.fromkeys(encoding.texts))))

@@ -1,4 +1,4 @@
-"""How a model is used: what encodes its texts, and how its outputs become classes."""
+"""How a model is used: the encoder of its texts, and how its outputs become classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """The text around the input, the choices that a prediction consists of, and how a causal model's are read.
+    """The text around the input, the choices that make a prediction, and the readout of a causal model.
 
-    `readout` is None where the model's own outputs are read.
+    `readout` is None if the model's own outputs are used.
     """
 
     encoder: Encoder
     head: Head
     readout: Readout | None = None
     cache: CausalCache | None = None
-    """Of the same causal model, where it is read in other ways, too."""
+    """Shared by all readouts of the same causal model."""
 
     @classmethod
     def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "Use":
-        """A sequence classifier's own: a decoder's head reads the state of the last token."""
+        """The use of a sequence classifier; a decoder's head reads the state of the last token."""
         encoder = TextEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
         head = decoder_head(core)
         return cls(encoder, ClassHead.of(core.config), None if head is None else HeadReadout(((),), head))

@@ -1,4 +1,4 @@
-"""What a layer's output loses when attention finds nothing at one token: value zeroing."""
+"""Value zeroing: how much a layer's output changes when one token's value vector is set to zero."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from raison.models.stack.tap import tap
 
 
 def check_layers(model: LanguageModel, method: str) -> None:
-    """Raise UnsupportedError if single layers cannot be run again."""
+    """Raise UnsupportedError if single layers cannot be re-run."""
     reading = text_classifier(model)
     if reading is None:
         raise UnsupportedError(
@@ -46,11 +46,11 @@ def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterato
 
 
 def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> tuple[dict[int, Call], list[Tensor]]:
-    """What each layer was called with, and what it put out."""
-    # Under a tap the layers get masks of the kind that they will be called with again.
+    """The arguments and the output of each layer's call."""
+    # Under a tap the layers get masks of the same kind as in the re-runs.
     with kept_calls(stack) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
         model.ask(Passes).logits(encoding)
-    # A prompt with label words of several tokens is run once for each of their beginnings, the text itself last.
+    # A prompt with label words of several tokens is run once for each of their prefixes, and the text itself last.
     return calls, outputs[-len(stack) :]
 
 
@@ -72,7 +72,7 @@ def _distances(
 
         with tap(model.core, (), {number}, zero, number):
             without = call.expanded(len(some)).run(layer, call.hidden.expand(len(some), -1, -1))
-        # A difference of two numbers near 1: single precision would lose it.
+        # Single precision would lose the difference of two numbers near 1.
         cosine = torch.nn.functional.cosine_similarity(without.cpu().double(), own, dim=-1)
         return (1 - cosine).clamp_min(0).T
 

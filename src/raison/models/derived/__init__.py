@@ -1,1 +1,1 @@
-"""Models made from a model: randomised twins, students, trained explainers, masked language models beside it."""
+"""Models derived from a model: randomised copies, students, trained explainers, masked language models."""

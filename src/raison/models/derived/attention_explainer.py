@@ -1,4 +1,4 @@
-"""Explainers that are made of a model's own attention and trained with it: IvRA's module, and SMaT's mix of heads."""
+"""Explainers built from a model's attention and trained with it: IvRA's module, and SMaT's mix of heads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Design:
             raise UnknownNameError("form of explainer", self.form, FORMS)
         check_norm(self.norm)
         if self.form == "smat":
-            # Its heads are mixed by sparsemax, whatever the norm over tokens.
+            # Heads are mixed by sparsemax, regardless of the norm over tokens.
             check_norm("sparsemax")
         for name in self.selection:
             if name not in SELECTIONS:
@@ -64,7 +64,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class HeadShape:
-    """A model's attention: its layers, the heads of each, and the features that a head sees."""
+    """The shape of a model's attention: layers, heads per layer, and features per head."""
 
     layers: int
     heads: int
@@ -72,7 +72,7 @@ class HeadShape:
 
     @classmethod
     def of(cls, model: LanguageModel, encoding: Encoding) -> "HeadShape":
-        """Seen on one pass of a text. Raises UnsupportedError where the attention cannot be tapped."""
+        """Found in one pass of a text. Raises UnsupportedError if the attention cannot be tapped."""
         with torch.no_grad(), model.ask(ReadableAttention).tap(record=("query",)) as tap:
             model.ask(Passes).logits(encoding.select([0]))
         _, heads, _, features = tap.query[0].shape
@@ -154,7 +154,7 @@ def places_of(encoding: Encoding, over: str, device: torch.device) -> Places:
 def read_map(
     explainer: InterpretableAttention | HeadMixture, tap: TapRecord, places: Places
 ) -> Float[Tensor, "batch tokens"]:
-    """The explanation from what a tap with the explainer's steps recorded in the latest pass."""
+    """The explanation computed from the latest pass that the tap recorded."""
     steps = {"query": tap.query, "key": tap.key, "scores": tap.scores}
     records = [[steps[step][layer] for layer in sorted(steps[step])] for step in explainer.steps]
     return explainer(records, places)

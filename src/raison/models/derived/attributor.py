@@ -24,9 +24,9 @@ from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
 
 DROPOUT = 0.1
-"""Before the head, in training; as in the published code."""
+"""Dropout before the head in training, as in the published code."""
 FIXED = ("prediction", "labels", "substitute")
-"""Parameters that belong to the data rather than to a text: fixed when a text is fine-tuned on."""
+"""Parameters of the data rather than of a text: frozen while a text is fine-tuned on."""
 
 
 class Attributor(nn.Module):
@@ -66,22 +66,22 @@ class Attributor(nn.Module):
         self.dropout = nn.Dropout(DROPOUT)
         self.hidden = RowLinear(hidden, hidden)
         self.output = RowLinear(hidden, 1)
-        # Parameters of a row find it on the first axis.
+        # Per-row parameters have the row on the first axis.
         self.stacks = rank is not None and not family_of(backbone).turned_inside
         if rank is not None:
-            # The pooler is not part of a token's score.
+            # The pooler does not affect a token's score.
             add_low_rank(backbone, rank, skipped=("pooler", "lora_"))
 
     def encode(self, texts: Sequence[Text]) -> Encoding:
-        """The texts' tokens; what is beyond the backbone's limit is cut off."""
+        """The texts' tokens, truncated to the backbone's limit."""
         return self.encoder.encode(texts, "token", truncate=True)
 
     def forward(self, encoding: Encoding, wanted: Float[Tensor, "batch classes"]) -> Float[Tensor, "batch tokens"]:
-        """Scores of all positions; those of special tokens and padding mean nothing. One pass per text."""
+        """Scores of all positions; those of special tokens and padding are meaningless. One pass per text."""
         lengths = encoding.attention_mask.sum(1)
         device = self.prediction.device
         ids = self._with_place(encoding.input_ids, encoding.input_ids[:, 0], lengths).to(device)
-        # Not kept as a part: it would stand twice in the module's state.
+        # Not registered as a submodule: its weights would appear twice in the state.
         table = self.backbone.get_input_embeddings()
         embeds = table(ids)
         encoded = self.prediction + wanted.to(self.labels) @ self.labels
@@ -93,18 +93,18 @@ class Attributor(nn.Module):
         return self.output(torch.tanh(self.hidden(states)))[..., 0].sigmoid()
 
     def tuned(self) -> dict[str, Tensor]:
-        """The parameters that are fine-tuned on a text: all trained ones but the prediction's embeddings."""
+        """The parameters fine-tuned on a text: all trainable ones except the prediction's embeddings."""
         return {name: p for name, p in self.named_parameters() if p.requires_grad and name not in FIXED}
 
     def quiet(self) -> AbstractContextManager[None]:
-        """Without dropout for the duration."""
+        """Disables dropout inside the context."""
         return evaluating(self)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """For a pass that no other thread makes meanwhile: other parameters stand in the modules while they are used.
+        """Exclusive access for one thread: the modules hold other parameters inside the context.
 
-        Others wait where they enter.
+        Other threads wait on entry.
         """
         with _ALONE.setdefault(self, Lock()):
             yield
@@ -112,9 +112,9 @@ class Attributor(nn.Module):
     def with_parameters(
         self, parameters: Mapping[str, Tensor], encoding: Encoding, wanted: Float[Tensor, "batch classes"]
     ) -> Float[Tensor, "batch tokens"]:
-        """What `forward` gives with other parameters, such as those of each text stacked along a first axis.
+        """`forward` with other parameters, such as those of each text stacked along a first axis.
 
-        Where threads share the attribution model, this and any other pass of it belongs inside `alone`.
+        If threads share the attribution model, every pass must be inside `alone`.
         """
         found: Tensor = torch.func.functional_call(self, dict(parameters), (encoding, wanted))
         return found
@@ -142,11 +142,11 @@ class Attributor(nn.Module):
 
 
 _ALONE: WeakKeyDictionary[Attributor, Lock] = WeakKeyDictionary()
-"""Beside the modules, which are copied and saved with all that they hold."""
+"""Kept outside the modules, which are copied and saved with all their attributes."""
 
 
 def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
-    """The part of a model that reads, as modules of its own; with `shared` over the model's own memory, not a copy.
+    """A copy of a model's encoder; with `shared`, separate modules over the model's own memory.
 
     Raises UnsupportedError for a model that reads from left to right: its first tokens could not see the prediction.
     """
@@ -169,7 +169,7 @@ def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
 
 
 def _without_hooks(module: nn.Module) -> None:
-    """What the caller hooked to the model is about the model's own passes."""
+    """Remove the caller's hooks: they are meant for the model's own passes."""
     for part in module.modules():
         for hooks in (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks):
             hooks.clear()

@@ -31,18 +31,18 @@ FILE = "explainer.json"
 SCHEMA = 1
 OWN = "own"
 PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
-"""Texts on which a model must say what the explainer's model said."""
+"""Texts on which a model must predict what the explainer's model predicted."""
 QUESTIONS = (
     ("Who wrote the play?", "The play was written in one night by Ada Moore, who was ill at the time."),
     ("Where does the river end?", "The river leaves the hills behind and ends in a quiet lake."),
 )
 TOLERANCE = 0.05
-"""In probability: half precision and other machines stay far below it."""
+"""Tolerance in probability; half precision and other machines stay far below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The state that was best for one metric: its file, the losses' weights, the rate, and how it was found."""
+    """The best state for one metric: its file, the losses' weights, the learning rate, and how it was found."""
 
     file: str
     weights: Mapping[str, float]
@@ -75,14 +75,14 @@ class Card:
 
 
 def own_folder(model: str, kind: str) -> Path:
-    """Where a training puts a model's explainer: beside the files of a model in a folder, otherwise in the cache."""
+    """Where training saves a model's explainer: in the folder of a local model, otherwise in the cache."""
     if os.path.isdir(model):
         return Path(model) / kind
     return cache_folder() / "explainers" / model.replace("/", "--") / kind
 
 
 def usual_folder(model: str, kind: str) -> Path:
-    """The default place of a model's explainer: where a training puts it, then beside a ready-made model."""
+    """The default folder of a model's explainer: where training saves it, then beside a ready-made model."""
     own = own_folder(model, kind)
     if (own / FILE).exists() or model not in zoo.names():
         return own
@@ -91,13 +91,13 @@ def usual_folder(model: str, kind: str) -> Path:
 
 
 def files_of(model: str, checkpoint: str | None, kind: str) -> tuple[Path, ...]:
-    """The card and the weights of an explainer, its own folder's or the model's usual one; () where there is none."""
+    """The card and weights of an explainer, in the given folder or the model's default one; () if there are none."""
     folder = usual_folder(model, kind) if checkpoint is None else Path(checkpoint)
     return (folder / FILE, *sorted(folder.glob("*.safetensors"))) if (folder / FILE).exists() else ()
 
 
 def check_said(card: Fields) -> None:
-    """What every explainer's card says of the model that it was trained for. Raises DataError."""
+    """Check the fields of a card that describe the explained model. Raises DataError."""
     card.string("model")
     card.strings("classes")
     card.string("vocabulary")
@@ -135,7 +135,7 @@ def _goal(said: dict[str, Any]) -> Goal:
 
 
 def read_card(folder: Path, model: str) -> Card:
-    """Raises LoadError where there is no explainer, naming the way to get one for `model`, or a broken one."""
+    """Raises LoadError for a missing explainer, with the way to train one for `model`, or a broken one."""
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         if content.pop("schema") > SCHEMA:
@@ -157,20 +157,20 @@ def read_card(folder: Path, model: str) -> Card:
 
 
 def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Save the states, by file name, in half precision, and then the card: with a card an explainer is finished."""
+    """Save the states, by file name, in half precision, and the card last: it marks a finished explainer."""
     disk.remove(folder / FILE)
     for name, state in states.items():
         tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
         with disk.whole_file(folder / name) as part:
             save_file(tensors, part, metadata={"format": "pt"})
-            # safetensors makes files that only their owner may read; this one is meant to be passed on.
+            # safetensors makes files that only their owner may read; this one may be shared.
             part.chmod(0o644)
     content = {"schema": SCHEMA, **asdict(card)}
     disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:
-    """The attribution model as it was best for a metric, in evaluation mode, where the explained model is."""
+    """The best attribution model for a metric, in evaluation mode, on the explained model's device."""
     attributor = new_attributor(model, card.backbone, card.rank, learned=card.masking == "learned")
     path = folder / card.goals[goal].file
     try:
@@ -190,7 +190,7 @@ def new_attributor(
 ) -> Attributor:
     """An untrained attribution model for a model; `seed` decides its new weights.
 
-    `backbone` "own" is the explained model's encoder, of which a low-rank attribution model shares the memory.
+    `backbone` "own" is the explained model's encoder; a low-rank attribution model shares its memory.
     `learned` gives it an embedding for masked tokens, which starts where the model's first removal is.
     Raises UnsupportedError for a backbone that reads from left to right, LoadError for one that cannot be loaded.
     """
@@ -205,12 +205,12 @@ def new_attributor(
 
 
 def probes_of(model: LanguageModel) -> tuple[Text, ...]:
-    """Texts that every model of its kind reads: questions with their contexts where it finds answers."""
+    """Probe texts for a model: questions with contexts for question answering, plain texts otherwise."""
     return QUESTIONS if isinstance(model, Classifier) and model.head.in_place else PROBES
 
 
 def version_of(model: LanguageModel) -> int:
-    """Grows when the model is trained: an explainer belongs to the weights that it was checked with."""
+    """Increases when the model is trained: an explainer is valid only for the weights it was checked with."""
     if not isinstance(model, Classifier):
         return 0
     return sum(0 if p.is_inference() else p._version for p in model.core.parameters())
@@ -226,7 +226,7 @@ def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
 
 
 def vocabulary_of(model: LanguageModel) -> str:
-    """A digest of the tokens that the model finds in PROBES: another tokenizer finds others."""
+    """A digest of the tokens of PROBES, which identifies the tokenizer."""
     encoding = model.encode(probes_of(model), "token")
     found = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
@@ -250,7 +250,7 @@ def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
 
 
 def goal_of(card: Card, metric: str | None, folder: Path) -> str:
-    """The metric whose state is used: the first of the card unless one is named. Raises InputError."""
+    """The metric whose state is used: the card's first by default. Raises InputError."""
     if metric is None:
         return next(iter(card.goals))
     if metric not in card.goals:
@@ -262,7 +262,7 @@ def goal_of(card: Card, metric: str | None, folder: Path) -> str:
 
 
 def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
-    """Where the model says something else on its probes than was expected of it: one reason, or none."""
+    """The reason if the model's predictions on its probes differ from the card's, otherwise none."""
     said = said_by(model)
     if [*map(len, expected)] != [*map(len, said)]:
         return ["its card has other numbers of probabilities than the model"]

@@ -1,4 +1,4 @@
-"""Which model it is: digests of weights, tokenizer and configuration, the same wherever and however it is run."""
+"""The identity of a model: digests of weights, tokenizer and configuration, independent of where it runs."""
 
 import hashlib
 import json
@@ -25,16 +25,16 @@ from raison.models.loading.pretrained import read_config, read_tokenizer
 from raison.models.passes.readout import WordReadout
 
 SAMPLES = 65_536
-"""Values of a tensor that are looked at one by one; more where it has more rows."""
+"""Number of sampled values per tensor; more if it has more rows."""
 
 PAIRS = ((explainers.PROBES[0], "It is dull."), (explainers.PROBES[1], "He is glad."))
-"""What a function of pairs is asked."""
+"""The probes of a function of pairs."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _UNDECISIVE = ("model", "history", "provenance")
-"""Parts of an explainer's card that say where and how it was trained."""
+"""Keys of an explainer's card about where and how it was trained."""
 _UNSTEADY = ("_name_or_path", "transformers_version", "_commit_hash", "dtype", "torch_dtype", "_attn_implementation")
-"""Parts of a configuration that say where and how a model was loaded, not what it computes."""
+"""Keys of a configuration about loading, which do not change what the model computes."""
 
 
 def identity_of(model: LanguageModel) -> dict[str, str]:
@@ -81,7 +81,7 @@ def _of_function(model: BlackBox) -> dict[str, str]:
 
 
 def base_identity(name: str) -> dict[str, str]:
-    """The same of a base model's files, by its name or folder: its head, which is new, is not among them."""
+    """The digests of a base model by its name or folder, without its new head."""
     folder = weights.located(name)
     return {
         WEIGHTS: _of_files(sorted(folder.glob("*.safetensors"))),
@@ -91,7 +91,7 @@ def base_identity(name: str) -> dict[str, str]:
 
 
 def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | Metric]) -> dict[str, str]:
-    """Digests of the files that methods and metrics read beside the model: whole files, and what cards decide."""
+    """Digests of the files that methods and metrics read: whole files, and the relevant keys of cards."""
     found = {}
     for one in used:
         files = one.files(model) if isinstance(one, Method) else one.files if isinstance(one, GroupMetric) else ()
@@ -101,7 +101,7 @@ def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | M
 
 
 def _content(path: Path) -> object:
-    """What a file holds; of a card what decides the scores."""
+    """A file's content; of a card, only the keys that affect scores."""
     if path.suffix != ".json":
         return hashlib.sha256(path.read_bytes()).hexdigest()
     held = json.loads(path.read_text(encoding="utf-8"))
@@ -112,7 +112,7 @@ def _weights(model: nn.Module) -> str:
     if files := origin_of(model):
         dtypes = sorted({str(parameter.dtype) for parameter in model.parameters()})
         return digest_of([_of_files(files), dtypes])
-    # A head that an adapter replaces is still there, and drawn at random.
+    # A head that an adapter replaces is still in the model, with random values.
     tensors = ((name, value) for name, value in model.state_dict().items() if ".original_module." not in name)
     return _of_tensors(tensors)
 
@@ -131,7 +131,7 @@ def _of_tensors(tensors: Iterable[tuple[str, Any]]) -> str:
 
 
 def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a state: layers that torch quantised keep theirs in tuples, beside what says how."""
+    """The tensors of a state; layers that torch quantised keep theirs in tuples, beside their settings."""
     for name, value in entries:
         if isinstance(value, tuple | list):
             yield from _unpacked((f"{name}.{number}", part) for number, part in enumerate(value))
@@ -143,7 +143,7 @@ def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]
 
 
 def _scale(value: Tensor) -> dict[str, Any]:
-    """What the whole numbers of a quantised tensor stand for."""
+    """The scales and zero points of a quantised tensor."""
     if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
         return {"scale": value.q_scale(), "zero": value.q_zero_point()}
     return {"scale": value.q_per_channel_scales(), "zero": value.q_per_channel_zero_points()}
@@ -169,7 +169,7 @@ def _tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
     special = {name: str(value) for name, value in tokenizer.special_tokens_map.items()}
     if not tokenizer.is_fast:
         return digest_of([tokenizer.get_vocab(), special])
-    # How the last text was cut and padded comes before this, and is no part of the tokenizer.
+    # Truncation and padding of the last text come before this and do not belong to the tokenizer.
     said = tokenizer.backend_tokenizer.to_str()
     return digest_of([hashlib.sha256(said[said.index('"added_tokens"') :].encode()).hexdigest(), special])
 

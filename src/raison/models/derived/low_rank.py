@@ -1,4 +1,4 @@
-"""Linear layers whose trained part may differ from row to row of a batch."""
+"""Linear layers whose trained part may differ between the rows of a batch."""
 
 import math
 
@@ -43,7 +43,7 @@ class LowRank(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """Some families look at a layer's type before they call it."""
+        """Some families check a layer's type before they call it."""
         return self.linear.weight
 
     def forward(self, features: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class LowRank(nn.Module):
 
 
 def add_low_rank(module: nn.Module, rank: int, skipped: tuple[str, ...] = ()) -> None:
-    """Freeze a module and put LowRank in the place of its linear layers, in place.
+    """Freeze a module and replace its linear layers by LowRank, in place.
 
     Layers below a child whose name contains one of `skipped` stay as they are.
     """
@@ -70,7 +70,7 @@ def _replace(module: nn.Module, rank: int, skipped: tuple[str, ...]) -> None:
 
 
 def merge_low_rank(module: nn.Module) -> None:
-    """Put each LowRank's product into its linear layer, and that layer back in its place; for one set of parameters."""
+    """Merge each LowRank into its linear layer and restore that layer; for one set of parameters."""
     for name, child in module.named_children():
         if not isinstance(child, LowRank):
             merge_low_rank(child)

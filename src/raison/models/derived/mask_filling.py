@@ -1,4 +1,4 @@
-"""Masked language models that fill in tokens of a model's texts, and what the model says of such texts."""
+"""Masked language models that fill in tokens of a model's texts, and the model's predictions for them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.masked_lm import FillIn
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary()
-"""As long as their models are in use."""
+"""Kept as long as their models are in use."""
 
 
 def filler_of(model: LanguageModel, name: str) -> FillIn:
@@ -43,7 +43,7 @@ def filled_logits(
     keeps: Sequence[Bool[Tensor, "_masks _units"]],
     removal: str,
 ) -> list[Float[Tensor, "_masks classes"]]:
-    """Class logits in float64 of each text under each of its keeps, with `fills` in the places of absent units.
+    """Class logits in float64 of each text under each of its keeps, absent units replaced by `fills`.
 
     One forward pass per keep: each is a text of its own, from which nothing is removed.
     """
@@ -55,7 +55,7 @@ def filled_logits(
     width = part.input_ids.shape[1]
     stays = torch.zeros(part.input_ids.shape, dtype=torch.bool)
     for row, keep in enumerate(keep for own in keeps for keep in own):
-        # The appended entry answers for tokens of no unit (index -1): they always stay.
+        # The appended entry is for tokens outside any unit (index -1): they always stay.
         stays[row] = torch.cat([keep, keep.new_ones(1)])[part.unit_ids[row]]
     mixed = replace(part, input_ids=torch.where(stays, part.input_ids, fills[rows, :width]))
     whole = [torch.ones(1, units, dtype=torch.bool) for units in part.unit_counts]

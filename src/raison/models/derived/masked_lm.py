@@ -1,4 +1,4 @@
-"""Tokens that fit into a text where one is missing, by a masked language model."""
+"""Tokens predicted for masked positions by a masked language model."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from raison.models.loading.pretrained import read_tokenizer, read_whole
 from raison.models.passes.batching import TokenBudget, run_grouped
 
 ROWS = 64
-"""Texts with one token missing that are run together."""
+"""Number of masked texts per batch."""
 
 
 class FillIn:
     """A masked language model that shares the explained model's vocabulary."""
 
     def __init__(self, name: str, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Raises LoadError where there is no such model, InputError where its vocabulary is another."""
+        """Raises LoadError if there is no such model, InputError if its vocabulary differs."""
         try:
             self._model, own = read_whole(AutoModelForMaskedLM, name).eval(), read_tokenizer(name)
         except LoadError as error:
@@ -34,7 +34,7 @@ class FillIn:
         self._special = torch.tensor(own.all_special_ids)
 
     def fill(self, encoding: Encoding) -> Int[Tensor, "batch tokens"]:
-        """For each token of a unit, the likeliest other token in its place; other tokens stay. One pass per token."""
+        """For each token of a unit, the likeliest other token; the rest are unchanged. One pass per token."""
         filled = encoding.input_ids.clone()
         jobs = encoding.scored.nonzero()
 

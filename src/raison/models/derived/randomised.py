@@ -1,4 +1,4 @@
-"""A classifier with some blocks randomised, beside the caller's own model and sharing all other memory with it."""
+"""Twins of a classifier: some blocks are randomised, all other memory is shared with the caller's model."""
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
@@ -21,7 +21,7 @@ from raison.models.stack.locks import OwnLock
 from raison.models.stack.tap import tapped
 
 STORED_BYTES = 512 << 20
-"""Hidden states that are kept for further passes, at most."""
+"""Maximum number of stored hidden states."""
 
 
 class RandomisedModels:
@@ -59,7 +59,7 @@ class RandomisedModels:
         return len(self._blocks)
 
     def model(self, numbers: Collection[int]) -> Classifier:
-        """The adapter with these blocks randomised. Raises InputError for a number that no block has."""
+        """The adapter with these blocks randomised. Raises InputError for a block that does not exist."""
         wrong = [number for number in numbers if not 1 <= number <= self.count]
         if wrong:
             raise InputError(
@@ -72,14 +72,14 @@ class RandomisedModels:
             put(twins[id(block)], self._drawn(number))
         shared = self.count - max(numbers, default=0)
         core: PreTrainedModel = twins[id(self._adapter.core)]  # type: ignore[assignment]
-        # Of an encoder-decoder, the encoder's blocks: those of the decoder read two things.
+        # In an encoder-decoder, the encoder's blocks: a decoder's block has two inputs.
         lower = [twins[id(block)] for block in self._stacks[0][:shared]]
         if lower:
             LowerBlocks(core, lower, self.store).install()
         return _adapter_over(self._adapter, tree, twins)
 
     def drop_copies(self) -> None:
-        """Forget the values of all blocks; models that were made keep theirs, and others draw the same anew."""
+        """Forget the values of all blocks; models already made keep theirs, and new ones draw the same values again."""
         self._values.clear()
 
     def _drawn(self, number: int) -> Values:
@@ -92,7 +92,7 @@ class RandomisedModels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
-    """What a block gave, and how many blocks lie below that point."""
+    """A block's output, and the number of blocks below that point."""
 
     level: int
     output: Any
@@ -102,8 +102,8 @@ class _State:
 class StateStore:
     """The states after the lower blocks, by the digest of the input of the first of them; of bounded size.
 
-    When it is full, nothing new is stored and nothing old is dropped: the same inputs come again in the same order, and
-    would always miss what was just dropped.
+    When it is full, nothing new is stored and nothing is dropped: inputs recur in the same order, so dropping the
+    oldest would make every look-up miss.
     """
 
     def __init__(self, limit: int) -> None:
@@ -118,7 +118,7 @@ class StateStore:
         return found if found is not None and found.level <= level else None
 
     def put(self, key: bytes, level: int, output: Any) -> None:
-        """Keep a state instead of that of the same input at another level."""
+        """Store a state in place of the same input's state at another level."""
         tensors = _tensors(output)
         if tensors is None:
             return
@@ -139,7 +139,7 @@ class StateStore:
 
 @dataclass(slots=True, eq=False)
 class _Pass:
-    """One thread's pass over a twin: what the transformer was called with, and what is known of it."""
+    """One thread's pass over a twin: the transformer's arguments, and the stored state that matches."""
 
     blocks: "LowerBlocks"
     inputs: tuple[Any, ...]
@@ -152,7 +152,7 @@ _PASS: ContextVar[_Pass | None] = ContextVar("raison_pass_of_a_twin", default=No
 
 
 class LowerBlocks:
-    """Blocks at the bottom of a twin that return their earlier output for an equal input.
+    """The lowest blocks of a twin, which return their stored output for an equal input.
 
     Inputs are equal if the transformer's input, the hidden states at the first block, and a stored prompt's keys and
     values there are equal bit for bit.
@@ -164,7 +164,7 @@ class LowerBlocks:
         self._store = store
 
     def install(self) -> None:
-        """Put itself in place of the blocks' own forward functions, which belong to the twin alone."""
+        """Replace the blocks' forward functions, which belong to the twin alone."""
         reader = self._core.get_encoder() if self._core.config.is_encoder_decoder else self._core.base_model
         reader.register_forward_pre_hook(self._begin, with_kwargs=True)
         for number, block in enumerate(self._blocks):
@@ -174,11 +174,11 @@ class LowerBlocks:
         config = self._core.config
         asked = [kwargs.get("output_hidden_states", config.output_hidden_states)]
         asked.append(kwargs.get("output_attentions", config.output_attentions))
-        # Of hidden states, numbers may be asked for, 0 among them.
+        # Hidden states may be requested by number, including 0.
         _PASS.set(_Pass(self, (args, kwargs), any(value is not None and value is not False for value in asked)))
 
     def _pass(self) -> _Pass | None:
-        """This thread's pass; None where it must run every block: for gradients, a tap, or what lies between them."""
+        """This thread's pass; None if it must run every block: for gradients, a tap, or intermediate states."""
         current = _PASS.get()
         if current is None or current.blocks is not self or current.watched or torch.is_grad_enabled():
             return None
@@ -193,7 +193,7 @@ class LowerBlocks:
             current.state = None if current.key is None else self._store.get(current.key, len(self._blocks))
             current.inputs = ()
         if current.state is not None and number < current.state.level:
-            # Only the last of these is read; the model may write to what it is given.
+            # Only the last of these is read; the model may write to its arguments.
             last = number == current.state.level - 1
             return _copied(current.state.output) if last else current.state.output
         output = plain(*args, **kwargs)
@@ -203,7 +203,7 @@ class LowerBlocks:
 
 
 def _adapter_over(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module]) -> Classifier:
-    """The same adapter over the twin of its model, with stores of its own. Texts are encoded by the given one.
+    """The same adapter over the twin of its model, with its own stores. The original encodes the texts.
 
     A calibrated prompt keeps its prior, as the head keeps its weights.
     """
@@ -217,7 +217,7 @@ def _adapter_over(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Modu
 
 
 def _digest(value: Any) -> bytes | None:
-    """Of everything that a block is called with, bit for bit; None where something has no bits to be compared."""
+    """A digest of all arguments of a block, bit for bit; None if one cannot be compared that way."""
     found = hashlib.blake2b(digest_size=16)
     return found.digest() if _add(found, value) else None
 
@@ -233,7 +233,7 @@ def _add(found: "hashlib.blake2b", value: Any) -> bool:
         found.update(f"{len(value)} of ".encode())
         return all(_add(found, part) for part in value)
     if isinstance(value, Cache):
-        # One that is still empty is to be filled, by every block. Of a prompt's, the first layer tells which it is.
+        # Every block fills an empty cache. A prompt's cache is identified by its first layer.
         if value.get_seq_length() == 0:
             return False
         first: Any = value.layers[0]
@@ -243,7 +243,7 @@ def _add(found: "hashlib.blake2b", value: Any) -> bool:
 
 
 def _tensors(output: Any) -> list[Tensor] | None:
-    """The tensors of a block's output; None where it holds something else."""
+    """The tensors of a block's output; None if it contains anything else."""
     parts = output if isinstance(output, tuple) else (output,)
     known = all(part is None or isinstance(part, Tensor) for part in parts)
     return [part for part in parts if part is not None] if known else None

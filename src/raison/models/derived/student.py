@@ -40,9 +40,9 @@ from raison.models.tokens.alignment import shared_characters
 CONFIG = "config.json"
 TINY = "tiny"
 LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 2, 512, 512
-"""Of the student "tiny": the smallest BERT of Turc et al. 2019, here with random weights."""
+"""The student "tiny": the smallest BERT of Turc et al. 2019, with random weights."""
 MIX_RATE = 0.01
-"""Learning rate of the mix of heads: its coefficients start at 0 and need steps of another size than weights."""
+"""Learning rate of the head coefficients, which start at 0 and need a step size of their own."""
 CLIP = 1.0
 
 
@@ -62,7 +62,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a student learns; `weight` is that of the explanations, 0 for none."""
+    """A student's training settings; `weight` is the weight of the explanation loss, 0 for none."""
 
     weight: float
     epochs: int
@@ -233,7 +233,7 @@ def token_shares(encoding: Encoding, lessons: Sequence[Lesson]) -> Float[Tensor,
         if not matters.any():
             continue
         mass = (matters / matters.sum()) @ (overlap / np.maximum(overlap.sum(axis=1, keepdims=True), 1))
-        # Several positions can make one unit (the bytes of a character).
+        # One unit may have several positions (the bytes of a character).
         owners = encoding.unit_ids[row][encoding.scored[row]]
         shares[row, encoding.scored[row]] = torch.from_numpy(mass)[owners] / owners.bincount()[owners]
     return shares.float()
@@ -250,7 +250,7 @@ def attention_explanation(
     device = mix.device
     scored, own = encoding.scored.to(device), encoding.attention_mask.to(device)
     heads = torch.cat([layer.float() for layer in scores], dim=1)
-    # A mask adds the least number there is: what it hides has no part in the mean, not even times zero.
+    # Masked scores are the lowest number of their type: they are left out of the mean, not multiplied by zero.
     seen = (heads > torch.finfo(scores[0].dtype).min / 2) & own[:, None, :, None] & own[:, None, None, :]
     means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
     mixed = torch.einsum("h,bhk->bk", mix.softmax(0), means)

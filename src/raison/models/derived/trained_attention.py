@@ -1,4 +1,4 @@
-"""Explainers made of a model's own attention, on disk beside the model that was trained with them."""
+"""Explainers built from a model's attention, saved beside the model that was trained with them."""
 
 import json
 from collections.abc import Mapping
@@ -58,12 +58,12 @@ class AttentionCard:
 
 
 def write(folder: Path, card: AttentionCard, explainer: InterpretableAttention | HeadMixture) -> None:
-    """Save the coefficients, and then the card: with a card an explainer is finished."""
+    """Save the coefficients, and the card last: it marks a finished explainer."""
     disk.remove(folder / FILE)
     state = {name: value.detach().cpu().float().contiguous() for name, value in explainer.state_dict().items()}
     with disk.whole_file(folder / STATE) as part:
         save_file(state, part, metadata={"format": "pt"})
-        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        # safetensors makes files that only their owner may read; this one may be shared.
         part.chmod(0o644)
     content = {"schema": SCHEMA, **asdict(card)}
     disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -87,7 +87,7 @@ def _check(card: Fields) -> None:
 
 
 def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
-    """Raises LoadError where there is no explainer, naming the way to get one, or a broken one."""
+    """Raises LoadError for a missing explainer, with the way to train one, or for a broken one."""
     path = folder / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -114,7 +114,7 @@ def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedAttention:
-    """An explainer that was read and checked against the model."""
+    """A loaded explainer, checked against the model."""
 
     card: AttentionCard
     explainer: InterpretableAttention | HeadMixture
@@ -137,13 +137,13 @@ class TrainedAttention:
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttention]] = WeakKeyDictionary()
-"""Explainers that were read and checked, as long as their models are in use."""
+"""Loaded and checked explainers, kept as long as their models are in use."""
 
 
 def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAttention:
     """The explainer in a folder, or the one beside the model, checked against the model once.
 
-    Raises LoadError if it is missing or broken, UnsupportedError for another model's or one of the other form.
+    Raises LoadError if it is missing or broken, UnsupportedError if it is another model's or of another form.
     """
     folder = explainers.usual_folder(model.name, form) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name, form)

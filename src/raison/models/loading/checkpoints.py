@@ -1,4 +1,4 @@
-"""Checkpoints and adapters by their names or folders: which kind of model each holds, and what it lacks."""
+"""Checkpoints and adapters by name or folder: the kind of model that each holds, and missing parts."""
 
 import os
 from pathlib import Path
@@ -28,18 +28,18 @@ from raison.models.loading.pretrained import (
 from raison.models.loading.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
 
 HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
-"""Last layers of classification heads, by which an adapter's number of classes is told."""
+"""Last layers of classification heads; their shape gives an adapter's number of classes."""
 ANSWER_WEIGHTS = "qa_outputs.weight"
-"""The head of question answering models, by which an adapter of one is told."""
+"""The head of question answering models, which identifies an adapter of one."""
 
 _OTHER_HEADS = ("ForMultipleChoice", "ForTokenClassification", "ForNextSentencePrediction", "ForPreTraining")
-"""Heads whose weights can have the names of a classifier's, and mean something else."""
+"""Heads whose weights may have the same names as a classifier's but another meaning."""
 
 
 def pretrained(name: str, placing: dict[str, object], prompted: bool) -> PreTrainedModel:
-    """A whole checkpoint; one whose head would have to be made up is refused.
+    """A whole checkpoint; one without a trained head is refused.
 
-    One that is `prompted` is a causal language model. Raises LoadError.
+    A `prompted` checkpoint is a causal language model. Raises LoadError.
     """
     config = _config(name)
     kind = _kind(config, prompted)
@@ -74,7 +74,7 @@ def _kind(config: PreTrainedConfig, prompted: bool) -> type:
 
 
 def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) -> tuple[PreTrainedModel, Tokenizer]:
-    """A PEFT adapter that was not trained here: its head tells the number of classes, its config the base."""
+    """A PEFT adapter from elsewhere: its head gives the number of classes, its config the base model."""
     base = adapter_base(folder)
     saved = adapter_tensors(folder)
     answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
@@ -86,7 +86,7 @@ def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) ->
             kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
             model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
         elif _kind(_config(base), prompted) is AutoModelForCausalLM:
-            # A language model's head is its base's.
+            # A language model's head belongs to its base.
             model = read_whole(AutoModelForCausalLM, base, **placing)
         else:
             model = None
@@ -106,13 +106,13 @@ def _config(name: str) -> PreTrainedConfig:
         if os.path.isdir(name):
             raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
         known = ", ".join(zoo.names())
-        # The Hub may have given no answer: then the message already says so.
+        # If the Hub gave no answer, the message already says so.
         hub = str(error).partition("': ")[2].rstrip(".") if "the Hub (" in str(error) else f"the Hub answered: {reason}"
         raise LoadError(f"no model '{name:.80}': not a demo model ({known}), not a folder, and {hub:.300}") from None
 
 
 def no_head(name: str, why: str) -> str:
-    """What is said of a model without a classification head."""
+    """The error text for a model without a classification head."""
     reason = f" ({why})" if why else ""
     return (
         f"'{name}' has no trained classification head{reason}: give a model that was fine-tuned for sequence "

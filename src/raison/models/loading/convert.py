@@ -1,4 +1,4 @@
-"""Weights in another form: a GGUF file as a model, or as a folder that loads in a second; a BERT as an ELECTRA."""
+"""Conversion of weights: a GGUF file into a model or a folder that loads quickly; a BERT into an ELECTRA."""
 
 import shutil
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from raison.models.stack.modes import drawing, quiet
 def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The causal language model of a GGUF file, weights dequantised, and its tokenizer. Raises LoadError.
 
-    In single precision unless another one is named: memory holds 4 bytes per weight, whatever the file has.
+    In single precision by default: 4 bytes of memory per weight, whatever the file uses.
     """
-    # Only now: few models come in such a file.
+    # Imported here: few models come as GGUF.
     import torch
     import transformers
     from transformers import AutoModelForCausalLM
 
     from raison.models.loading.pretrained import read_tokenizer, read_whole
 
-    # Where the class exists, weights stay packed unless it says otherwise; before it, they were always unpacked.
+    # Versions with this class keep weights packed by default; older ones always unpack them.
     unpacking = getattr(transformers, "GgufConfig", None)
     settings = {} if unpacking is None else {"quantization_config": unpacking(dequantize=True)}
     named = {"gguf_file": file.name}
@@ -33,12 +33,11 @@ def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTra
 def convert_gguf(file: Path, out: Path) -> Path:
     """Write the model and tokenizer of a GGUF file to the folder `out`, weights dequantised, in float16 safetensors.
 
-    Takes about 25 seconds for 135 million parameters. Nothing is learned from the rounding to float16 that the
-    quantisation had not lost before.
+    Takes about 25 seconds for 135 million parameters. Rounding to float16 loses less than the quantisation already did.
     """
     model, tokenizer = read_gguf(file)
     model = model.half()
-    # What the file calls the model is no name that anything could be loaded by.
+    # The model name in the file cannot be used for loading.
     model.config.name_or_path = ""
     with quiet():
         model.save_pretrained(out)
@@ -49,10 +48,10 @@ def convert_gguf(file: Path, out: Path) -> Path:
 def bert_to_electra(source: Path, out: Path, files: Sequence[str]) -> Path:
     """Write an ELECTRA with a BERT's embeddings and layers to the folder `out`: the hidden states are the same.
 
-    The two differ in their heads alone, and in a pooler, which ELECTRA has not. `files` are copied where they are not
+    The two differ only in their heads and in the pooler, which ELECTRA lacks. `files` are copied where they are not
     the model's own.
     """
-    # Only now: a conversion is made once per machine.
+    # Imported here: a conversion runs once per machine.
     import torch
     from transformers import AutoModel, ElectraConfig, ElectraModel
 

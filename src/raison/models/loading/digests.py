@@ -1,4 +1,4 @@
-"""Whether the files of a folder are still those that were put there: their digests, remembered by file identity."""
+"""Integrity of a folder's files: their digests, cached by file identity."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file's sha256, and its identity when that was taken: device, inode, size in bytes, time of change in ns."""
+    """A file's sha256, and its identity at that time: device, inode, size in bytes, time of change in ns."""
 
     sha256: str
     identity: tuple[int, ...]
@@ -31,16 +31,16 @@ def digest_of(path: Path) -> str:
 
 
 def record(folder: Path) -> None:
-    """Write down the digest of every file that lies in the folder, beside them."""
+    """Record the digest of every file of the folder, in the folder itself."""
     _write(folder, {path.name: Seen(digest_of(path), _identity(path)) for path in _files(folder)})
 
 
 def changed(folder: Path, pinned: Mapping[str, str]) -> str:
-    """What is wrong with the folder's files, in words; "" where each is as it was recorded.
+    """What is wrong with the folder's files, in words; "" if all match the record.
 
-    `pinned` has the sha256 that files must have whatever was recorded. A file whose identity is as it was is not read
-    again, so that a second look costs nothing. A folder without a record, copied there by hand, gets one now. Whoever
-    can write to the folder can write a record, too: this finds damage and careless changes, not a determined one.
+    `pinned` has the sha256 that files must have whatever was recorded. A file with an unchanged identity is not read
+    again, so a second check is cheap. A folder without a record, copied there by hand, gets one now. Whoever can write
+    to the folder can also write a record: this finds damage and accidental changes, not an attack.
     """
     known = _read(folder)
     found: dict[str, Seen] = {}
@@ -58,7 +58,7 @@ def changed(folder: Path, pinned: Mapping[str, str]) -> str:
             return f"{name} has the sha256 {now[:12]}... instead of {expected[:12]}... (damaged or changed)"
         found[name] = Seen(now, identity)
     if found != known:
-        # A folder that cannot be written to is read again each time.
+        # Files of a read-only folder are read again each time.
         with suppress(OSError):
             _write(folder, found)
     return ""
@@ -83,7 +83,7 @@ def _read(folder: Path) -> dict[str, Seen]:
 
 def _write(folder: Path, files: Mapping[str, Seen]) -> None:
     content = json.dumps({name: asdict(seen) for name, seen in files.items()}, indent=1)
-    # In one step: another process may be looking.
+    # Atomically: another process may be reading.
     handle, name = tempfile.mkstemp(prefix=".", dir=folder)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(content + "\n")

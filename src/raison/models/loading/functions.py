@@ -9,13 +9,13 @@ from raison.models.adapters.asking import Asking, Function
 from raison.models.adapters.blackbox import BlackBox
 
 PROBES = ("It was a quiet pleasure.", "nothing new")
-"""What a function is asked when it is loaded."""
+"""The texts on which a function is checked when it is loaded."""
 PAIR_PROBES = (("Who wrote the play?", PROBES[0]), ("Is it new?", PROBES[1]))
 
 
 @runtime_checkable
 class Predictor(Protocol):
-    """An object with probabilities for texts, such as a scikit-learn pipeline; it may name its classes (`classes_`)."""
+    """An object that predicts probabilities, such as a scikit-learn pipeline; `classes_` may name its classes."""
 
     def predict_proba(self, texts: Any) -> Any:
         """A row of probabilities for each text."""
@@ -23,7 +23,7 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a caller says of a function; see raison.load."""
+    """The caller's settings for a function; see raison.load."""
 
     classes: Sequence[str] | None = None
     multi_label: bool = False
@@ -42,20 +42,20 @@ class Agreement:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of the arguments that say something."""
+        """The names of the arguments that were given."""
         usual = Agreement()
         others = [name for name in self.__slots__[1:] if getattr(self, name) != getattr(usual, name)]
         return (*(["classes"] if self.classes is not None else []), *others)
 
 
 def from_predictor(predictor: Predictor, agreed: Agreement) -> BlackBox:
-    """The model of an object's `predict_proba`, with the classes that it names itself."""
+    """The model of an object's `predict_proba`, with the object's own class names."""
     own = getattr(predictor, "classes_", None) if agreed.classes is None else agreed.classes
     return asked(Asked(predictor.predict_proba, agreed.name or type(predictor).__name__, own), agreed)
 
 
 def predicts(model: object) -> TypeGuard[Predictor]:
-    """Whether an object has the method: in scikit-learn some of a class have it, and some refuse it."""
+    """Whether an object has the method; in scikit-learn this may differ between instances of a class."""
     return callable(getattr(model, "predict_proba", None))
 
 
@@ -66,17 +66,17 @@ def from_function(function: Function, agreed: Agreement) -> BlackBox:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A function, what it is called, and its classes as far as they are known."""
+    """A function, its name, and its classes if known."""
 
     function: Function
     name: str
     classes: Sequence[Any] | None
     why: str = ""
-    """Why it is asked as a function, where there is more to it."""
+    """Why the model is used as a function, if it is more than one."""
 
 
 def asked(found: Asked, agreed: Agreement) -> BlackBox:
-    """The model, once the function has answered two short texts as agreed. Raises AnswerError, NonFiniteError."""
+    """The model, after a check of the function on two short texts. Raises AnswerError, NonFiniteError."""
     if found.classes is None or not len(found.classes):
         raise InputError(
             f"the classes of {found.name} are not known: load(function, classes=['no', 'yes']) names its columns in "
@@ -91,6 +91,6 @@ def asked(found: Asked, agreed: Agreement) -> BlackBox:
 
 
 def _name_of(function: Function) -> str:
-    """A function's own name; of an object that can be called, its class's."""
+    """The name of a function, or of a callable object's class."""
     own = getattr(function, "__qualname__", None)
     return own if isinstance(own, str) else type(function).__name__

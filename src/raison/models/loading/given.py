@@ -1,4 +1,4 @@
-"""What a caller has in hand that is no transformers model: functions, predictors, pipelines, sentence-transformers."""
+"""Models in memory other than transformers models: functions, predictors, pipelines, sentence-transformers."""
 
 import inspect
 from typing import Any
@@ -13,7 +13,7 @@ from raison.models.loading.same import Adapt
 
 
 def is_plain_model(model: object) -> bool:
-    """Whether it is a torch model, and not one of sentence-transformers, which hold one."""
+    """Whether it is a torch model; one of sentence-transformers, which wraps such a model, is not."""
     return isinstance(model, nn.Module) and not _is_of(model, "sentence_transformers")
 
 
@@ -25,7 +25,7 @@ def is_pipeline(model: object) -> bool:
 def from_given(model: Any, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
     """The adapter of anything but a torch model; `adapt` makes that of a pipeline's model and tokenizer.
 
-    Packages are told by the names of their classes' modules, so that none is imported in vain.
+    Packages are recognised by the module names of classes, so that none has to be imported.
     """
     if _is_of(model, "sentence_transformers"):
         from raison.models.loading.sentences import from_sentence_transformers

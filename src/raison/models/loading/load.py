@@ -45,7 +45,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a model that is loaded by name is put, and in which precision."""
+    """The device and the precision of a model that is loaded by name."""
 
     device: str | torch.device | None
     dtype: str | torch.dtype | None
@@ -53,7 +53,7 @@ class _Place:
 
     @property
     def given(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether any setting was given."""
         return (self.device, self.dtype, self.device_map) != (None, None, None)
 
 
@@ -99,7 +99,7 @@ def load(
 
     Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
-        InputError: settings that do not fit.
+        InputError: settings that exclude each other or do not fit the model.
         AnswerError, NonFiniteError: a function that does not answer two short texts as agreed.
     """
     use, place = _use(prompt, explained, calibrate), _Place(device, dtype, device_map)
@@ -136,7 +136,7 @@ def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
 
 
 def _named(name: str, placing: dict[str, object], prompted: bool) -> tuple[PreTrainedModel, Tokenizer]:
-    """A model of others by its file, folder or Hub id, and its tokenizer. Raises LoadError."""
+    """A model from elsewhere by its file, folder or Hub id, and its tokenizer. Raises LoadError."""
     if name.endswith(GGUF) and os.path.isfile(name):
         if placing["device_map"] is not None:
             raise InputError(f"'{name}' is unpacked in memory, so device_map does not apply to it: give device=.")
@@ -186,7 +186,7 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
 
 
 def _is_causal(core: PreTrainedModel) -> bool:
-    """A decoder with an output matrix over the vocabulary, and not a classifier that was made from one."""
+    """Whether a model is a decoder with an output matrix over the vocabulary, not a classifier made from one."""
     return (
         is_a(core, "ForCausalLM", "LMHeadModel")
         and not core.config.is_encoder_decoder
@@ -208,7 +208,7 @@ def _name_of(model: nn.Module) -> str:
 
 
 def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
-    """InputError for what belongs to a torch model."""
+    """InputError for arguments that only a torch model takes."""
     if tokenizer is not None or place.given:
         raise InputError(
             "tokenizer, device, dtype and device_map belong to a transformers model: a function or a pipeline is taken "
@@ -217,7 +217,7 @@ def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
 
 
 def _check_unprompted(model: object, use: _Use) -> None:
-    """InputError for a prompt, unless a pipeline may hold a language model."""
+    """InputError for a prompt, except for a pipeline, which may hold a language model."""
     if use != _Use(None, "input", False) and not is_pipeline(model):
         raise InputError("prompt, explained and calibrate belong to a language model: leave them out.")
 

@@ -1,4 +1,4 @@
-"""Which files a model with a merged adapter came from, as long as it is what they make."""
+"""The files of a model with a merged adapter, as long as its weights are unchanged."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from torch import Tensor, nn
 
 _SAMPLES = 64
-"""Values of a tensor by which a change is noticed."""
+"""Number of sampled values per tensor, to notice a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ _KNOWN: WeakKeyDictionary[nn.Module, _Origin] = WeakKeyDictionary()
 
 
 def remember(model: nn.Module, folders: tuple[Path, ...]) -> None:
-    """Note that the model was made of the safetensors in these folders, the base's first, just now."""
+    """Record that the model was just built from the safetensors in these folders, the base's first."""
     files = tuple(path for folder in folders for path in sorted(folder.glob("*.safetensors")))
     _KNOWN[model] = _Origin(files, _samples(model))
 
 
 def origin_of(model: nn.Module) -> tuple[Path, ...]:
-    """The files; () where there are none, or the weights are others by now (another type apart)."""
+    """The files; () if there are none or the weights have changed since (a change of dtype is allowed)."""
     known = _KNOWN.get(model)
     if known is None:
         return ()

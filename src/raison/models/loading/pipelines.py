@@ -1,4 +1,4 @@
-"""transformers pipelines as models: their model and tokenizer where these give the same numbers, else a function."""
+"""transformers pipelines as models: by model and tokenizer if these give the same outputs, otherwise as functions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _ZERO_SHOT = "a zero-shot pipeline runs its model once for each label, and is as
 def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
     """The adapter of a pipeline. Raises LoadError for a task that is not supported.
 
-    A further task is a further case here.
+    To support another task, add a case here.
     """
     if isinstance(pipe, ZeroShotClassificationPipeline):
         return _zero_shot(pipe, agreed)
@@ -72,7 +72,7 @@ def _zero_shot(pipe: ZeroShotClassificationPipeline, agreed: Agreement) -> Langu
 def _shares(
     pipe: ZeroShotClassificationPipeline, labels: Sequence[str], multi_label: bool, texts: Sequence[str]
 ) -> list[list[float]]:
-    # A pipeline of this sort takes no empty text, but one that is blank.
+    # Such a pipeline refuses an empty text but takes a blank one.
     ask: Callable[..., Any] = pipe
     ranked = ask([text or " " for text in texts], candidate_labels=list(labels), multi_label=multi_label)
     rows = [dict(zip(row["labels"], row["scores"], strict=True)) for row in ranked]
@@ -83,7 +83,7 @@ def _generation(pipe: TextGenerationPipeline, adapt: Adapt) -> LanguageModel | G
     model = adapt(pipe.model, _tokenizer_of(pipe))
     if isinstance(model, Generator):
         for text in PROBES:
-            # What the pipeline was made with, such as a prefix, is kept in no public place.
+            # A pipeline's settings, such as a prefix, are not public.
             read = pipe.preprocess(text, **pipe._preprocess_params)["input_ids"][0].tolist()
             if read != list(model.prompt(text).ids):
                 raise LoadError(

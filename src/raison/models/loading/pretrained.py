@@ -42,20 +42,19 @@ _FAILURES = (
     StrictDataclassError,
     UserWarning,
 )
-"""What torch, transformers, tokenizers and PEFT raise on unknown devices, and on files that are missing, cut, of other
-kinds or of wrong types."""
+"""What torch, transformers, tokenizers and PEFT raise on unknown devices and missing or broken files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model that was read, and the names of its weights that the files lacked: these are random."""
+    """A loaded model, and the names of weights missing from its files, which are random."""
 
     model: PreTrainedModel
     missing: tuple[str, ...]
 
     @property
     def missing_below_head(self) -> tuple[str, ...]:
-        """Missing weights that no new head explains. A pooler belongs to the head: many checkpoints come without."""
+        """Missing weights outside the head. A pooler belongs to the head: many checkpoints lack it."""
         inner = self.model.base_model
         prefix = "" if inner is self.model else f"{self.model.base_model_prefix}."
         return tuple(name for name in self.missing if name.startswith(prefix) and "pooler" not in name.split("."))
@@ -63,7 +62,7 @@ class Checkpoint:
 
 @contextmanager
 def told(what: str, source: str | Path) -> Iterator[None]:
-    """LoadError with one line, "cannot load `what`: why", for whatever foreign files make the libraries raise."""
+    """LoadError with one line, "cannot load `what`: why", for any error of the libraries."""
     with _asked(source) as silent:
         try:
             with quiet():
@@ -73,14 +72,14 @@ def told(what: str, source: str | Path) -> Iterator[None]:
         except _FAILURES as error:
             raise LoadError(f"cannot load {what}: {silent or _reason(error, Path(source))}.") from error
         except Exception as error:
-            # tokenizers raises no subclass for a file that it cannot make sense of.
+            # tokenizers raises a plain Exception for a file that it cannot parse.
             if type(error) is not Exception:
                 raise
             raise LoadError(f"cannot load {what}: {_reason(error, Path(source))}.") from error
 
 
 def _asked(source: str | Path) -> AbstractContextManager[str]:
-    """The Hub is only asked for what is no folder here."""
+    """Whether to look at local files only: the Hub is asked only for names that are not folders."""
     local = str(source) in ("", ".") or Path(source).exists()
     return nullcontext("") if local else patiently()
 
@@ -111,7 +110,7 @@ def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkp
 
 
 def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
-    """The same, where every weight must be in the files. Raises LoadError that names those that are not."""
+    """As `read_model`, with every weight required. Raises LoadError with the missing ones."""
     found = read_checkpoint(kind, source, **settings)
     if found.missing:
         raise LoadError(lacking(source, found.missing))
@@ -119,7 +118,7 @@ def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrained
 
 
 def read_with_new_head(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
-    """The same, where the head may be missing and is then random: for a model that is trained next."""
+    """As `read_model`; a missing head is random, for a model that will be trained."""
     found = read_checkpoint(kind, source, **settings)
     if found.missing_below_head:
         raise LoadError(lacking(source, found.missing_below_head))
@@ -128,7 +127,7 @@ def read_with_new_head(kind: type, source: str | Path, **settings: object) -> Pr
 
 def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """The model with a PEFT adapter merged into its weights, in evaluation mode. Raises LoadError."""
-    # Only now: peft takes longer to import than a plain model to load.
+    # Imported here: importing peft takes longer than loading a plain model.
     from peft import PeftModel
 
     check_adapter(folder)
@@ -138,7 +137,7 @@ def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
         drawing(devices=devices),
         warnings.catch_warnings(),
     ):
-        # What an adapter lacks would otherwise be random.
+        # Missing weights of an adapter would otherwise be random.
         warnings.filterwarnings("error", message="Found missing adapter keys", category=UserWarning)
         base = Path(model.name_or_path or "")
         made: PreTrainedModel = PeftModel.from_pretrained(model, folder, trust_remote_code=False).merge_and_unload()
@@ -163,19 +162,19 @@ def adapter_tensors(folder: Path) -> dict[str, Tensor]:
 
 
 def check_adapter(folder: Path) -> None:
-    """LoadError unless a PEFT adapter has its weights as safetensors."""
+    """Raise LoadError unless a PEFT adapter has safetensors weights."""
     if not (folder / ADAPTER).is_file():
         raise LoadError(f"{folder} has no {ADAPTER}; adapters in pickle files are not read.")
 
 
 def moved(model: Model, device: str | torch.device) -> Model:
-    """The model on a device. Raises LoadError for one that this machine or this torch has not."""
+    """The model on a device. Raises LoadError if this machine or this torch does not have it."""
     with told(f"the model onto '{device}'", ""):
         return model.to(device)
 
 
 def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
-    """What is said of a checkpoint that lacks weights: it would give random answers."""
+    """The error text for a checkpoint that lacks weights and would give random outputs."""
     more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
     return (
         f"'{source}' lacks the weights {', '.join(missing[:_SHOWN])}{more}, which would be random: its files are not "
@@ -205,7 +204,7 @@ def _pickles(source: Path) -> str:
 
 
 def _conversion(source: Path) -> str:
-    """One line of shell that writes the model and its tokenizer anew, as safetensors."""
+    """One line of shell that converts the model and its tokenizer to safetensors."""
     return (
         'python -c "import sys, transformers as t; a, b = sys.argv[1:]; '
         "c = t.AutoConfig.from_pretrained(a).architectures[0]; "

@@ -1,4 +1,4 @@
-"""Whether an adapter gives the numbers of the object that its model came from."""
+"""Whether an adapter gives the same outputs as the object that its model came from."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,13 +20,13 @@ Adapt = Callable[[nn.Module, PreTrainedTokenizerBase], LanguageModel | Generator
 """A model and its tokenizer to the adapter that fits them."""
 
 CLOSE = 1e-4
-"""Single precision stays far below it. Half precision rounds with the padding: there it is 8 units of rounding."""
+"""Tolerance for single precision, which stays far below it. For half precision it is 8 units of rounding."""
 
 
 def checked(
     adapt: Callable[[], LanguageModel | Generator], function: Function, texts: Sequence[Text]
 ) -> Classifier | str:
-    """The adapter of an object's model and tokenizer if it says of the texts what the object does; else why not."""
+    """The adapter of an object's model and tokenizer if it gives the object's outputs, otherwise the reason."""
     try:
         model = adapt()
     except (LoadError, UnsupportedError) as error:
@@ -39,7 +39,7 @@ def checked(
 
 
 def _gives(model: Classifier, numbers: Any, texts: Sequence[Text]) -> bool:
-    """Whether the numbers of each text are the model's probabilities, or its logits."""
+    """Whether each text's numbers are the model's probabilities or its logits."""
     encoding = model.encode(texts, "word")
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     logits = torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double()

@@ -1,4 +1,4 @@
-"""Small models from nothing: a configuration of known shape, random weights, and a tokenizer made from texts."""
+"""Small models from scratch: a configuration, random weights, and a tokenizer trained on texts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _ROBERTA_OFFSET = 2
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a model is; its inner layers are four times as wide. `positions` is its longest text in tokens."""
+    """The size of a model; feed-forward layers are four times as wide. `positions` is its longest text in tokens."""
 
     layers: int = 2
     width: int = 64
@@ -42,7 +42,7 @@ def scratch_tokenizer(architecture: str, texts: Sequence[Text], size: Size) -> P
     """A tokenizer of the architecture's own kind, with at most `size.vocabulary` tokens; the same texts give the same.
 
     WordPiece in lower case for "bert", bytes (BPE) for "roberta" and "gpt2", Unigram for "t5_encoder". All have a mask
-    token: what stands for a removed word is then the same thing in each. Costs a pass over the texts.
+    token, so that a removed word is replaced in the same way in each. Costs a pass over the texts.
     """
     lines = [part for text in texts for part in segments(text)]
     made = _TOKENIZERS[architecture](lines, size.vocabulary)
@@ -53,7 +53,7 @@ def scratch_tokenizer(architecture: str, texts: Sequence[Text], size: Size) -> P
 def scratch_model(
     architecture: str, size: Size, tokenizer: PreTrainedTokenizerFast, labels: Sequence[str], seed: int
 ) -> PreTrainedModel:
-    """A classifier with random weights that `seed` decides; the caller's random state stays as it is."""
+    """A classifier with random weights drawn by `seed`; the caller's random state is unchanged."""
     shared: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "pad_token_id": tokenizer.pad_token_id,
@@ -115,14 +115,14 @@ def _roberta(lines: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
         sep_token="</s>",
         unk_token="<unk>",
         pad_token="<pad>",
-        # The real one swallows the space in front of a mask in the text as well.
+        # The original also absorbs the space before a mask.
         mask_token=AddedToken("<mask>", lstrip=True, special=True),
     )
 
 
 def _gpt2(lines: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
     end = "<|endoftext|>"
-    # Padding of its own: the model finds a text's last token by the padding's id.
+    # A separate padding token: the model finds a text's last token by the padding id.
     made = _bytes(lines, vocabulary, [end, "<pad>", "<mask>"])
     made.post_processor = processors.ByteLevel(trim_offsets=True)
     return PreTrainedTokenizerFast(
@@ -205,4 +205,4 @@ _MODELS: dict[str, Callable[[Size, dict[str, Any], PreTrainedTokenizerFast], Pre
     "t5_encoder": _t5_model,
 }
 ARCHITECTURES = tuple(_MODELS)
-"""What `scratch_model` can make."""
+"""The architectures of `scratch_model`."""

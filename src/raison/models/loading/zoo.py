@@ -36,7 +36,7 @@ CARD = "card.json"
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """A ready-made model: the folder of its base, the folder of its adapter, and what its training wrote down.
+    """A ready-made model: the folder of its base, the folder of its adapter, and the card of its training.
 
     A card without `labels` has no adapter: it is the base itself, a language model, which classifies by the card's
     `prompt` if it has one.
@@ -53,16 +53,16 @@ def names() -> tuple[str, ...]:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a ready-made model's own files, which are those that shipped. Raises LoadError."""
+    """The folder of a ready-made model's own files, checked against what shipped. Raises LoadError."""
     short = name.removeprefix(PREFIX)
     shipped.check(short)
     return shipped.folder(short)
 
 
 def resolve(name: str) -> DemoModel:
-    """Where a ready-made model's parts are; fetches the base's weights if they are not there yet.
+    """The folders of a ready-made model's parts; fetches the base's weights if needed.
 
-    Raises UnknownNameError for another name, LoadError if the base's weights cannot be had.
+    Raises UnknownNameError for an unknown name, LoadError if the base's weights cannot be fetched.
     """
     card = _card(name)
     return DemoModel(weights.fetch(card["base"]), folder_of(name), card)
@@ -80,7 +80,7 @@ def is_language_model(name: str) -> bool:
 
 
 def demo_prompt(name: str) -> str | None:
-    """The name of the prompt by which a ready-made language model classifies, if it does. Raises UnknownNameError."""
+    """The name of a ready-made language model's classification prompt, if any. Raises UnknownNameError."""
     prompt: str | None = _card(name).get("prompt")
     return prompt
 
@@ -103,12 +103,12 @@ def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedToke
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder is one that `load_adapter` reads: a whole model may have a card, too, beside its config.json."""
+    """Whether `load_adapter` reads a folder; a whole model may also have a card, beside its config.json."""
     return os.path.isfile(folder / CARD) and not os.path.isfile(folder / "config.json")
 
 
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The same for a folder that `raison train classifier` wrote. Raises LoadError where it has no card or no base."""
+    """As `load`, for a folder of `raison train classifier`. Raises LoadError if its card or base is missing."""
     card = read_card(folder)
     if not card.get("labels"):
         raise LoadError(f"cannot read {folder / CARD}: it has no labels. Is {folder} an adapter of raison train?")
@@ -117,7 +117,7 @@ def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """What training wrote down beside an adapter. Raises LoadError if it is missing or broken."""
+    """The card of an adapter's training. Raises LoadError if it is missing or broken."""
     try:
         card = parse((folder / CARD).read_text(encoding="utf-8"), "the card of an adapter")
         fields = Fields(card, "the card of an adapter")
@@ -180,7 +180,7 @@ def _cut(config: PreTrainedConfig, layers: int, base_folder: Path) -> None:
 
 def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
-    # Two outputs, whatever the base was last used for.
+    # Two outputs, whatever head the base had before.
     config = read_config(base_folder, num_labels=2)
     with drawing(seed):
         model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, config=config, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Turns (texts x keeps) and (texts x points) into the fewest, fullest batches under a token budget."""
+"""Packs (texts x keeps) and (texts x points) into as few full batches as a token budget allows."""
 
 import contextlib
 import gc
@@ -22,10 +22,10 @@ from raison.progress import steps_of
 Result = TypeVar("Result")
 
 ROWS_IN_MEMORY = 1 << 22
-"""Tokens of masked texts that are laid out at a time, before they are cut into batches."""
+"""Tokens of masked texts that are built at a time, before they are split into batches."""
 
 SHOWN = 40
-"""Characters of a text by which an error names it."""
+"""Characters of a text that an error quotes."""
 
 
 @dataclass(slots=True)
@@ -46,10 +46,10 @@ def default_budget(device: torch.device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Sequences to run together. `mask` is None where nothing is padded, which spares attention the mask.
+    """Sequences to run together. `mask` is None if nothing is padded, so that attention needs no mask.
 
     The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
-    `context` (see Encoding.context) and `spans` are for models that answer with a part of the text; None for others.
+    `context` (see Encoding.context) and `spans` are for models that answer with a span of the text; None for others.
     """
 
     ids: Int[Tensor, "rows tokens"]
@@ -60,7 +60,7 @@ class TokenBatch:
     spans: Int[Tensor, "rows 2"] | None = None
 
     def select(self, rows: Sequence[int]) -> "TokenBatch":
-        """Some of the sequences, without the padding that they do not need."""
+        """A subset of the sequences, without unnecessary padding."""
         own = self.lengths[rows]
         width = int(own.max())
         context = None if self.context is None else self.context[rows, :width]
@@ -76,7 +76,7 @@ class TokenBatch:
 
 
 def extended(batch: TokenBatch, branch: tuple[int, ...]) -> TokenBatch:
-    """Every sequence with the tokens of a branch after its own last one."""
+    """Every sequence with the tokens of a branch appended."""
     if not branch:
         return batch
     steps = batch.lengths[:, None] + torch.arange(len(branch))
@@ -116,7 +116,7 @@ def masked_logits(
 ) -> list[Float[Tensor, "_masks classes"]]:
     """Logits of every text under every keep; `forward` runs one batch.
 
-    A text's rows have its context and its span: where there are any, tokens are replaced in place and never deleted.
+    A text's rows share its context and its span; with these, tokens are replaced and never deleted.
     """
     results: list[list[Tensor]] = [[] for _ in keeps]
     context = None if encoding.spans is None else encoding.context
@@ -135,7 +135,7 @@ def masked_logits(
 
 @contextmanager
 def naming_the_longest(encoding: Encoding) -> Iterator[None]:
-    """Where not even one text fits inside, the error names the longest one: groups begin with it."""
+    """If not even one text fits into memory, the error names the longest one, with which the groups begin."""
     try:
         yield
     except OutOfMemoryError as error:
@@ -174,10 +174,10 @@ def shrinking(
 def mean_over(
     budget: TokenBudget, rows: Sequence[int], run: Callable[[list[int]], Sequence[Tensor | None]]
 ) -> list[Tensor | None]:
-    """Means over the rows, `run` giving means over some of them: over all at once where they fit into memory.
+    """Means over all rows, in one call of `run` if they fit into memory.
 
-    `budget` counts rows here. After out of memory the rows are taken in parts, and so are those of later calls. None
-    stands for zeros.
+    `run` gives means over some rows. `budget` counts rows here. After out of memory, this call and later ones take the
+    rows in parts. None means zeros.
     """
     total: list[Tensor | None] = []
     size = min(budget.tokens, len(rows))

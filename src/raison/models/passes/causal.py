@@ -1,4 +1,4 @@
-"""Masked and intermediate predictions of a causal model: every distinct beginning of a text is computed once."""
+"""Masked and intermediate predictions of a causal model: every distinct prefix is computed once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from raison.models.passes.readout import Readout
 from raison.models.passes.removal import Removals, Remover, masked_rows
 
 SEQUENCES = 1 << 14
-"""Token sequences that are laid out at a time."""
+"""Token sequences that are built at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CausalReader:
-    """Reads class logits after many token sequences: a prompt's cache and a packed pass for what follows it."""
+    """Class logits after many token sequences: the prompt comes from a cache, the rest from packed passes."""
 
     packed: PackedReader
     readout: Readout
@@ -44,7 +44,7 @@ class CausalReader:
     def step_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
     ) -> list[Float[Tensor, "_masks _units classes"]]:
-        """See StepLogits.step_logits. What follows the last unit is put after each of them."""
+        """See StepLogits.step_logits. What follows the last unit is appended to each of them."""
         prefix, start = _prefix(encoding)
         logits = self._read(prefix, _steps(encoding, keeps, remover, start))
         counts = [len(wanted) * units for wanted, units in zip(keeps, encoding.unit_counts, strict=True)]
@@ -92,7 +92,7 @@ class CausalReader:
 
 
 class CausalSteps(StepLogits):
-    """Predictions of a causal model along its texts, and of masked texts that share beginnings."""
+    """Predictions of a causal model along its texts, and of masked texts that share prefixes."""
 
     def __init__(self, passes: ForwardPasses, packed: PackedReader, removals: Removals) -> None:
         self._passes = passes
@@ -154,11 +154,11 @@ def _steps(
         _, after = _border(encoding, text)
         cue = encoding.input_ids[text, after : len(unit_ids)]
         last = torch.stack([(unit_ids == unit).nonzero()[-1, 0] for unit in range(encoding.unit_counts[text])])
-        # Tokens of no unit (-1) answer to the appended column: they always stay.
+        # The appended column is for tokens outside any unit (-1): they always stay.
         stays = torch.cat([wanted, wanted.new_ones(len(wanted), 1)], 1)[:, unit_ids]
         ends = stays.cumsum(1) if remover.token is None else torch.arange(1, len(unit_ids) + 1).expand(stays.shape)
         for (ids, _), own in zip(_masked(encoding, text, wanted, remover), ends[:, last].tolist(), strict=True):
             for end in own:
                 row = torch.cat([ids[start:end], cue])
-                # Everything deleted, and nothing around it: one token stands for the empty text.
+                # Everything is deleted and nothing surrounds it: one token represents the empty text.
                 yield row if len(row) + start else ids.new_tensor([remover.placeholder])

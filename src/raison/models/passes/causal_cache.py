@@ -1,4 +1,4 @@
-"""What is made of a causal model alone, whatever is read of it."""
+"""What all readouts of one causal model share."""
 
 import weakref
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from raison.models.stack.transformer import inner_model
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class CausalCache:
-    """Trials, stored prompts, the size of batches and a twin of 16 bits: one output's serve the next.
+    """Trial results, stored prompts, batch size and 16-bit twin, reused from one output to the next.
 
     `layers` says for which layers re-running was found to be right (passes/rerun.py).
     """
@@ -29,7 +29,7 @@ class CausalCache:
 
     @classmethod
     def of(cls, model: nn.Module) -> "CausalCache":
-        """Nothing is run or copied yet. `model` has embeddings of ids, and its base is a causal transformer."""
+        """Runs and copies nothing yet. `model` embeds ids, and its base is a causal transformer."""
         core = inner_model(model)
         weight: Tensor = core.get_input_embeddings().weight  # type: ignore[assignment]
         base: PreTrainedModel = core.base_model  # type: ignore[assignment]
@@ -37,7 +37,7 @@ class CausalCache:
         return cls(model, budget, PackedReader(base, budget), ReducedModel(model, core))
 
     def of_twin(self, tree: nn.Module) -> "CausalCache":
-        """Those of the model's twin of 16 bits, the same for as long as somebody reads that twin."""
+        """The cache of the model's 16-bit twin, kept as long as that twin is in use."""
         known = None if self._twin is None else self._twin()
         if known is None or known.model is not tree:
             known = CausalCache.of(tree)

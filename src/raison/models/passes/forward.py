@@ -22,7 +22,7 @@ class ForwardPasses(Passes):
     """Passes through one network, in batches under one budget. Logits are in at least single precision."""
 
     def __init__(self, network: Network, head: Head, budget: TokenBudget, name: str) -> None:
-        """`name` is that of the model, for errors."""
+        """`name` is the model's name in errors."""
         self.network = network
         self.head = head
         self.budget = budget
@@ -38,7 +38,7 @@ class ForwardPasses(Passes):
             parts = self.head.parts(self.network.run(batch, embeds), batch)
         if batch.context is None:
             return self._checked(batch, parts[:, 0])[:, None]
-        # Positions that are excluded are infinite on purpose.
+        # Excluded positions are infinite on purpose.
         open_ = batch.context.to(parts.device)[:, None]
         self._checked(batch, torch.where(open_, parts, 0).flatten(1))
         return parts
@@ -53,13 +53,13 @@ class ForwardPasses(Passes):
         return batching.run_grouped(self.budget, encoding.lengths, run)
 
     def batch_of(self, encoding: Encoding, prefix: int = 0) -> TokenBatch:
-        """All texts as one batch, of which the first `prefix` tokens may come from a prompt's stored states."""
+        """All texts as one batch; the first `prefix` tokens may come from a prompt's stored states."""
         context = encoding.context if self.head.in_place else None
         lengths = encoding.attention_mask.sum(1)
         return TokenBatch(encoding.input_ids, encoding.type_ids, lengths, prefix, context, encoding.spans)
 
     def predict(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """One differentiable pass, whatever comes out."""
+        """One differentiable pass; the output is not checked."""
         with self.network.quiet():
             return self.head.logits(self.head.parts(self.network.run(batch, embeds), batch), batch)
 
@@ -68,7 +68,7 @@ class ForwardPasses(Passes):
         return self._checked(batch, self.predict(batch, embeds))
 
     def brief(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """`forward` for passes that nothing looks into: an encoder's last layer is computed for what is read of it."""
+        """`forward` for passes without hooks: an encoder's last layer is computed only where the head reads it."""
         if self.network.readout is not None:
             return self.forward(batch, embeds)
         return self._checked(batch, self._last_row.predict(self.predict, batch, embeds))
@@ -76,7 +76,7 @@ class ForwardPasses(Passes):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
     ) -> list[Float[Tensor, "_masks classes"]]:
-        """See LanguageModel.masked_logits. Every masked text is a row of its own."""
+        """See LanguageModel.masked_logits. Every masked text is a separate row."""
         with torch.no_grad():
             return batching.masked_logits(encoding, keeps, remover, self.budget, lambda batch: self.brief(batch).cpu())
 

@@ -1,4 +1,4 @@
-"""Embeddings in place of those that a model looks up, while a context is open."""
+"""A context that replaces the embeddings that a model looks up."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from raison.models.stack.hooks import hooked
 def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings, tokens_first: bool = False) -> Iterator[None]:
     """The first look-up returns `embeds`; in an encoder-decoder, the second table's first one, one position later.
 
-    An encoder-decoder classifier reads the text twice, in its decoder after a start token. Padding that the model adds
-    of its own (Longformer, to whole windows) keeps its embeddings. `tokens_first` says that the tokens are the first
+    An encoder-decoder classifier reads the text twice; in its decoder it follows a start token. Padding that the model
+    itself adds (Longformer, to whole windows) keeps its embeddings. `tokens_first` says that the tokens are the first
     axis where the model looks them up (XLNet).
     """
 

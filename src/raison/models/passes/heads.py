@@ -1,4 +1,4 @@
-"""How class logits come out of what a model that reads the whole text returns: by its classes, or by an answer span."""
+"""Class logits from a model's outputs: from a classification head, or from an answer span."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ from raison.models.passes.batching import TokenBatch
 Parts = Float[Tensor, "rows parts choices"]
 
 Outputs = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
-"""What a model returns from one pass: the logits by their name or first, or nothing but these."""
+"""What a model returns from one pass: a record with `logits`, a tuple with them first, or only the logits."""
 
 LONGEST_ANSWER = 30
-"""Tokens of the longest answer that is predicted, as usual for SQuAD."""
+"""The longest predicted answer in tokens, as usual for SQuAD."""
 
 
 def class_logits(outputs: Outputs) -> Tensor:
-    """The logits of what a forward pass returned."""
+    """The logits in the output of a forward pass."""
     if isinstance(outputs, Tensor):
         return outputs
     found: Tensor = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
@@ -35,7 +35,7 @@ def class_logits(outputs: Outputs) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head(ABC):
-    """The choices that a prediction consists of, and the classes that are explained."""
+    """The choices that make a prediction, and the classes that are explained."""
 
     classes: tuple[str, ...]
     multi_label: bool
@@ -52,12 +52,12 @@ class Head(ABC):
 
     @abstractmethod
     def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
-        """The choices that are made."""
+        """The predicted choices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassHead(Head):
-    """One choice, among the classes; a single output that is no label is a number, and its logit that number."""
+    """One choice among the classes. A single output that is not a label is a number, which is also its logit."""
 
     @classmethod
     def of(cls, config: PreTrainedConfig) -> "ClassHead":
@@ -82,7 +82,7 @@ class ClassHead(Head):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanHead(Head):
-    """Two choices, of the answer's first and of its last token; explained as "this answer" against all others.
+    """Two choices, the answer's first and last token; explained as "this answer" against all others.
 
     With start logits a, end logits b and an answer from token s to token e, the class "answer" has the logit a_s + b_e
     and "other answers" the log-sum-exp of a_i + b_j over all other pairs (i, j) of positions of the context, so that

@@ -32,7 +32,7 @@ class LayerMeans(HiddenStates):
             return hidden_states(encoding, self._budget, self.layers)
 
     def layers(self, batch: TokenBatch) -> Layers:
-        """What each layer of the part that reads puts out for a batch: of an encoder-decoder, the encoder's."""
+        """The output of each layer for a batch; of an encoder-decoder, the encoder's layers."""
         core = self._network.core
         reader = core.get_encoder() if core.config.is_encoder_decoder else core.base_model
         return layer_outputs(core, reader, self._network.inputs(batch))
@@ -43,7 +43,7 @@ def hidden_states(
 ) -> list[Float[Tensor, "_tokens hidden"]]:
     """See HiddenStates.hidden_states; `run` gives the hidden states of one batch.
 
-    What a model calls its last hidden state comes after its final norm, where it has one.
+    The last hidden state is the one after the final norm, if there is one.
     """
     lengths = encoding.attention_mask.sum(1)
     found: dict[int, Tensor] = {}
@@ -63,10 +63,10 @@ def hidden_states(
 
 
 def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> Layers:
-    """What each layer puts out in one pass of the part of the model that reads.
+    """The output of each layer in one pass of the encoder or the whole decoder.
 
-    The last one is what the model calls its last hidden state. Where the layers are not one list of modules the model
-    is asked for them: transformers then leaves hooks of its own on it for good.
+    The last one is the model's `last_hidden_state`. If the layers are not one list of modules, the model is asked for
+    its hidden states; transformers then leaves its own hooks on it.
     """
     try:
         layer_stack(model)
@@ -80,7 +80,7 @@ def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -
 
 @contextmanager
 def watched_layers(model: nn.Module) -> Iterator[list[Tensor]]:
-    """What each layer puts out in the next pass inside the context, in order, in the graph. Undone on leaving.
+    """The output of each layer in the next pass inside the context, in order, in the graph. Undone on leaving.
 
     Raises UnsupportedError where the layers are not one list of modules.
     """

@@ -1,4 +1,4 @@
-"""Leave out of an encoder's last layer what its prediction does not read.
+"""Compute only the part of an encoder's last layer that the prediction reads.
 
 A classification head reads the first token. In the last layer the others are needed as keys and values only: their
 output projection and feed-forward network, three quarters of the layer, go unread. So the layer is called three times:
@@ -29,7 +29,7 @@ from raison.models.stack.layers import Call, layer_stack, replaced_output
 Predict = Callable[[TokenBatch, Embeddings | None], Logits]
 
 _TRIED = 2
-"""Rows of the first batch that are run both ways."""
+"""Rows of the first batch that are run both ways, as a check."""
 _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
 _HALF_TOLERANCE = 0.05
 _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
@@ -83,7 +83,7 @@ class LastRow:
 
 @contextmanager
 def _others_changed(layer: nn.Module) -> Iterator[None]:
-    """A head that reads more than the first token, if only a little, gives something else."""
+    """Whether the results agree; a head that reads more than the first token, even slightly, gives others."""
 
     def change(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         hidden = output[0] if isinstance(output, tuple) else output
@@ -105,7 +105,7 @@ def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
 
 @dataclass
 class _Narrowing:
-    """What one context does around the layer's calls; `narrowed` once one was."""
+    """One context around the layer's calls; `narrowed` is set after the first narrowed call."""
 
     narrowed: bool = False
     _busy: bool = False
@@ -137,7 +137,7 @@ class _Narrowing:
 
 
 def _first_row(layer: nn.Module, call: Call) -> Tensor | None:
-    """What the first token gathers, (batch, heads, 1, features); None for attention that is computed otherwise."""
+    """The first token's attention output, (batch, heads, 1, features); None for other kinds of attention."""
     try:
         with _Attention():
             call.run(layer, call.hidden)
@@ -147,7 +147,7 @@ def _first_row(layer: nn.Module, call: Call) -> Tensor | None:
 
 
 class _Attention(TorchFunctionMode):
-    """Leaves the layer with the first row of its attention, or puts a given one in its place."""
+    """Captures the first row of the layer's attention and leaves the layer, or replaces that row by a given one."""
 
     def __init__(self, given: Tensor | None = None) -> None:
         super().__init__()

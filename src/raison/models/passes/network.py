@@ -1,4 +1,4 @@
-"""A transformer and how it is called: ids, or embeddings in their place, go in; hidden states or outputs come out."""
+"""A transformer and how it is called: from ids or embeddings to hidden states or outputs."""
 
 import contextlib
 import inspect
@@ -56,12 +56,12 @@ class Network:
 
     @property
     def tables(self) -> list[nn.Module]:
-        """All modules that do so: an encoder-decoder may have two."""
+        """All embedding modules; an encoder-decoder may have two."""
         return embedding_tables(self.core)
 
     @property
     def device(self) -> torch.device:
-        """Where the model takes its input."""
+        """The device of the model's input."""
         weight: Tensor = self.table.weight  # type: ignore[assignment]
         return weight.device
 
@@ -95,7 +95,8 @@ class Network:
         if self.takes_types:
             inputs["token_type_ids"] = batch.type_ids.to(self.device)
         if self._offset:
-            # RoBERTa skips padding ids when it counts positions: a unit removed by padding would move all that follow.
+            # RoBERTa skips padding ids when it counts positions: a unit replaced by padding would shift all that
+            # follow.
             width = batch.ids.shape[1]
             positions = torch.arange(self._offset, self._offset + width, device=self.device)
             inputs["position_ids"] = positions.expand(batch.ids.shape)
@@ -104,7 +105,7 @@ class Network:
             return inputs | {"use_cache": False}
         mask = batch.mask
         if mask is not None and self._reads_padding:
-            # It subtracts the mask, which booleans do not allow.
+            # The model subtracts the mask, which booleans do not allow.
             mask = mask.long()
         return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
 

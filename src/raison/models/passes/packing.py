@@ -1,8 +1,8 @@
-"""Last hidden states after many token sequences that share beginnings: every distinct beginning is run once.
+"""Last hidden states after many token sequences that share prefixes: every distinct prefix is run once.
 
-What all sequences of a call share (a prompt) comes from a key-value cache. The rest is merged into a tree, and the
-tree's nodes are laid out in one row without padding: a node's position is its depth, and it attends to the prompt, its
-ancestors and itself. A node's state is then that of the last token of the sequence which leads to it.
+The prefix that all sequences of a call share (a prompt) comes from a key-value cache. The rest is merged into a tree,
+and the tree's nodes are laid out in one row without padding: a node's position is its depth, and it attends to the
+prompt, its ancestors and itself. A node's state is then that of the last token of the sequence which leads to it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,20 +20,20 @@ from raison.models.passes.trie import Ids, Trie, cut, merge, sees
 from raison.models.stack.tap import TAP, implementation_of, tapped
 
 CPU_NODES, DEVICE_NODES = 512, 4096
-"""Nodes per pack at most. Attention grows with the square, so more than keeps the device busy is a loss."""
+"""Maximum number of nodes per pack. Attention is quadratic, so more than a busy device needs is slower."""
 PACKABLE = ("sdpa", "eager", None)
-"""Attention implementations that take a mask of their own shape. Others (flash, flex, a tap) get plain batches."""
+"""Attention implementations that take a mask of any shape. Others (flash, flex, a tap) get plain batches."""
 TRIAL_TOKENS = 16
-"""Length of the trial's sequences where no sliding window is shorter."""
+"""Length of the trial's sequences, unless a sliding window is shorter."""
 _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
 
 
 class PackedReader:
     """Reads a causal transformer's last hidden states, packed where the model allows it and in plain batches elsewhere.
 
-    `base` is the transformer without its head, in evaluation mode; it is left as it is. Whether its packed states are
-    right is found by trying: on a few made-up sequences at first, and on two of the caller's whenever packs grow twice
-    as large as before or sequences leave the sliding window. After one failure it never packs again.
+    `base` is the transformer without its head, in evaluation mode; it is not changed. Whether its packed states are
+    right is tested: on a few made-up sequences at first, and on two of the caller's whenever packs grow twice as large
+    as before or sequences leave the sliding window. After one failure it never packs again.
     """
 
     def __init__(self, base: PreTrainedModel, budget: TokenBudget) -> None:
@@ -62,7 +62,7 @@ class PackedReader:
         """Last hidden states of prefix + rows[i] at the positions reads[i], counted from the prefix's first token.
 
         In the model's dtype, on its device, without gradients. Costs the prefix once per model and prompt, and one
-        token per distinct beginning among the rows that one pack holds.
+        token per distinct prefix among the rows of one pack.
 
         Raises InputError for a position that the sequence does not have.
         """
@@ -93,16 +93,16 @@ class PackedReader:
         return self._store.get(prefix).cache(batch)
 
     def forget(self) -> None:
-        """Drop all stored prompts."""
+        """Forget all stored prompts."""
         self._store.clear()
 
     def follow(self, other: "PackedReader") -> None:
-        """Be `uncached` also where the other reader is: that of the model of which this one's model is a twin."""
+        """Be `uncached` whenever the other reader is: the reader of the model whose twin this one reads."""
         self._store.follow(other._store)
 
     @contextmanager
     def uncached(self) -> Iterator[None]:
-        """Inside, no stored prompt is used and none is stored: embeddings are shifted, or attention is edited."""
+        """Inside, no stored prompt is used and none is stored: for shifted embeddings or edited attention."""
         with self._store.closed():
             yield
 
@@ -123,7 +123,7 @@ class PackedReader:
         return min(self._budget.tokens, CPU_NODES if self._base.device.type == "cpu" else DEVICE_NODES)
 
     def _parts(self, prefix: Tensor, rows: list[Ids]) -> Iterator[tuple[list[Ids], bool]]:
-        """Rows that can be run together, and whether packed."""
+        """Rows that can be run together, and whether they are packed."""
         limit = _steady_tokens(self._config)
         room = None if limit is None else limit - len(prefix)
         steady = rows if room is None else [row for row in rows if len(row) <= room]
@@ -191,14 +191,14 @@ class PackedReader:
     def _run_trie(self, trie: Trie, prefix: Prefix | None) -> Float[Tensor, "nodes hidden"]:
         device, start = self._base.device, 0 if prefix is None else len(prefix)
         if not trie.tokens:
-            # Only the prompt itself is read.
+            # Only the prompt's own states are read.
             assert prefix is not None
             return prefix.states[:0]
         positions = torch.tensor(trie.depths, device=device) + start
         ends = torch.tensor(trie.ends, device=device)
         windows = _windows(self._config) or {}
         masks: dict[str, Tensor] | Tensor | None = None
-        # A single sequence needs no mask, whose numbers would be the square of a long text's length.
+        # A single sequence needs no mask, whose size is quadratic in the length.
         if prefix is not None or trie.depths != list(range(len(trie.tokens))):
             masks = {kind: self._additive(sees(positions, ends, start, width)) for kind, width in windows.items()}
             masks = masks.get("", masks)
@@ -243,7 +243,7 @@ class PackedReader:
         divide: Callable[[list[int]], list[list[int]]],
         run: Callable[[list[int]], Sequence[Tensor]],
     ) -> list[Tensor]:
-        """Run all rows in the groups that `divide` makes (places in its argument), and again after out of memory."""
+        """Run all rows in the groups that `divide` makes (indices into its argument); retry after out of memory."""
         found: dict[int, Tensor] = {}
         left = list(range(count))
         while left:
@@ -258,7 +258,7 @@ class PackedReader:
         return [found[number] for number in range(count)]
 
     def _try(self) -> bool:
-        """Whether a few made-up sequences, which cross short sliding windows, come out right."""
+        """Whether packed states are right for a few made-up sequences, which cross short sliding windows."""
         windows = [width for width in self._widths if width is not None]
         ids = [(97 * step + 31) % self._config.vocab_size for step in range(12 + min([TRIAL_TOKENS, *windows]))]
         rows = sorted([(*ids[:2], *ids[5:7]), tuple(ids[:5]), tuple(ids[:2]), tuple(ids[3:6])])
@@ -288,7 +288,7 @@ def _windows(config: PreTrainedConfig) -> dict[str, int | None] | None:
     width = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)
     if getattr(config, "attention_types", None) is not None:
-        # GPT-Neo's local layers count places in the row.
+        # GPT-Neo's local layers count positions in the row.
         return None
     if kinds is None:
         chunked = width is None and getattr(config, "attention_chunk_size", None) is not None
@@ -298,7 +298,7 @@ def _windows(config: PreTrainedConfig) -> dict[str, int | None] | None:
 
 
 def _steady_tokens(config: PreTrainedConfig) -> int | None:
-    """The length from which rotary angles depend on the longest sequence of a pass; None where they never do."""
+    """The length from which rotary angles depend on the longest sequence of a pass; None if they never do."""
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     limits = [

@@ -1,7 +1,7 @@
-"""A twin of a model with weights of 16 bits beside it, for evaluations without gradients, and how well it agrees.
+"""A 16-bit twin of a model for evaluations without gradients, and how well the two agree.
 
-Weights of 16 bits, and not autocast: autocast converts the weights again in every pass, and keeps the states in single
-precision between the matrix products (on 6 layers of 384: 1.5 instead of 1.9 times the throughput).
+The weights have 16 bits. Autocast would convert the weights in every pass and keep the states in single precision
+between the matrix products (on 6 layers of 384: 1.5 instead of 1.9 times the throughput).
 """
 
 import copy
@@ -28,18 +28,18 @@ from raison.models.stack.transformer import embedding_tables
 from raison.numerics.measures.agreement import spearman
 
 CHECKED_SHARE = 0.02
-"""Of the perturbed texts that were evaluated in 16 bits, those that are evaluated again in the model's precision."""
+"""The share of perturbed texts evaluated in 16 bits that are evaluated again in the model's precision."""
 CHECKED_LEAST = 5
-"""A rank correlation of fewer values says nothing."""
+"""Minimum number of values for a rank correlation."""
 
 Adapter = TypeVar("Adapter")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnReadout(Readout):
-    """The model's own readout, in its own precision, over states of 16 bits.
+    """The model's own readout, in its own precision, over 16-bit states.
 
-    A logit of 16 bits has two or three digits; rounding it would tie predictions that the states still tell apart.
+    A 16-bit logit has two or three digits; rounding would tie predictions that the states still distinguish.
     """
 
     own: Readout
@@ -50,7 +50,7 @@ class OwnReadout(Readout):
 
 
 class ReducedModel(Generic[Adapter]):
-    """Makes the twin of a model when it is first asked for, and again when the model has changed since.
+    """Makes the twin of a model on first use, and again after the model has changed.
 
     The twin takes half the memory of a model in single precision, for as long as this object lives; the model itself
     is only read. What is neither a layer nor an embedding table of the transformer (a classification head) stays in
@@ -66,19 +66,19 @@ class ReducedModel(Generic[Adapter]):
         self._lock = OwnLock()
 
     def __deepcopy__(self, memo: dict[int, object]) -> "ReducedModel[Adapter]":
-        """One for the model's copy: a lock cannot be copied, and a twin is made when it is asked for."""
+        """A new object for a deep copy of the model: a lock cannot be copied, and twins are made on first use."""
         return ReducedModel(copy.deepcopy(self._model, memo), copy.deepcopy(self._core, memo))
 
     def get(self, owner: Adapter, make: Callable[[nn.Module], Adapter]) -> Adapter:
-        """What `make` builds for its owner around the twin; the last owner's is kept.
+        """What `make` builds around the twin for an owner; only the last owner's is kept.
 
         Raises UnsupportedError for weights that are quantised or offloaded.
         """
-        # In evaluation mode: whether it trains is no change, and other threads may evaluate it meanwhile.
+        # In evaluation mode: the training flag is not a change, and other threads may be evaluating the model.
         with self._lock, evaluating(self._model):
             now = fingerprint(self._model)
             if self._tree is None or now != self._seen:
-                # Room first: the old twin and the new one need not be in memory together.
+                # Free the old twin first: the two need not be in memory together.
                 self._made = self._tree = None
                 self._tree, self._seen = reduced_twin(self._model, self._core), now
             if self._made is None or self._made[0] is not owner:
@@ -98,7 +98,7 @@ def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:
         )
     twins: dict[int, nn.Module] = {}
     tree = twin(model, twins)
-    # Ordinary tensors also where the caller is in inference mode: the twin outlives it.
+    # Ordinary tensors even in the caller's inference mode: the twin outlives it.
     with torch.inference_mode(False), torch.no_grad():
         values = {id(p): nn.Parameter(p.detach().to(torch.bfloat16), requires_grad=False) for p in named.values()}
     for table in embedding_tables(core):
@@ -116,7 +116,7 @@ def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:
 
 
 def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
-    """How the values of perturbed texts in 16 bits are ordered beside those in the model's own precision, per text.
+    """Rank correlation, per text, of perturbed texts' values in 16 bits and in the model's own precision.
 
     A fiftieth of the keeps that were evaluated, at least five, drawn by the seed and the text alone, are evaluated
     again; the ledger counts them. The correlation is Spearman's, None where it is undefined (fewer than two different
@@ -126,7 +126,7 @@ def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
         np.array([np.frombuffer(bits, bool) for bits in sorted(problem.reduced_keeps(text))])
         for text in range(len(problem.encoding))
     ]
-    # A model of 16 bits is its own twin.
+    # A 16-bit model is its own twin.
     if problem.reduced is None or not any(map(len, found)) or problem.reduced() is problem.model:
         return None
     counts = [min(len(keeps), max(CHECKED_LEAST, ceil(CHECKED_SHARE * len(keeps)))) for keeps in found]

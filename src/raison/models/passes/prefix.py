@@ -1,4 +1,4 @@
-"""A prompt's key-value cache: computed once, kept as long as the model is as it was."""
+"""A prompt's key-value cache: computed once, kept as long as the model is unchanged."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
@@ -16,20 +16,20 @@ from raison.models.stack.hooks import without_own
 from raison.models.stack.locks import OwnLock
 
 STORED = 4
-"""Prompts that are kept; the least recently used goes first."""
+"""Maximum number of stored prompts; the least recently used is dropped first."""
 SAMPLES = 16
-"""About as many values of each parameter are compared to see whether it was written to."""
+"""Approximate number of values of each parameter that are compared to notice a change."""
 
 HeadStates = Float[Tensor, "1 _heads prefix _features"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefix:
-    """What a pass over a prompt leaves behind, all constant: no gradient leads into it."""
+    """The stored results of a pass over a prompt, all without gradients."""
 
     states: Float[Tensor, "prefix hidden"]
     layers: tuple[tuple[HeadStates, HeadStates] | None, ...]
-    """Keys and values of each layer; None for a layer that uses those of another one."""
+    """Keys and values of each layer; None for a layer that shares those of another."""
 
     def __len__(self) -> int:
         return len(self.states)
@@ -37,7 +37,7 @@ class Prefix:
     def cache(self, batch: int) -> DynamicCache:
         """A new cache object for one pass over `batch` rows that follow the prompt.
 
-        It shows the stored tensors without a copy. A pass leaves them alone: it concatenates into new ones. Built
+        It holds the stored tensors without a copy. A pass does not change them: it concatenates into new ones. Built
         without a config, so that no layer is cropped to a sliding window: the attention mask alone decides.
         """
         cache = DynamicCache()
@@ -54,7 +54,7 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
     """One pass over the prompt. `base` is the transformer without its head."""
     cache = DynamicCache()
     row = ids.to(base.device)[None]
-    # Also inside a caller's inference mode: its tensors could not enter a differentiable pass later.
+    # Even in a caller's inference mode, whose tensors could not enter a differentiable pass later.
     with torch.inference_mode(False), torch.no_grad():
         output = base(
             input_ids=row.clone(),
@@ -72,7 +72,7 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
 
 
 def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
-    """Changes when the model computes something else than before; costs a few milliseconds.
+    """A fingerprint that changes when the model does; costs a few milliseconds.
 
     It covers which tensor each parameter is, how often it was written to, and a sample of its values, because writes
     through `.data` are not counted; and each module's hooks and plain settings, such as which adapters are on. A
@@ -84,9 +84,9 @@ def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
         version = 0 if parameter.is_inference() else parameter._version
         identity.append((id(parameter), parameter.data_ptr(), parameter.shape, parameter.dtype, version))
         plain = parameter.detach()
-        # Quantised tensors have types of their own that need not allow this; offloaded ones hold no values here.
+        # Quantised tensors may not allow this; offloaded ones hold no values here.
         if type(plain) is Tensor and plain.numel() and not plain.is_meta:
-            # An odd stride meets all columns of matrices with an even number of them.
+            # An odd stride reaches every column of a matrix with an even number of them.
             values = plain.reshape(-1)[:: (plain.numel() // SAMPLES) | 1]
             samples.setdefault(plain.device, []).append(values.float())
     seen = tuple(torch.cat(values).cpu().numpy().tobytes() for values in samples.values())
@@ -94,7 +94,7 @@ def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
 
 
 def _settings(module: nn.Module) -> tuple[Hashable, ...]:
-    # Not this project's own, which come and go with the passes of other threads.
+    # Without this project's own hooks, which come and go with the passes of other threads.
     found: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
     for name, value in vars(module).items():
         if isinstance(value, (bool, int, float, str)):
@@ -107,7 +107,7 @@ def _settings(module: nn.Module) -> tuple[Hashable, ...]:
 
 
 class PrefixStore:
-    """The prompts of one model, by their token ids. Threads that ask for the same one compute it once."""
+    """The stored prompts of one model, by token ids. Threads that need the same one compute it once."""
 
     def __init__(self, base: PreTrainedModel) -> None:
         self._base = base
@@ -117,7 +117,7 @@ class PrefixStore:
         self._lock = OwnLock()
 
     def get(self, ids: Int[Tensor, " prefix"]) -> Prefix:
-        """The prompt's states, from the store if they are there and the model has not changed since."""
+        """The prompt's states, from the store if present and the model is unchanged."""
         if not self._doors.isdisjoint(_CLOSED.get()):
             return compute_prefix(self._base, ids)
         with self._lock:
@@ -127,7 +127,7 @@ class PrefixStore:
                 self._model = now
             key = tuple(ids.tolist())
             if key not in self._found:
-                # Room first: the old prompt and the new one need not be in memory together.
+                # Free the old prompt first: the two need not be in memory together.
                 while len(self._found) >= STORED:
                     self._found.popitem(last=False)
                 self._found[key] = compute_prefix(self._base, ids)
@@ -139,12 +139,12 @@ class PrefixStore:
             self._found.clear()
 
     def follow(self, other: "PrefixStore") -> None:
-        """Be closed also where the other store is: that of the model of which this one's model is a twin."""
+        """Be closed whenever the other store is: the store of the model whose twin uses this one."""
         self._doors.add(other)
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Inside, this thread computes every prompt anew and keeps none. Contexts can be nested."""
+        """Inside, this thread computes every prompt again and stores none. Contexts can be nested."""
         token = _CLOSED.set((*_CLOSED.get(), self))
         try:
             yield

@@ -1,4 +1,4 @@
-"""How class logits come out of the hidden states of a causal model."""
+"""Class logits from the hidden states of a causal model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 ROWS = 256
-"""Rows whose logits over a whole vocabulary are in memory together."""
+"""Maximum number of rows with logits over the whole vocabulary in memory."""
 LOGITS = 1 << 21
-"""Logits that are summed up at a time: few enough that what a sum needs beside them stays in the processor's cache."""
+"""Logits that are summed at a time: few enough that the working memory fits into the processor's cache."""
 
 States = Float[Tensor, "rows _reads hidden"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Readout(ABC):
-    """`branches` are token sequences that are each put after a text, `()` being none.
+    """`branches` are token sequences, each appended to a text; `()` appends nothing.
 
     A branch of k tokens is read at k + 1 positions: at the text's last token and at each of its own.
     """
@@ -42,7 +42,7 @@ class HeadReadout(Readout):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordReadout(Readout):
-    """Label words of a language model, from the rows of its output matrix that they need.
+    """Label words of a language model, computed from their rows of its output matrix.
 
     Where every label is one token, a class's logit is that token's (the normaliser over the vocabulary cancels in the
     softmax over classes). Otherwise it is the label's log-probability, summed over its tokens. `prior`, if given, is
@@ -57,7 +57,7 @@ class WordReadout(Readout):
     def of(cls, head: nn.Module, label_ids: tuple[tuple[int, ...], ...]) -> "WordReadout":
         """Labels that share all tokens but the last share a branch.
 
-        The text itself comes last, whether a label needs it or not: what is recorded of the last pass is then of it.
+        The text itself always comes last, so that a recording of the last pass is of the text.
         """
         longer = dict.fromkeys(ids[:-1] for ids in label_ids if len(ids) > 1)
         return cls((*longer, ()), head, label_ids)
@@ -76,7 +76,7 @@ class WordReadout(Readout):
 
     def _rows(self, states: Float[Tensor, "rows hidden"], tokens: list[int]) -> Float[Tensor, "rows classes"]:
         if type(self.head) is not nn.Linear:
-            # Adapters and quantised matrices compute their rows in their own way.
+            # Adapters and quantised matrices must compute their rows themselves.
             return self.head(states)[:, tokens]
         bias = None if self.head.bias is None else self.head.bias[tokens]
         return nn.functional.linear(states, self.head.weight[tokens], bias)
@@ -99,7 +99,7 @@ class TokenReadout(Readout):
     tokens: tuple[int, ...]
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
-        # A few rows at a time: logits over a vocabulary are wide, what is kept of them is not.
+        # A few rows at a time: logits over a vocabulary are wide, the results are not.
         return torch.cat([self._portion(portion) for portion in states[0][:, -1].split(ROWS)])
 
     def _portion(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows classes"]:

@@ -1,4 +1,4 @@
-"""What being absent means for a token: the one place that replaces or deletes tokens."""
+"""Removal of tokens: the only module that replaces or deletes them."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -18,9 +18,9 @@ REMOVALS: tuple[Removal, ...] = get_args(Removal)
 
 @dataclass(frozen=True, slots=True)
 class Remover:
-    """One kind of removal for one tokenizer: `token` takes an absent token's place; None deletes it.
+    """One kind of removal for one tokenizer: `token` replaces an absent token; None deletes it.
 
-    `placeholder` is all that is left where everything is deleted.
+    `placeholder` is what remains if everything is deleted.
     """
 
     token: int | None
@@ -28,7 +28,7 @@ class Remover:
 
 
 TokenRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[Tensor, " masks"]]
-"""Ids, type ids and lengths of the masked versions of one text, filled up on the right."""
+"""Ids, type ids and lengths of the masked versions of one text, padded on the right."""
 
 
 def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
@@ -49,17 +49,17 @@ def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """The unknown token of the tokenizer; None for a vocabulary that lacks nothing.
 
-    Byte-level vocabularies lack nothing. Some of them name the token that ends documents as their unknown one.
+    Byte-level vocabularies lack nothing, but some name their end-of-text token as the unknown one.
     """
     token = tokenizer.unk_token_id
     return None if token in (tokenizer.eos_token_id, tokenizer.bos_token_id) else token
 
 
 def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The one token for "...", after a space where there is one for that; None where there is none."""
+    """The single token for "...", preferably with a leading space; None if there is none."""
     check_fast(tokenizer)
     for dots in (" ...", "..."):
-        # The backend, asked directly, writes no setting; the caller's own padding and truncation are seen through.
+        # Calling the backend directly changes no setting and ignores the caller's padding and truncation.
         found = tokenizer.backend_tokenizer.encode(dots, add_special_tokens=False)
         ids = [token for token, stays in zip(found.ids, found.attention_mask, strict=True) if stays]
         if len(ids) == 1 and not found.overflowing and ids[0] != tokenizer.unk_token_id:
@@ -70,8 +70,8 @@ def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
 def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, int]) -> tuple[str, ...]:
     """The removals of a causal model, the default first.
 
-    A mask token is no default, because no causal model was trained on one, even if its tokenizer has one. Three dots
-    come first, otherwise an unknown token that neither begins nor ends documents, otherwise deletion.
+    A mask token is never the default: causal models are not trained on one, even if the tokenizer has it. The default
+    is three dots, otherwise an unknown token that neither begins nor ends documents, otherwise deletion.
     """
     if "mask" not in replacements:
         return (*replacements, "delete")
@@ -82,7 +82,7 @@ def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, 
 
 
 def check_removal(removal: str, available: dict[str, int]) -> None:
-    """UnknownNameError for a name that does not exist, UnsupportedError where the tokenizer lacks the token."""
+    """UnknownNameError for an unknown name, UnsupportedError if the tokenizer lacks the token."""
     if removal not in REMOVALS:
         raise UnknownNameError("removal", removal, REMOVALS)
     if removal != "delete" and removal not in available:
@@ -94,26 +94,26 @@ def check_removal(removal: str, available: dict[str, int]) -> None:
 
 
 def placeholder_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The token that is left of a fully deleted text if the tokenizer adds no special tokens.
+    """The token that represents a fully deleted text if the tokenizer adds no special tokens.
 
-    A model cannot read an empty text, so one token represents it: the first that exists of the tokens that begin a
-    text, end one, pad one or are unknown.
+    A model cannot read an empty text, so one token represents it: the first that exists of the beginning, end, padding
+    and unknown tokens.
     """
     choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id, 0)
     return next(token for token in choices if token is not None)
 
 
 def remove_all(encoding: Encoding, token: int) -> Encoding:
-    """Every token of a unit replaced by one token."""
+    """The text's ids with every token of a unit replaced by one token."""
     return replace(encoding, input_ids=encoding.input_ids.masked_fill(encoding.scored, token))
 
 
 def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> TokenRows:
-    """The text's tokens under each keep: absent ones replaced, or deleted where the remover has no token."""
+    """The text's tokens under each keep: absent ones replaced, or deleted if the remover has no token."""
     token = remover.token
     length = encoding.lengths[text]
     unit_ids = encoding.unit_ids[text, :length]
-    # The appended column answers for tokens of no unit (index -1): they always stay.
+    # The appended column is for tokens outside any unit (index -1): they always stay.
     stays = torch.cat([keeps, keeps.new_ones(len(keeps), 1)], 1)[:, unit_ids]
     ids = encoding.input_ids[text, :length].expand(len(keeps), -1)
     type_ids = encoding.type_ids[text, :length].expand(len(keeps), -1)
@@ -130,7 +130,7 @@ class Removals:
     """The removals that a model with this tokenizer allows."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, name: str, *, causal: bool, in_place: bool) -> None:
-        """`in_place`: its answers are positions of the text, so that nothing can be deleted."""
+        """`in_place`: the model answers with positions of the text, so nothing can be deleted."""
         self.replacements = replacement_ids(tokenizer)
         self._placeholder = placeholder_id(tokenizer)
         self._name = name
@@ -140,7 +140,7 @@ class Removals:
             self.names = tuple(self.replacements) if in_place else (*self.replacements, "delete")
 
     def remover(self, removal: str) -> Remover:
-        """What a removal does to the tokens of a text. Raises UnsupportedError where it is not possible."""
+        """The remover for a removal. Raises UnsupportedError if the removal is not possible."""
         check_removal(removal, self.replacements)
         if removal not in self.names:
             raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Replace a layer's attention to one text at many points, and re-run only what lies above it.
+"""Replace a layer's attention on one text at many points, and re-run only the layers above.
 
 One plain pass leaves behind what each layer was called with. A batch of points then starts at its layer: the layer is
 called with that input, expanded to the batch, and with other attention; the layers above follow; the model itself does
@@ -43,17 +43,17 @@ _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, Inde
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the plain pass over a text left behind; calls and records are by layer."""
+    """What the plain pass over a text recorded; calls and records are by layer."""
 
     batch: TokenBatch
     calls: dict[int, Call]
     records: Tap
     rows: Float[Tensor, " tokens"]
-    """How much each position counts in the prediction."""
+    """The weight of each position in the prediction."""
 
     @property
     def single(self) -> int | None:
-        """The one position that the head reads; None where it pools several."""
+        """The one position that the head reads; None if it pools several."""
         read = self.rows.nonzero()[:, 0]
         return int(read[0]) if len(read) == 1 else None
 
@@ -62,7 +62,7 @@ class Runner(ABC):
     """Logits of a text whose attention in one layer is replaced."""
 
     tokens: int
-    """Positions computed for one point: what a batch is bounded by."""
+    """Positions computed for one point, which bound the batch size."""
 
     @abstractmethod
     def logits(self, attention: Points) -> Logits:
@@ -70,13 +70,13 @@ class Runner(ABC):
 
 
 class Reruns(ReplaceableAttention):
-    """The sites of one model, and for which layers re-running was found to be right.
+    """The sites of one model, and the layers for which re-running was found to be exact.
 
     A layer's first use costs four more passes, to compare re-runs with whole ones.
     """
 
     def __init__(self, passes: ForwardPasses, rows: Rows, right: dict[int, bool]) -> None:
-        """`rows` gives prediction rows. What is found out is noted in `right`, which all readings of a model share."""
+        """`rows` gives prediction rows. `right` keeps the results of the checks for all readouts of a model."""
         self._passes = passes
         self._core = passes.network.core
         self._predict: Predict = passes.predict
@@ -95,7 +95,7 @@ class Reruns(ReplaceableAttention):
     ) -> list[AttentionSite]:
         total = len(attention_modules(self._core))
         wanted = list(layers(total))
-        # A caller's inference mode would make tensors that cannot enter a differentiable pass.
+        # Tensors made in a caller's inference mode could not enter a differentiable pass.
         with torch.inference_mode(False), torch.no_grad():
             base = self._run_plain(encoding, rows[0], wanted)
             return [self._site(encoding, base, layer, total - 1) for layer in wanted]
@@ -199,7 +199,7 @@ class WholeRunner(Runner):
 
 
 class UpperRunner(Runner):
-    """Runs a layer and those above it; see the head of this file."""
+    """Runs a layer and those above it; see the module's docstring."""
 
     def __init__(self, core: nn.Module, stack: list[nn.Module], predict: Predict, base: Base, layer: int) -> None:
         self._core = core
@@ -220,7 +220,7 @@ class UpperRunner(Runner):
             return self._head(self._on_row(self._base.calls[self._last].hidden, attention.to(value) @ value))
 
     def _climb(self, attention: Points) -> Float[Tensor, "points tokens hidden"]:
-        """Through the layers from this one on; where one row is read, the last layer gives that row alone."""
+        """Run this layer and those above; if one row is read, the last layer gives only that row."""
         count = len(attention)
         hidden = self._base.calls[self._layer].expanded(count).hidden
 
@@ -238,7 +238,7 @@ class UpperRunner(Runner):
         return self._base.calls[number].expanded(len(hidden)).run(self._stack[number], hidden)
 
     def _attended(self, hidden: Float[Tensor, "points tokens hidden"]) -> Float[Tensor, "points heads 1 features"]:
-        """What the row gathers in the last layer, before the output projection."""
+        """The row's attention output in the last layer, before the output projection."""
 
         def stop(step: Step, _layer: int, tensor: Tensor) -> Tensor:
             if step == "output":
@@ -253,7 +253,7 @@ class UpperRunner(Runner):
         raise AssertionError("a layer without attention")
 
     def _on_row(self, hidden: Tensor, output: Float[Tensor, "points heads 1 features"]) -> Tensor:
-        """The last layer on the row alone, with its attention's output given."""
+        """The last layer on the row alone, with its attention output given."""
         row: int = self._row  # type: ignore[assignment]
 
         def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
@@ -265,7 +265,7 @@ class UpperRunner(Runner):
             return self._base.calls[self._last].of_row(row).expanded(count).run(self._stack[self._last], own)
 
     def _head(self, hidden: Float[Tensor, "points tokens hidden"]) -> Logits:
-        """What follows the last layer, done by the model itself."""
+        """What follows the last layer, computed by the model itself."""
         batch, width = self._base.batch, hidden.shape[1]
         first = 0 if width > 1 else self._row or 0
         span = slice(first, first + width)
@@ -286,7 +286,7 @@ class _ReachedError(BaseException):
 
 
 def _agree(upper: UpperRunner, whole: WholeRunner, own: Float[Tensor, "heads query key"]) -> bool:
-    """Whether both give the same logits for the model's own attention, and for other attention without a pattern."""
+    """Whether both give the same logits for the model's own attention, and for random attention."""
     other = own.roll(1, -1) - 0.5 * own.flip(0)
     points = torch.stack([own, other])
     try:

@@ -1,4 +1,4 @@
-"""Token sequences merged by equal beginnings, so that what they share is computed once."""
+"""Token sequences merged by common prefixes, so that each prefix is computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Trie:
-    """Token sequences merged by equal beginnings, nodes in the order of a walk that goes deep first."""
+    """Token sequences merged by common prefixes, nodes in depth-first order."""
 
     tokens: list[int]
     depths: list[int]
@@ -23,7 +23,7 @@ class Trie:
 
 
 def merge(rows: Sequence[Ids]) -> Trie:
-    """The tree of sequences that come sorted."""
+    """The tree of sorted sequences."""
     trie = Trie([], [], [], [])
     path: list[int] = []
     previous: Ids = ()
@@ -43,7 +43,7 @@ def merge(rows: Sequence[Ids]) -> Trie:
 
 
 def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
-    """Sorted sequences in groups whose trees have at most `nodes` nodes; a longer sequence has a group of its own."""
+    """Sorted sequences in groups whose trees have at most `nodes` nodes; a longer sequence forms its own group."""
     found: list[list[int]] = []
     size = 0
     for number, row in enumerate(rows):
@@ -60,7 +60,7 @@ def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
 def sees(
     positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], start: int, window: int | None
 ) -> Bool[Tensor, "nodes keys"]:
-    """Which keys (the prompt's, then the nodes') a node attends to."""
+    """The keys (the prompt's, then the nodes') that each node attends to."""
     node = torch.arange(len(positions), device=positions.device)
     lineage = (node[None] <= node[:, None]) & (node[:, None] < ends[None])
     sees = torch.cat([lineage.new_ones(len(positions), start), lineage], 1)
@@ -71,7 +71,7 @@ def sees(
 
 
 def _shared(first: Ids, second: Ids) -> int:
-    """How many tokens two sequences have in common at their beginnings."""
+    """The length of the common prefix of two sequences."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one != other:

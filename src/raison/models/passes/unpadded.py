@@ -1,4 +1,4 @@
-"""Passes without padding, for models that would read it."""
+"""Passes without padding, for models whose output depends on it."""
 
 from collections.abc import Callable
 
@@ -14,12 +14,12 @@ Run = Callable[[TokenBatch, Embeddings | None], Outputs]
 
 
 def reads_padding(config: PreTrainedConfig) -> bool:
-    """Whether the head takes the last position of a row, or the mean of all, whatever stands there (XLNet)."""
+    """Whether the head reads the last position of a row, or the mean of all, padding included (XLNet)."""
     return config.to_dict().get("summary_type") in ("last", "mean", "cls_index")
 
 
 def unpadded(run: Run, batch: TokenBatch, embeds: Embeddings | None) -> tuple[Tensor]:
-    """The class logits of all rows, those of equal length together. As many passes as there are lengths."""
+    """The class logits of all rows; rows of equal length run together, one pass per length."""
     order: list[int] = []
     found: list[Tensor] = []
     for length in batch.lengths.unique().tolist():
