@@ -79,7 +79,7 @@ def told(what: str, source: str | Path) -> Iterator[None]:
 
 
 def _asked(source: str | Path) -> AbstractContextManager[str]:
-    """Whether to look at local files only: the Hub is asked only for names that are not folders."""
+    """Time limits for requests to the Hub, which is only asked for names that are not folders."""
     local = str(source) in ("", ".") or Path(source).exists()
     return nullcontext("") if local else patiently()
 
@@ -110,7 +110,7 @@ def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkp
 
 
 def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
-    """As `read_model`, with every weight required. Raises LoadError with the missing ones."""
+    """The model of `read_checkpoint`, with every weight required. Raises LoadError with the missing ones."""
     found = read_checkpoint(kind, source, **settings)
     if found.missing:
         raise LoadError(lacking(source, found.missing))
@@ -118,7 +118,7 @@ def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrained
 
 
 def read_with_new_head(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
-    """As `read_model`; a missing head is random, for a model that will be trained."""
+    """The model of `read_checkpoint`; a missing head is random, for a model that will be trained."""
     found = read_checkpoint(kind, source, **settings)
     if found.missing_below_head:
         raise LoadError(lacking(source, found.missing_below_head))

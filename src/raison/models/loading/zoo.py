@@ -108,7 +108,7 @@ def is_adapter(folder: Path) -> bool:
 
 
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """As `load`, for a folder of `raison train classifier`. Raises LoadError if its card or base is missing."""
+    """As `load_demo`, for a folder of `raison train classifier`. Raises LoadError if its card or base is missing."""
     card = read_card(folder)
     if not card.get("labels"):
         raise LoadError(f"cannot read {folder / CARD}: it has no labels. Is {folder} an adapter of raison train?")

@@ -63,7 +63,7 @@ def hidden_states(
 
 
 def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> Layers:
-    """The output of each layer in one pass of the encoder or the whole decoder.
+    """The output of each layer in one pass of `reader`, the part of the model that encodes.
 
     The last one is the model's `last_hidden_state`. If the layers are not one list of modules, the model is asked for
     its hidden states; transformers then leaves its own hooks on it.

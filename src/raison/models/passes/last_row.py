@@ -83,7 +83,7 @@ class LastRow:
 
 @contextmanager
 def _others_changed(layer: nn.Module) -> Iterator[None]:
-    """Whether the results agree; a head that reads more than the first token, even slightly, gives others."""
+    """Change the layer's output for all tokens but the first: a head that reads them then gives other results."""
 
     def change(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         hidden = output[0] if isinstance(output, tuple) else output

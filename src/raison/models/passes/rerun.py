@@ -286,7 +286,7 @@ class _ReachedError(BaseException):
 
 
 def _agree(upper: UpperRunner, whole: WholeRunner, own: Float[Tensor, "heads query key"]) -> bool:
-    """Whether both give the same logits for the model's own attention, and for random attention."""
+    """Whether both give the same logits for the model's own attention, and for an arbitrary other one."""
     other = own.roll(1, -1) - 0.5 * own.flip(0)
     points = torch.stack([own, other])
     try:
