@@ -47,7 +47,7 @@ def main() -> None:
     """Entry point of the command `raison`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character shows a question mark; it is no reason to stop.
+            # A terminal that cannot show a character shows a question mark instead of stopping.
             stream.reconfigure(errors="replace")
     try:
         app()
@@ -58,7 +58,7 @@ def main() -> None:
         sys.stderr.write("raison: interrupted.\n")
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has stopped, as `head` does.
+        # The reader of the output has stopped, as `head` does.
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    """One line, whatever is in the reason, and the exit code of bad input; of a list of mistakes, one line each."""
+    """Print the reason on one line (a list of mistakes: one line each) and exit with the code of bad input."""
     lines = (printable(line) for line in reason.split(MISTAKE))
     sys.stderr.write(f"raison: {MISTAKE.join(lines)}\n")
     sys.exit(2)

@@ -22,14 +22,14 @@ def audit(
     settings: Annotated[Settings, options.But(without=("target", "of", "precision"))],
     sharing: Sharing,
     methods: Annotated[
-        str, typer.Option("--methods", help="Names or calls with commas between; by default all usual ones that fit.")
+        str, typer.Option("--methods", help="Comma-separated names or calls; by default all usual ones possible.")
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to go on.")] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Only say what it will take.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to resume.")] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate the cost.")] = False,
     plots: options.Plots = True,
     json: options.Json = False,
 ) -> None:
-    """Which explanations can be trusted on this model: test every method, and write a report with a recommendation."""
+    """Test which methods can be trusted on this model, and write a report with a recommendation."""
     from raison.cli.output import plots_where_possible
     from raison.methods import CATALOGUE
     from raison.studies.kinds.audit.work import audit as run

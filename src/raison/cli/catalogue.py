@@ -21,29 +21,27 @@ BETTER = {True: "higher", False: "lower", None: "neither"}
 BIBLIOGRAPHY = "references.bib"
 LEGEND = "Passes are of single sequences, for a text of n units and t tokens; other names are the method's settings."
 
-Names = Annotated[
-    list[str], typer.Argument(metavar="NAMES...", help="Names of methods or metrics; all stands for every one of them.")
-]
+Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Names of methods or metrics, or all.")]
 
 
 def methods(json: options.Json = False) -> None:
-    """List the methods with what they need, what they promise, what they cost and where they come from."""
+    """List the methods with requirements, guarantees, costs and sources."""
     rows = method_rows()
     note = f"{LEGEND} --json tells more; `raison cite METHOD` prints the reference."
     _print(rows, {"passes": "passes per text"}, ("below zero", "settings", "reference"), json, note)
 
 
 def metrics(json: options.Json = False) -> None:
-    """List the metrics with their direction, what they need, their settings and where they come from."""
+    """List the metrics with direction, requirements, settings and sources."""
     _print(metric_rows(), {}, ("reference",), json)
 
 
 def cite(wanted: Names, json: options.Json = False) -> None:
-    """Print the BibTeX entries of methods and metrics: the papers that they come from."""
+    """Print the BibTeX entries of methods and metrics."""
     cited: dict[str, list[str]] = {}
     kinds = {name: kind for kind in ("methods", "metrics") for name in names(kind)}
     for name in kinds if "all" in wanted else dict.fromkeys(wanted):
-        # A call with settings is a method, too.
+        # A call with settings is also accepted.
         known = name.partition("(")[0].strip()
         if known not in kinds:
             raise UnknownNameError("method or metric", name, kinds, NICKNAMES)
@@ -57,7 +55,7 @@ def cite(wanted: Names, json: options.Json = False) -> None:
 
 
 def method_rows() -> list[dict[str, Any]]:
-    """What the catalogue says of each method, as plain values."""
+    """The catalogue's row for each method, as plain values."""
     return [
         {
             "method": name,
@@ -76,19 +74,19 @@ def method_rows() -> list[dict[str, Any]]:
 
 
 def _needs(method: Entry) -> list[str]:
-    """Capabilities, and "classes" where one number cannot be explained."""
+    """Required capabilities, and "classes" if a single number cannot be explained."""
     return sorted({*method.facts["needs"], *(() if "number" in method.facts["outputs"] else ("classes",))})
 
 
 def _below_zero(method: Entry) -> str:
-    """Whether scores can be below zero: a method with a function of its own for that has settings that decide."""
+    """Whether scores can be negative; a method that computes this fact depends on its settings."""
     if "unsigned" in method.facts["properties"]:
         return "never"
     return "by its settings" if "signed" in method.functions else "yes"
 
 
 def metric_rows() -> list[dict[str, Any]]:
-    """What the catalogue says of each metric, as plain values."""
+    """The catalogue's row for each metric, as plain values."""
     return [
         {
             "metric": name,
@@ -117,14 +115,14 @@ def references_of(known: Entry) -> list[str]:
 
 
 def bibtex(key: str) -> str:
-    """An entry of the bibliography. Raises DataError for a key that it does not have."""
+    """An entry of the bibliography. Raises DataError for an unknown key."""
     if key not in bibliography():
         raise DataError(f"{BIBLIOGRAPHY} has no entry '{key}': add it to docs/{BIBLIOGRAPHY}.")
     return bibliography()[key]
 
 
 def paper(key: str) -> str:
-    """Authors and year of an entry, "Lundberg and Lee 2017"; its title where it names no author."""
+    """Authors and year of an entry, "Lundberg and Lee 2017"; its title if it has no author."""
     entry = " ".join(bibtex(key).split())
     year = re.search(r"year ?= ?[{\"]?(\d{4})", entry)
     written = _field(entry, "author").split(" and ")
@@ -134,14 +132,14 @@ def paper(key: str) -> str:
 
 
 def _field(entry: str, name: str) -> str:
-    """A field of an entry on one line, without inner braces; "" where the entry has none."""
+    """A field of an entry on one line, without inner braces; "" if missing."""
     match = re.search(rf"\b{name} ?= ?\{{(.*?)\}} ?,? ?(?=\w+ ?=|\}}$)", entry)
     return re.sub(r"[{}]", "", match[1]) if match else ""
 
 
 @cache
 def bibliography() -> dict[str, str]:
-    """The entries by key. An installed package carries the file, a checkout has it among its documents."""
+    """The entries by key. An installed package contains the file; a checkout has it in docs/."""
     package = Path(__file__).parents[1]
     for path in (package / BIBLIOGRAPHY, package.parents[1] / "docs" / BIBLIOGRAPHY):
         if path.is_file():
@@ -153,7 +151,7 @@ def bibliography() -> dict[str, str]:
 def _print(
     rows: list[dict[str, Any]], titles: dict[str, str], leave_out: Sequence[str], json: bool, note: str = ""
 ) -> None:
-    """A table as wide as the terminal, a list where that would break words, or everything as JSON."""
+    """A table as wide as the terminal, a list if that would break words, or everything as JSON."""
     if json:
         typer.echo(json_module.dumps(rows, indent=1, ensure_ascii=False))
         return
@@ -194,7 +192,7 @@ def _least_width(rows: list[list[str]]) -> int:
     """The narrowest table that keeps names whole and breaks no word."""
     first, *others = zip(*rows, strict=True)
     words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in others]
-    # A divider and two blanks between columns, and the edges.
+    # A divider with two spaces between columns, and the edges.
     return max(map(len, first)) + sum(words) + 3 * len(words) + 2
 
 

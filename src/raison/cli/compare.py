@@ -19,15 +19,15 @@ def compare(
     asked: Compared,
     settings: Annotated[Settings, options.But(without=("seed",))],
     sharing: Sharing,
-    out: Annotated[Path | None, typer.Option(help="Keep every explanation and score here; run again to go on.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,
     json: options.Json = False,
 ) -> None:
-    """Compare methods on a data set, always beside random scores."""
+    """Compare methods on a data set, with random scores as the baseline."""
     from raison.cli.output import show
     from raison.judging.compare import compare as run
     from raison.studies.plans import load_named_model
 
-    # Everything that can be wrong with the request is said before the model is loaded.
+    # Mistakes in the request are reported before the model is loaded.
     options.check_named(asked)
     model = load_named_model(entry)
     data = readable_texts(model, source, settings.truncate)

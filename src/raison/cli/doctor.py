@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 @options.from_records
 def doctor(
     entry: Annotated[options.Model, options.But(argument="name")],
-    text: Annotated[str | None, typer.Option(help="The text to check with.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text for the checks.")] = None,
     tokens: Annotated[
-        int | None, typer.Option(min=1, help="Length of a text whose time and memory are computed; the longest input.")
+        int | None, typer.Option(min=1, help="Text length for the time and memory forecast; by default the longest.")
     ] = None,
     json: options.Json = False,
 ) -> None:

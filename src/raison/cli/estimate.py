@@ -23,7 +23,7 @@ def estimate(
     settings: Annotated[Settings, options.But(without=("seed",))],
     json: options.Json = False,
 ) -> None:
-    """Say how many passes, how much memory and about how much time `compare` will take."""
+    """Estimate the passes, memory and time of `compare`."""
     from raison.judging.estimate import estimate as run
     from raison.models.adapters.classifier import Classifier
     from raison.studies.plans import load_named_model

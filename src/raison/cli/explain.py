@@ -12,23 +12,23 @@ from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.explaining.settings import Settings
 
-Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - reads standard input.")]
+Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - for standard input.")]
 Method = Annotated[str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512).")]
-Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as the hypothesis.")]
+Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as a hypothesis.")]
 Output = Annotated[
-    str | None, typer.Option(help="Explain this output of a language model, the space at its beginning included.")
+    str | None, typer.Option(help="Explain this output of a language model, including its leading space.")
 ]
 NewTokens = Annotated[
-    int | None, typer.Option(min=1, help="Longest output that a language model writes by itself; 20 unless given.")
+    int | None, typer.Option(min=1, help="Maximum length of a generated output in tokens; 20 by default.")
 ]
 Contrast = Annotated[
-    list[str] | None, typer.Option(help="Why not this word: once against all output tokens, or once for each of them.")
+    list[str] | None, typer.Option(help="Explain against this word: one for all output tokens, or one for each.")
 ]
-Earlier = Annotated[bool, typer.Option("--earlier", help="Score earlier output tokens, too.")]
-Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template.")]
+Earlier = Annotated[bool, typer.Option("--earlier", help="Also score earlier output tokens.")]
+Chat = Annotated[bool, typer.Option("--chat", help="Use the model's chat template.")]
 Select = Annotated[
     str | None,
-    typer.Option(help="Metric that chooses the map among those that the method offers, such as comprehensiveness."),
+    typer.Option(help="Metric that selects one of the method's candidate maps, such as comprehensiveness."),
 ]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
@@ -49,12 +49,12 @@ def explain(
     html: Html = None,
     json: options.Json = False,
 ) -> None:
-    """Show which parts of a text made the model say that, or write that."""
+    """Show which parts of a text made the model predict or write what it did."""
     from raison.cli.output import write_text
     from raison.explaining.explain import explain as run
     from raison.studies.plans import load_entry
 
-    # Which call of `explain` this is, a text's or a writer's, only the model's files say.
+    # Only the model's files tell whether a prediction or an output is explained.
     asked: Any = _input(text, pair, chat)
     explanation: Explanation | GenerationExplanation = run(
         load_entry(entry),
@@ -83,7 +83,7 @@ def explain(
 
 
 def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | list[dict[str, str]]:
-    """What is explained: a text, a pair, or a chat of one message."""
+    """The input to explain: a text, a pair, or a chat of one message."""
     if chat and pair is not None:
         raise InputError("--chat and --pair exclude each other: a chat is one prompt.")
     if text == "-":
@@ -101,7 +101,7 @@ def _standard_input() -> str:
 
 
 def _show(explanation: Explanation | GenerationExplanation) -> None:
-    """Print to the terminal, in colour where it has any."""
+    """Print to the terminal, in colour if it has any."""
     if isinstance(explanation, Explanation):
         from raison.cli.output import show
 

@@ -1,4 +1,4 @@
-"""What a long command says when it is interrupted (Ctrl-C): what is kept, and how to go on."""
+"""The message of a long command when it is interrupted (Ctrl-C): what is kept, and how to resume."""
 
 import functools
 import shlex
@@ -12,11 +12,11 @@ from raison.jobs.folder import WorkInterrupted
 
 Keeping = Literal["nothing", "pages", "folder", "out"]
 CODE = 130
-"""The exit code of whatever was ended by an interrupt."""
+"""The exit code of a process that an interrupt ended."""
 
 
 def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command end with one line and the exit code 130.
+    """Make an interrupted command end with one line and exit code 130.
 
     `keeping` is what it leaves: nothing, the pages of a report, a folder that the next start goes on with, with the
     option `resume` where it needs one, or such a folder only where --out names one.
@@ -28,7 +28,7 @@ def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[...,
             try:
                 command(*args, **options)
             except KeyboardInterrupt as stop:
-                # A progress bar may have left its line unfinished.
+                # A progress bar may not have ended its line.
                 sys.stderr.write(f"raison: interrupted; {_told(stop, keeping, resume, options)}\n")
                 raise typer.Exit(CODE) from None
 

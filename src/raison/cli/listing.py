@@ -1,4 +1,4 @@
-"""What the files of a catalogue's folder say of their classes, read from the source: a list must not wait for torch."""
+"""The classes in a catalogue's folder, read from the source, so that a list need not import torch."""
 
 import ast
 import importlib
@@ -13,23 +13,23 @@ from raison.core.registry import class_name
 
 PACKAGE = Path(__file__).parents[1]
 FACTS = ("reference", "needs", "outputs", "properties", "passes", "higher_is_better")
-"""Class facts that are listed; those that a kind does not have are left out."""
+"""Class attributes that are listed; a kind may lack some."""
 
 
 class _NotStatedError(Exception):
-    """A value that cannot be read from the source: a computed one."""
+    """A computed value, which cannot be read from the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A class of a catalogue: its name, its docstring, its settings with their defaults, its facts and functions."""
+    """A class of a catalogue: its name, docstring, settings with defaults, attributes and functions."""
 
     name: str
     doc: str
     settings: Mapping[str, object]
     facts: Mapping[str, Any]
     functions: frozenset[str]
-    """What the class itself defines."""
+    """The names that the class itself defines."""
 
 
 @cache
@@ -40,7 +40,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 @cache
 def entry(kind: str, name: str) -> Entry:
-    """What the file of a name says. A class whose settings are computed is imported. Raises UnknownNameError."""
+    """The class of a name, read from its file; imported if its settings are computed. Raises UnknownNameError."""
     if name not in names(kind):
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
     try:
@@ -70,7 +70,7 @@ def _read(kind: str, name: str) -> Entry:
 
 
 def _inherited(path: Path, written: ast.ClassDef) -> dict[str, Any]:
-    """The facts of a class's base that have a value."""
+    """The attributes of a class's base that have a value."""
     facts = {}
     for base in written.bases:
         origin = _origin(path, ast.unparse(base))
@@ -115,7 +115,7 @@ def _assigned(body: list[ast.stmt], name: str) -> ast.expr:
 
 
 def _origin(path: Path, name: str) -> Path:
-    """The file of this package where a name is made: the file itself, or the one that it is imported from."""
+    """The file of this package that defines a name: the file itself, or the one it is imported from."""
     for node in _tree(path).body:
         if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
             return PACKAGE.joinpath(*(node.module or "").split(".")[1:]).with_suffix(".py")

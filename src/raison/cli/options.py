@@ -28,9 +28,9 @@ Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, whe
 
 @dataclass(frozen=True, slots=True)
 class But:
-    """In `Annotated[Record, But(without=("target",))]`: what is special about a record's fields in one command.
+    """In `Annotated[Record, But(without=("target",))]`: exceptions for a record's fields in one command.
 
-    Fields that are no options, other defaults, and the field that is the command's argument.
+    These are fields that are not options, other defaults, and the field that is the command's argument.
     """
 
     without: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ Model = Annotated[StudyModel, But(defaults={"name": "demo/sst2"})]
 
 
 def from_records(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each Setting of its parameters that are records, which it gets built.
+    """The command with an option for each Setting of its record parameters; it receives the records.
 
     typer and click know functions' parameters only; a record's fields become some of these.
     """
@@ -121,7 +121,7 @@ def _typed(one: Field) -> tuple[Any, Any]:
 
 
 def _built(kind: type, fields: Sequence[Field], given: dict[str, Any]) -> Any:
-    """The record, from what was typed. Raises InputError with every mistake, a line each."""
+    """The record built from the options. Raises InputError with every mistake, one per line."""
     values: dict[str, Any] = {}
     mistakes: list[InputError] = []
     for one in fields:
@@ -161,12 +161,12 @@ def _items(hint: Any, typed: str) -> Iterator[Any]:
 
 
 def _item(hint: Any, typed: str) -> Any:
-    """A word, or a number where there may be one, such as that of a column."""
+    """A word, or a number where allowed, such as a column's number."""
     return int(typed) if int in get_args(hint) and typed.isdigit() else typed
 
 
 def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
-    """Names or calls; "all" is every name. Raises InputError for one that cannot be made."""
+    """Names or calls; "all" means every name. Raises InputError for an invalid one."""
     chosen = list(catalogue.names) if [*specs] == [ALL] else [*specs]
     for spec in chosen:
         catalogue.create(spec)
@@ -174,7 +174,7 @@ def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
 
 
 def check_named(asked: "Compared") -> None:
-    """Raises InputError for a method or a metric that cannot be made."""
+    """Raises InputError for an invalid method or metric."""
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
@@ -184,7 +184,7 @@ def check_named(asked: "Compared") -> None:
 
 
 def metrics_of(asked: "Compared") -> list[str] | None:
-    """The metrics by name; None for the usual ones."""
+    """The metrics by name; None for the default ones."""
     from raison.metrics import CATALOGUE
 
     return None if asked.metrics is None else named(asked.metrics, CATALOGUE)
@@ -193,7 +193,7 @@ def metrics_of(asked: "Compared") -> list[str] | None:
 def methods_of(
     asked: "Compared", model: "LanguageModel", texts: "Sequence[Text]", settings: "Settings"
 ) -> Sequence[str]:
-    """The methods by name; of "all" those that can explain the texts, cut if need be. stderr names the others."""
+    """The methods by name; for "all", those that can explain the texts. The others are named on stderr."""
     from raison.core.registry import label_of
     from raison.judging.compare import allowed
     from raison.methods import CATALOGUE

@@ -1,4 +1,4 @@
-"""What every command does with a result: show it, or write it to a file."""
+"""Output of results: to the terminal or to a file."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +14,13 @@ from raison.report.tables.terminal import table
 
 
 def show(result: Explanation | Comparison) -> None:
-    """Print to the terminal, in colour where it has any."""
+    """Print to the terminal, in colour if it has any."""
     console = Console(highlight=False)
     console.print(explanation_text(result) if isinstance(result, Explanation) else table(result))
 
 
 def plots_where_possible(asked: bool) -> bool:
-    """Whether to draw plots: where matplotlib is missing, one line on stderr says that there are none."""
+    """Whether to draw plots; without matplotlib, no, with one line on stderr."""
     if not asked or find_spec("matplotlib") is not None:
         return asked
     typer.echo("raison: without plots, which need matplotlib (pip install 'raison[report]')", err=True)
@@ -28,5 +28,5 @@ def plots_where_possible(asked: bool) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, or say in one line why not."""
+    """Write a file, or report in one line why not."""
     write_whole(path, text)

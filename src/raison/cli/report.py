@@ -9,12 +9,12 @@ from raison.cli import options
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="What raison study run, audit or compare --out wrote.")],
-    out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
+    folder: Annotated[Path, typer.Argument(help="Folder of raison study run, audit or compare --out.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the report; FOLDER/report by default.")] = None,
     plots: options.Plots = True,
     json: options.Json = False,
 ) -> None:
-    """Write a page, Markdown and LaTeX tables, and a page for every text, from what a study has written so far."""
+    """Write a study's report so far: a page, Markdown and LaTeX tables, and a page per text."""
     from json import dumps
 
     from raison.cli.output import plots_where_possible

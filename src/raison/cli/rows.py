@@ -1,4 +1,4 @@
-"""Texts of a data set that the model can read; the others are named."""
+"""Texts of a data set that the model can read; the others are reported."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Which texts a command is about."""
+    """The texts of a command."""
 
     data: Annotated[
         str,
@@ -29,12 +29,12 @@ class Source:
             options=("--data", "-d"),
         ),
     ]
-    limit: Annotated[int | None, Setting("Use the first so many rows.", least=1)] = None
-    text_column: Annotated[Column | None, Setting("Column of the text: a name, or a number counted from 0.")] = None
+    limit: Annotated[int | None, Setting("Use only the first N rows.", least=1)] = None
+    text_column: Annotated[Column | None, Setting("Column of the text: its name, or its number from 0.")] = None
     pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
-    skip_bad: Annotated[bool, Setting("Go on without rows that cannot be read, and name them.")] = False
+    skip_bad: Annotated[bool, Setting("Skip and name rows that cannot be read.")] = False
 
     @property
     def wanted(self) -> Wanted:
@@ -58,7 +58,7 @@ class Readable:
 def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Readable:
     """The texts that the model can read, cut if `truncate`.
 
-    Rows that cannot be read raise DataError, or are named on stderr and left out with skip_bad.
+    Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
     for line in dataset.broken:
@@ -83,8 +83,8 @@ def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Re
 def read(
     source: str, wanted: Wanted, split: str = "train", skip_bad: bool = False, limit: int | None = None
 ) -> Dataset:
-    """A file, a data set of the Hub, or SET:SPLIT of a named one; stderr says what was taken as text and as label."""
-    # A Hub id has its configuration behind the colon.
+    """A file, a data set of the Hub, or SET:SPLIT of a named one; stderr names the columns of text and label."""
+    # A Hub id has its configuration after the colon.
     name, _, named_split = source.partition(":")
     place = (name, named_split or split) if name in named() else (source, split)
     data = load_data(place[0], wanted, split=place[1], limit=limit, skip_bad=skip_bad)

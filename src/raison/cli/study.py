@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The study file (.toml).")]
-Rows = Annotated[int | None, typer.Option(min=1, help="Use the first so many rows of every data set.")]
+Rows = Annotated[int | None, typer.Option(min=1, help="Use only the first N rows of every data set.")]
 
 
 @app.callback()
@@ -32,13 +32,13 @@ def run(
     sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="The folder for the records; by default runs/NAME.")] = None,
     limit: Rows = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a study that was interrupted.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted study.")] = False,
     reuse: Annotated[
-        list[Path] | None, typer.Option(help="A run or study that has some of the rows already; may be repeated.")
+        list[Path] | None, typer.Option(help="Folder of a run or study to take finished rows from; may be repeated.")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Check the whole study, say what it will cost, and run it. A kill loses at most a few texts' work."""
+    """Check the whole study, estimate its cost, and run it. A kill loses at most a few texts' work."""
     from raison.runs.reuse import runs_in
     from raison.studies.file import read
     from raison.studies.folder import check_folder
@@ -46,7 +46,7 @@ def run(
 
     study = read(file)
     folder = folder_of(study, out)
-    # Whoever shares the work comes to a folder that another process may have begun.
+    # With a shard, another process may already have started in this folder.
     check_folder(folder, study, limit, resume or sharing.shard != WHOLE)
     sources = runs_in(reuse or ())
     examined = examine(study, limit, sources)
@@ -58,7 +58,7 @@ def run(
 @app.command()
 @interruptible("nothing")
 def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
-    """Check a study file with its models and data, and say what it will cost; nothing is run or written."""
+    """Check a study file with its models and data, and estimate its cost; nothing is run or written."""
     from raison.studies.file import read
     from raison.studies.runner import examine
 
@@ -89,7 +89,7 @@ def _show(estimate: "EstimateTable", stderr: bool) -> None:
 
 
 def report(kind: "Kind", folder: Path, json: bool) -> None:
-    """What a folder holds now, in short: tables and claims."""
+    """A summary of what a folder holds: tables and claims."""
     from rich.console import Console
 
     from raison.report.pages.writing import shown, verdict_line

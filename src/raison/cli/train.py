@@ -1,4 +1,4 @@
-"""raison train: models that need training, trained by one command."""
+"""raison train: one command for each kind of training."""
 
 from pathlib import Path
 from typing import Annotated
@@ -39,8 +39,8 @@ def classifier(
     features: KnownFeatures,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Fine-tune a text classifier by low-rank adapters; started again after a kill, it goes on where it was."""
-    # Only now: the help page must not wait for torch.
+    """Fine-tune a text classifier with low-rank adapters. If killed, run it again to resume."""
+    # Imported here: the help page must not wait for torch.
     from raison.training.recipes.card import described
     from raison.training.recipes.classifier import Splits, train_classifier
 

@@ -22,16 +22,17 @@ def aml(
     lengths: Annotated[Lengths, But(without=("answer_window",))],
     settings: AmlSettings,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the explainer; by default where --method aml looks for it.")
+        Path | None, typer.Option(help="Folder for the explainer; by default where --method aml finds it.")
     ] = None,
     even_at_chance: EvenAtChance = False,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Train an explainer of a model by attributive masking (AML); started again after a kill, it goes on.
+    """Train an explainer of a model by attributive masking (AML). If killed, run it again to resume.
 
-    The losses' weights are searched for, with the metrics on held-out texts; then the attribution model is trained.
+    First the weights of the losses are searched with the metrics on held-out texts. Then the attribution model is
+    trained.
     """
-    # Only now: the help page must not wait for torch.
+    # Imported here: the help page must not wait for torch.
     from raison.models.derived.explainers import own_folder
     from raison.studies.plans import load_named_model
     from raison.training.recipes.aml import train_aml

@@ -1,4 +1,4 @@
-"""raison train ivra: a model that is trained to explain itself."""
+"""raison train ivra: training of a model that explains itself."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from raison.data.lengths import Lengths
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 
 PLAIN = "plain"
-"""The folder, inside of the trained model's, of a base model that was fine-tuned first."""
+"""The subfolder of a base model that was fine-tuned first."""
 
 
 @from_records
@@ -28,16 +28,16 @@ def ivra(
     wanted: Wanted,
     lengths: Lengths,
     settings: Annotated[IvraSettings, But(defaults={"criteria": REQUIRED})],
-    plain_epochs: Annotated[int, typer.Option(min=1, help="Epochs on the task alone, where --model is a base.")] = 3,
+    plain_epochs: Annotated[int, typer.Option(min=1, help="Epochs on the task alone, if --model is a base.")] = 3,
     even_at_chance: EvenAtChance = False,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Train a model to explain itself with its attention (IvRA); started again after a kill, it goes on.
+    """Train a model to explain itself with its attention (IvRA). If killed, run it again to resume.
 
-    A classifier, or a model that finds answers, is trained further; a base model is first fine-tuned on the task. What
-    is trained and saved is a copy: explain it with --method ivra.
+    A classifier or a question answering model is trained further; a base model is first fine-tuned on the task. The
+    trained model is saved as a copy; explain it with --method ivra.
     """
-    # Only now: the help page must not wait for torch.
+    # Imported here: the help page must not wait for torch.
     from raison.studies.plans import load_named_model
     from raison.training.recipes.ivra import train_ivra
 
@@ -51,7 +51,7 @@ def ivra(
 
 
 def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
-    """The scores of the moment that was kept: the first that was best by the criteria."""
+    """The scores of the state that was kept: the first best one by the criteria."""
     moments = [-inf if value is None else value for value in scores["criteria"]]
     kept = moments.index(max(moments))
     reached = {name: values[kept] for name, values in scores.items() if name != "criteria"}
@@ -59,7 +59,7 @@ def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
 
 
 def _learned(provenance: Mapping[str, Any]) -> str:
-    """The accuracy before training, and F1 where there are classes."""
+    """The accuracy before training, and F1 if there are classes."""
     f1 = provenance["f1"]
     classes = "" if f1 is None else f"; macro F1 {f1['macro']:.4f} ({_listed(f1['classes'])})"
     return f" (accuracy before {provenance['accuracy']['before']:.4f}){classes}"

@@ -1,4 +1,4 @@
-"""raison train scratch: a small classifier from nothing, or a whole base."""
+"""raison train scratch: a small classifier from scratch, or all weights of a base."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,15 +18,15 @@ Labels = Annotated[str, typer.Option(help="Names of numeric labels, in order: ne
 def scratch(
     context: typer.Context,
     train: Annotated[str, typer.Option(help="Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")],
-    dev: Annotated[str, typer.Option(help="Texts that choose the best epoch and give the accuracy.")],
+    dev: Annotated[str, typer.Option(help="Held-out texts that select the best epoch and give the accuracy.")],
     out: Annotated[Path, typer.Option(help="Folder for the whole model, its tokenizer and its card.")],
     wanted: Wanted,
     settings: ScratchSettings,
     features: Annotated[KnownFeatures, But(without=("known_correlation",))],
     labels: Labels = "",
 ) -> None:
-    """Train a whole classifier; started again after a kill, it goes on from its last epoch."""
-    # Only now: the help page must not wait for torch.
+    """Train a whole classifier. If killed, run it again to resume from its last epoch."""
+    # Imported here: the help page must not wait for torch.
     from raison.cli.options import split_calls
     from raison.training.recipes.card import described
     from raison.training.recipes.scratch import train_scratch

@@ -1,4 +1,4 @@
-"""What the training commands share: the data that they learn from, and writing down the command."""
+"""Shared by the training commands: the training data, and the record of the command."""
 
 import os
 import shlex
@@ -13,22 +13,20 @@ from raison.core.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
 
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without the broken lines of the data.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip broken lines of the data.")]
 EvenAtChance = Annotated[
-    bool, typer.Option("--even-at-chance", help="Go on with a model that has hardly learned its task.")
+    bool, typer.Option("--even-at-chance", help="Continue with a model that has hardly learned its task.")
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFeatures:
-    """Words that decide labels, which are drawn at random; none for the data's own labels."""
+    """Words that mark randomly drawn labels; none for the data's own labels."""
 
     known_features: Annotated[
-        tuple[str, ...], Setting("Draw labels at random and append the word that tells them: negative,positive.")
+        tuple[str, ...], Setting("Draw labels at random and append the label's word: negative,positive.")
     ] = ()
-    known_correlation: Annotated[
-        float, Setting("Share of rows that get their word; below 1 the model sees texts without any.")
-    ] = 1.0
+    known_correlation: Annotated[float, Setting("Share of rows that get their word.")] = 1.0
 
     def of(self, data: Dataset) -> Dataset:
         """The data with these words, if there are any. Raises InputError."""
@@ -39,20 +37,20 @@ class KnownFeatures:
 
 @dataclass(frozen=True, slots=True)
 class LearnedData:
-    """Texts to learn from, and others to judge on."""
+    """Training texts, and held-out texts."""
 
-    data: Annotated[str, Setting("Texts to learn on: a file, or SET:SPLIT.", options=("--data", "-d"))]
-    dev: Annotated[str | None, Setting("Other texts to judge on; by default a part of the data.")] = None
+    data: Annotated[str, Setting("Training texts: a file, or SET:SPLIT.", options=("--data", "-d"))]
+    dev: Annotated[str | None, Setting("Held-out texts for evaluation; by default a part of the data.")] = None
     labels: Annotated[tuple[str, ...], Setting("Names of numeric labels, in order, for a base model.")] = ()
 
     def read(self, wanted: Wanted, skip_bad: bool) -> tuple[Dataset, Dataset | None]:
-        """Both, the second only where it is given. Raises DataError."""
+        """Both data sets, the second only if given. Raises DataError."""
         data = named(read(self.data, wanted, skip_bad=skip_bad), self.labels)
         return data, None if self.dev is None else named(read(self.dev, wanted, skip_bad=skip_bad), self.labels)
 
 
 def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:
-    """The data with these names of its numeric labels, where there are any."""
+    """The data with names for its numeric labels, if any are given."""
     return replace(data, labels=labels) if labels else data
 
 

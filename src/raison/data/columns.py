@@ -14,7 +14,7 @@ Column = str | int
 COLUMN = "a column's name or number"
 DelimiterSetting = Annotated[
     str | None,
-    Setting("What separates the columns of a csv file: a character, tab or none; found where it can be."),
+    Setting("Column separator of a csv file: a character, tab or none; detected if possible."),
 ]
 
 TEXT_NAMES = ("text", "sentence", "review", "content", "question", "document", "tweet", "comment", "premise", "phrase")

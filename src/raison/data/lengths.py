@@ -18,8 +18,8 @@ class Lengths:
     """How long texts may be. The context of a question is cut first, then texts; last, texts are left out."""
 
     answer_window: Annotated[int | None, Setting("Cut contexts to so many words around the answer.", least=1)] = None
-    first_words: Annotated[int | None, Setting("Cut texts after so many words.", least=1)] = None
-    longest: Annotated[int | None, Setting("Leave out texts of more words.", least=1)] = None
+    first_words: Annotated[int | None, Setting("Cut texts after this many words.", least=1)] = None
+    longest: Annotated[int | None, Setting("Leave out texts with more words than this.", least=1)] = None
 
     def of(self, data: Dataset) -> Dataset:
         """The data with texts of these lengths. Raises DataError."""

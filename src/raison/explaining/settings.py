@@ -51,7 +51,7 @@ class Settings:
     seed: Annotated[int, Setting("Seed of random methods.")] = 0
     truncate: TruncateSetting = False
     precision: Annotated[
-        Precision, Setting("Of perturbed texts: float32 (the model's own) or bfloat16, often faster.")
+        Precision, Setting("Precision for perturbed texts: float32 (the model's own) or bfloat16 (often faster).")
     ] = "float32"
 
     def __post_init__(self) -> None:
@@ -78,5 +78,5 @@ class Compared:
     ] = (0,)
     select: Annotated[
         tuple[str, ...],
-        Setting("Metrics that choose each text's map among those that a method offers, beside a control."),
+        Setting("Metrics that each select one of a method's candidate maps per text; adds a control."),
     ] = ()

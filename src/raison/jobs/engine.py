@@ -66,10 +66,10 @@ def shard_of(text: str) -> Shard:
 class Sharing:
     """How the work is shared: this process's `shard` of it, or all of it by so many `workers` that this one starts."""
 
-    shard: Annotated[
-        Shard, Setting("1/2 does one half of the work, and a process with 2/2 the other.", read=shard_of)
-    ] = WHOLE
-    workers: Annotated[int, Setting("Start so many processes, which share the work and the processor.", least=1)] = 1
+    shard: Annotated[Shard, Setting("Do one share of the work: 1/2 here, 2/2 in another process.", read=shard_of)] = (
+        WHOLE
+    )
+    workers: Annotated[int, Setting("Number of processes that share the work and the processor.", least=1)] = 1
 
     def __post_init__(self) -> None:
         check(self)

@@ -26,23 +26,21 @@ class AmlSettings:
 
     metrics: Annotated[
         tuple[str, ...],
-        Setting("What to be best in; several with commas share the search.", options=("--metrics", "--metric")),
+        Setting("Metrics to train for, with commas; they share the search.", options=("--metrics", "--metric")),
     ] = ("comprehensiveness",)
     backbone: Annotated[
-        str | None, Setting("The attribution model's: own, minilm, a folder or a Hub id of an encoder.")
+        str | None, Setting("Of the attribution model: own, minilm, a folder or an encoder's Hub id.")
     ] = None
     rank: Annotated[
-        int | None, Setting("Of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
+        int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
     ] = 4
     learning_rate: Annotated[
         float | None, Setting("Learning rate; 0.001, or 0.00004 with --rank 0.", above=0, options=("--lr",))
     ] = None
-    masking: Annotated[str | None, Setting("What stands in: mask, ellipsis, unk, pad, random, predicted, learned.")] = (
-        None
-    )
+    masking: Annotated[str | None, Setting("Mask with: mask, ellipsis, unk, pad, random, predicted, learned.")] = None
     filler: Annotated[str | None, Setting("A masked language model, for --masking predicted.")] = None
-    size: Annotated[MaskSize, Setting("How a mask's size is punished: cross_entropy or l1.")] = "cross_entropy"
-    merge: Annotated[Merge, Setting("A unit's score, of its tokens': max or mean.")] = "max"
+    size: Annotated[MaskSize, Setting("Penalty on a mask's size: cross_entropy or l1.")] = "cross_entropy"
+    merge: Annotated[Merge, Setting("A unit's score: max or mean over its tokens.")] = "max"
     unit: Annotated[Granularity, Setting("What is masked: token, word or sentence.", options=("--unit", "-u"))] = (
         "token"
     )
@@ -58,10 +56,10 @@ class AmlSettings:
     without: Annotated[
         Literal["prediction", "inverse"] | None, Setting("Leave out a loss: prediction or inverse (Xpred, Xinv).")
     ] = None
-    trials: Annotated[int, Setting("Weights that the search tries.", least=1)] = 30
+    trials: Annotated[int, Setting("Number of weights that the search tries.", least=1)] = 30
     search_texts: Annotated[int, Setting("Texts that a trial learns from.", least=1)] = 450
     search_epochs: Annotated[int, Setting("Passes of a trial over its texts.", least=1)] = 2
-    seed: Annotated[int, Setting("Decides the texts, the new weights and the search.")] = 0
+    seed: Annotated[int, Setting("Seed of the texts, the new weights and the search.")] = 0
     half: Annotated[bool, Setting("Train in bfloat16: faster where supported.")] = False
     above_chance: bool = False
     progress: bool = True

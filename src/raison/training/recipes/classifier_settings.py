@@ -5,10 +5,10 @@ from typing import Annotated
 
 from raison.core.fields import Setting, check
 
-EpochsSetting = Annotated[int, Setting("Passes over the texts.", least=1)]
-BatchSetting = Annotated[int, Setting("Texts of a step.", least=1)]
+EpochsSetting = Annotated[int, Setting("Passes over the training texts.", least=1)]
+BatchSetting = Annotated[int, Setting("Texts per training step.", least=1)]
 LabelsSetting = Annotated[tuple[str, ...], Setting("Names of numeric labels, in order: negative,positive.")]
-PeakSetting = Annotated[float, Setting("Highest learning rate.", above=0, options=("--lr",))]
+PeakSetting = Annotated[float, Setting("Peak learning rate.", above=0, options=("--lr",))]
 HalfSetting = Annotated[bool, Setting("Train in bfloat16: faster where supported.")]
 LIMITED = "{} on so many rows, drawn at random."
 
@@ -29,13 +29,13 @@ class ClassifierSettings:
     learning_rate: PeakSetting = 1e-3
     rank: Annotated[int, Setting("Rank of the adapters.", least=1)] = 16
     dropout: Annotated[float, Setting("Dropout of the adapters.", least=0, most=0.9)] = 0.05
-    last_layers: Annotated[int | None, Setting("Adapters in so many blocks only, the last.", least=1)] = None
+    last_layers: Annotated[int | None, Setting("Put adapters into the last N blocks only.", least=1)] = None
     smoothing: float = 0.0
-    max_tokens: Annotated[int, Setting("Longer texts are cut.", least=4)] = 128
+    max_tokens: Annotated[int, Setting("Cut texts after this many tokens.", least=4)] = 128
     limit: Annotated[int | None, Setting(LIMITED.format("Train"), least=1)] = None
     test_limit: Annotated[int | None, Setting(LIMITED.format("Test"), least=1)] = None
-    seed: Annotated[int, Setting("Decides the new weights, the rows and their order.")] = 0
-    keep_best: Annotated[bool, Setting("End with the best epoch by the dev data.")] = False
+    seed: Annotated[int, Setting("Seed of the new weights, the rows and their order.")] = 0
+    keep_best: Annotated[bool, Setting("Keep the epoch that is best on the dev data.")] = False
     half: HalfSetting = False
     checkpoint_every: int = 200
     progress: bool = True

@@ -55,11 +55,11 @@ class IvraSettings:
     criteria: Annotated[
         tuple[str, ...],
         Setting(
-            "What to be good at: sim, comp, suff, suff_mae, suff_kl, cons, clust; with commas.",
+            "Criteria to train for: sim, comp, suff, suff_mae, suff_kl, cons, clust; with commas.",
             options=("--criteria", "-c"),
         ),
     ] = ()
-    weights: Annotated[tuple[float, ...], Setting("How much each criterion counts beside the task: 1,0.5.")] = ()
+    weights: Annotated[tuple[float, ...], Setting("Weight of each criterion relative to the task: 1,0.5.")] = ()
     form: Annotated[str, Setting("The explainer: ivra, or smat (heads alone).")] = "ivra"
     norm: Annotated[str, Setting("softmax, or sparsemax (needs raison[sparse]).")] = "softmax"
     selection: Annotated[tuple[str, ...], Setting("Which coefficients are trained.")] = ("feature", "head", "layer")
@@ -70,20 +70,20 @@ class IvraSettings:
     learning_rate: Annotated[float, Setting("Learning rate of the first two epochs.", above=0, options=("--lr",))] = (
         3e-5
     )
-    decay: Annotated[float, Setting("The rate is multiplied by it every two epochs.", above=0)] = 0.75
-    coefficient_rate: Annotated[float, Setting("How many times as fast the explainer learns.", above=0)] = 100.0
+    decay: Annotated[float, Setting("Factor on the learning rate every two epochs.", above=0)] = 0.75
+    coefficient_rate: Annotated[float, Setting("Factor on the learning rate of the explainer.", above=0)] = 100.0
     rank: Annotated[int | None, Setting("Train low-rank matrices; 0 trains all weights.", least=1, none=0)] = None
-    student: Annotated[str, Setting("For sim: who learns from the explanations: minilm, tiny or a folder.")] = "minilm"
+    student: Annotated[str, Setting("For sim: the student model: minilm, tiny or a folder.")] = "minilm"
     student_share: Annotated[
         float, Setting("For sim: the share of the texts that it learns from.", above=0, most=1)
     ] = 0.2
-    student_batch: Annotated[int, Setting("For sim: texts per step of it.", least=1)] = 8
+    student_batch: Annotated[int, Setting("For sim: texts per step of the student.", least=1)] = 8
     student_rate: Annotated[float, Setting("For sim: its learning rate.", above=0)] = 0.05
-    roll_back: Annotated[bool, Setting("For sim: it takes each step again from the updated model.")] = False
+    roll_back: Annotated[bool, Setting("For sim: the student repeats each step with the updated model.")] = False
     texts: TextsSetting = None
     validation: ValidationSetting = None
     checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 1
-    seed: Annotated[int, Setting("Decides the texts, their order and new weights.")] = 0
+    seed: Annotated[int, Setting("Seed of the texts, their order and new weights.")] = 0
     above_chance: bool = False
     progress: bool = True
 

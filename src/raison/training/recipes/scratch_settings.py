@@ -22,14 +22,12 @@ class ScratchSettings:
     training passes in bfloat16.
     """
 
-    architecture: Annotated[
-        str, Setting("bert, gpt2, roberta or t5_encoder; of a base, t5_encoder takes a T5's encoder.")
-    ] = ""
-    base: Annotated[str, Setting("Train all of a base: a known name, a folder, or an id of the Hub.")] = ""
+    architecture: Annotated[str, Setting("bert, gpt2, roberta or t5_encoder (with --base: a T5's encoder).")] = ""
+    base: Annotated[str, Setting("Train all of a base model: a known name, a folder or a Hub id.")] = ""
     rank: Annotated[int | None, Setting("Train low-rank matrices of a base, merged afterwards.", least=1)] = None
-    layers: Annotated[
-        int | None, Setting("Layers of a small model (2), or the lowest so many of a base (all).", least=1)
-    ] = None
+    layers: Annotated[int | None, Setting("Layers of a small model (2), or of a base, from below (all).", least=1)] = (
+        None
+    )
     width: Annotated[int, Setting("Width of a small model.", least=1)] = 64
     heads: Annotated[int, Setting("Attention heads of a small model.", least=1)] = 4
     vocabulary: Annotated[int, Setting("Tokens that a small model knows.", least=1)] = 4000
@@ -37,8 +35,8 @@ class ScratchSettings:
     batch_size: BatchSetting = 32
     learning_rate: PeakSetting = 1e-3
     patience: Annotated[int, Setting("Epochs without improvement that end the training.", least=1)] = 5
-    masked: Annotated[float, Setting("Share of texts that are masked in part while it learns.")] = 0.0
-    max_tokens: Annotated[int, Setting("Longer texts are cut.", least=8)] = 128
-    seed: Annotated[int, Setting("Decides the weights and the order of the rows.")] = 0
+    masked: Annotated[float, Setting("Share of training texts that are partly masked.")] = 0.0
+    max_tokens: Annotated[int, Setting("Cut texts after this many tokens.", least=8)] = 128
+    seed: Annotated[int, Setting("Seed of the weights and the order of the rows.")] = 0
     half: HalfSetting = False
     progress: bool = True
