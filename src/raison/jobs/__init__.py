@@ -1,1 +1,1 @@
-"""What long work shares on the disk: whole files and lines, whose folder it is, who is at work, and on what."""
+"""Long work on disk: atomic files and lines, folders and their locks, jobs, shards and identities."""

@@ -1,6 +1,6 @@
-"""The one place where long work writes: what a call has written is whole, and on the disk when it returns.
+"""The only module that writes for long work: files are complete and synced when a call returns.
 
-A file is written beside its place, under a name that ends in .part, synced, and moved there; then its folder is synced.
+A file is written beside its destination as .part, synced, and moved there; then its folder is synced.
 A kill leaves the old file or the new one, and perhaps a part, which `sweep` removes. Tests cut every call of `os` here.
 """
 
@@ -18,7 +18,7 @@ PART = ".part"
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that whoever finds it finds all of it. Raises DataError when it cannot be written."""
+    """Write a file atomically. Raises DataError if it cannot be written."""
     with whole_file(path) as part, explained(path):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
@@ -29,7 +29,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A name to write to inside, for other libraries; the file is at its own place when the context closes."""
+    """A temporary name for other libraries to write to; the file is moved into place when the context closes."""
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Add lines to a file, which none may end in the middle of. Raises DataError; the file is then as it was."""
+    """Append whole lines to a file. On DataError, the file is unchanged."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
@@ -74,7 +74,7 @@ def append(path: Path, content: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that it holds, if it is there. Raises DataError."""
+    """Remove a file, or a folder with its contents, if it exists. Raises DataError."""
     with explained(path):
         if path.is_dir():
             for inside in sorted(path.iterdir()):
@@ -86,14 +86,14 @@ def remove(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a kill has left half written. Only whoever holds the folder's lock may."""
+    """Remove partly written files of a killed process. The caller must hold the folder's lock."""
     for part in sorted(folder.rglob(f"*{PART}")):
         remove(part)
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """DataError, with one line, for a disk that is full or a place where nobody may write."""
+    """Raise DataError with one line for a full disk or a place without write permission."""
     try:
         yield
     except OSError as error:
@@ -110,7 +110,7 @@ def explained(path: Path) -> Iterator[None]:
 def _append(path: Path, file: int, content: bytes) -> None:
     size = os.lseek(file, 0, os.SEEK_END)
     if size and not _ends_whole(path, size):
-        # A kill cut the last line: what follows must not be glued to it.
+        # A kill cut the last line: what follows must start a new one.
         content = b"\n" + content
     try:
         _write_all(file, content)
@@ -137,7 +137,7 @@ def _place(part: Path, path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """A folder's list of names; Windows has no such call."""
+    """Sync a folder's directory entry; Windows has no such call."""
     if sys.platform == "win32":
         return
     file = os.open(folder, os.O_RDONLY)

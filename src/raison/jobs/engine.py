@@ -1,6 +1,6 @@
-"""Long work as a list of jobs: one after the other here, as a share of it beside other processes, or by several.
+"""Long work as a list of jobs, done by this process, by this process's share, or by several processes.
 
-    a job       one idempotent piece with a key: stopped anywhere and run again, it leaves the same records
+    a job       one idempotent piece with a key: stopped anywhere and run again, it gives the same records
     a shard     one of several processes that share the work; each takes jobs of about the same cost together
     workers     processes of this machine that this one starts, a shard each, with threads that do not fight
 
@@ -46,7 +46,7 @@ class Shard:
 
     @property
     def file(self) -> int | None:
-        """What tells its files from those of others; None for a process that does everything."""
+        """The number in its files' names; None for a process that does everything."""
         return self.number if self.count > 1 else None
 
 
@@ -55,7 +55,7 @@ WHOLE = Shard()
 
 
 def shard_of(text: str) -> Shard:
-    """The share that "1/2" names. Raises InputError."""
+    """The share written as "1/2". Raises InputError."""
     found = _SHARD.fullmatch(text.strip())
     if not found or int(found[1]) > int(found[2]):
         raise InputError(f"a shard is written as 1/2, the first of two processes that share the work; got '{text}'.")
@@ -81,14 +81,14 @@ ALONE = Sharing()
 
 
 def do(make: Callable[[], Sequence[Job]], shard: Shard | None = None, progress: bool | Advance = True) -> None:
-    """Do what is not done of the jobs that `make` gives, or of a share of them, then what comes last.
+    """Do the missing jobs of `make`, or a share of them, then the last ones.
 
-    `make` is asked again where others may have worked meanwhile. A function in place of `progress` hears of the parts
-    of all jobs but the last ones.
+    `make` is called again if other processes may have worked meanwhile. A function in place of `progress` hears of the
+    parts of all jobs but the last ones.
     """
     jobs = make()
     if shard is None or shard.count == 1:
-        # What comes last comes as soon as what it needs is there: nothing has to be loaded twice.
+        # A last job runs as soon as its inputs are complete, so that nothing is loaded twice.
         _perform(jobs, progress)
         return
     _perform(share([job for job in jobs if not job.last], shard), progress)
@@ -98,7 +98,7 @@ def do(make: Callable[[], Sequence[Job]], shard: Shard | None = None, progress: 
 
 
 def share(jobs: Sequence[Job], shard: Shard) -> list[Job]:
-    """A shard's jobs in their order: the dearest first go where the least is to be done, the same in every process."""
+    """A shard's jobs in order: the most expensive go first to the least loaded shard, equally in every process."""
     costs = [0.0] * shard.count
     taken = set()
     for place in sorted(range(len(jobs)), key=lambda place: -jobs[place].cost):

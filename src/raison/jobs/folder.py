@@ -1,6 +1,6 @@
-"""Whose folder it is: of one kind of work only, which one process does at a time.
+"""Ownership of a folder: it holds one kind of work, which one process does at a time.
 
-Every kind has a file that says so, the first that it writes. A folder with another kind's file, or with files and none
+Every kind has a marker file, the first that it writes. A folder with another kind's file, or with files and none
 of these, is refused before anything in it is touched.
 """
 
@@ -20,11 +20,11 @@ FILE = "study.toml"
 """The copy of a study's file in its folder."""
 LOCK = ".lock"
 PATIENCE = 20.0
-"""Seconds that a process with a share of the work waits for others to have begun theirs."""
+"""Seconds that a shard waits for the other processes to start."""
 
 
 class WorkInterrupted(KeyboardInterrupt):
-    """An interrupt (Ctrl-C) while work went on in a folder, where what is finished is kept."""
+    """An interrupt (Ctrl-C) of work in a folder, which keeps what is finished."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -33,9 +33,9 @@ class WorkInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class WorkKind:
-    """A kind of work: what errors call it, and the file by which its folder is known.
+    """A kind of work: its name in errors, and its folder's marker file.
 
-    Trainings share that file, whose `kind` tells them apart. `early` may be there before it.
+    Trainings share that file; its `kind` distinguishes them. `early` files may exist before it.
     """
 
     name: str
@@ -59,7 +59,7 @@ KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, CLASSIFIER, SCRATCH, FINE_T
 
 
 def read_marker(folder: Path, kind: WorkKind) -> dict[str, Any] | None:
-    """What the folder's file of this kind says; None where there is none.
+    """The content of the folder's marker file; None if there is none.
 
     Raises DataError where it is broken, or was changed after it was written.
     """
@@ -106,7 +106,7 @@ def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterat
             held.callback(_remove_empty, folder)
         if shard is None:
             held.enter_context(_held(folder, LOCK))
-            # Those that share the work hold a lock each.
+            # Each process with a share holds its own lock.
             for path in sorted(folder.glob(f"{LOCK}-*")):
                 held.enter_context(_held(folder, path.name))
             refuse_others(folder, kind)
@@ -116,13 +116,13 @@ def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterat
         try:
             yield
         except KeyboardInterrupt:
-            # Work within work is kept by the outer one.
+            # Nested work is guarded by the outer lock.
             raise WorkInterrupted(folder) from None
 
 
 @contextmanager
 def beginning(folder: Path, shard: int | None) -> Iterator[None]:
-    """Inside `working_in`: alone for a moment, to write what all shares read. Raises DataError."""
+    """Inside `working_in`: a short exclusive lock to write what all shares read. Raises DataError."""
     if shard is None:
         yield
         return
@@ -131,14 +131,14 @@ def beginning(folder: Path, shard: int | None) -> Iterator[None]:
 
 
 def _remove_empty(folder: Path) -> None:
-    """What was made here and holds nothing is no trace to leave."""
+    """Remove folders that were created here and are empty."""
     with suppress(OSError):
         folder.rmdir()
 
 
 @contextmanager
 def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
-    """A lock of the operating system: it ends with its process, however that ends."""
+    """A lock of the operating system, which ends with its process in any case."""
     lock: BaseFileLock = FileLock(folder / name, timeout=seconds)
     try:
         lock.acquire()
@@ -151,7 +151,7 @@ def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
     try:
         yield
     finally:
-        # While it is held: whoever has opened the file meanwhile finds it gone, and opens the next.
+        # While it is held: a process that opened the file meanwhile finds it deleted, and opens the next.
         (folder / name).unlink(missing_ok=True)
         lock.release()
 

@@ -1,4 +1,4 @@
-"""What makes two pieces of long work the same: digests of the model, the data and the settings, each by its name."""
+"""The identity of long work: named digests of the model, the data and the settings."""
 
 import hashlib
 import json
@@ -16,14 +16,14 @@ WEIGHTS, TOKENIZER, CONFIGURATION = "model weights", "tokenizer", "model configu
 ANSWERS = "answers of the function"
 DATA, SETTINGS = "data", "settings"
 FILES = "files of "
-"""Before the label of a method or a metric: its trained explainer, or whatever else it reads beside the model."""
+"""Prefix of a method's or metric's label, for the trained explainer or other files that it reads."""
 
 Identity = Mapping[str, str]
 """What decides the numbers -> its digest. The names are those that errors use."""
 
 
 def digest_of(value: object) -> str:
-    """Of plain values; what JSON lacks counts by its repr."""
+    """The digest of plain values; values that JSON lacks count by their repr."""
     told = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -34,12 +34,12 @@ def of_several(identities: Mapping[str, Identity]) -> dict[str, str]:
 
 
 def differing(known: Identity, asked: Identity) -> list[str]:
-    """The names of what is not the same."""
+    """The names of the parts that differ."""
     return [part for part in dict.fromkeys([*asked, *known]) if known.get(part) != asked.get(part)]
 
 
 def refuse(place: Path, what: str, names: Iterable[str]) -> None:
-    """DataError, naming what differs, if anything does."""
+    """Raise DataError with the parts that differ, if any."""
     listed = list(dict.fromkeys(names))
     if listed:
         raise DataError(
@@ -49,7 +49,7 @@ def refuse(place: Path, what: str, names: Iterable[str]) -> None:
 
 
 def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> None:
-    """DataError unless the folder's file `known` has the identity that is asked for.
+    """Raise DataError unless the folder's file `known` has the expected identity.
 
     One of an older version has none: whether its model was this one cannot be known, so that nothing is added to it.
     """
@@ -74,7 +74,7 @@ def _begun(place: Path, kind: WorkKind, asked: Identity) -> bool:
 def training_in(place: Path, kind: WorkKind, asked: Identity) -> Iterator[None]:
     """Inside, the folder is this training's alone. What is trained is written down first; DataError for another one.
 
-    A mistake that is found before anything was trained leaves nothing that would stand in the way of the next try.
+    If a mistake is found before training starts, the folder is left clean for the next try.
     """
     refuse_others(place, kind)
     # Another training's folder is refused before parts of files are removed in it; again once it is held.

@@ -1,4 +1,4 @@
-"""Files of JSON lines, and of one, that survive kills and full disks, and notice what was changed in them."""
+"""JSON Lines and JSON files that survive kills and full disks and detect changes by checksums."""
 
 import glob
 import gzip
@@ -18,15 +18,15 @@ from raison.jobs.disk import write_whole as write_whole
 _SUM = "crc32"
 _SHIFT = 44
 _OFFSET = (1 << _SHIFT) - 1
-"""A place has the number of its file above the bits of the offset in it."""
+"""A place combines the file's number (upper bits) with the offset in the file (lower bits)."""
 _SUMMED = re.compile(rb',?\s*"crc32": "([0-9a-f]{8})"\s*\}$')
 _ENDING = 64
-"""Bytes at the end of a line in which its checksum stands."""
+"""Bytes at the end of a line that contain its checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a store holds: its records, and how many broken lines were left out."""
+    """The records of a store, and the number of broken lines that were skipped."""
 
     records: tuple[dict[str, Any], ...]
     dropped: int
@@ -34,7 +34,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a store, without its checksum, which was right.
+    """A line of a store, without its checksum, which matched.
 
     `number` counts the lines of the file `path` from 1; `place` is where the line begins, for `RecordStore.at`.
     """
@@ -45,7 +45,7 @@ class Line:
     content: bytes
 
     def parsed(self) -> dict[str, Any] | None:
-        """The record; None for a line that a kill cut short, or that is no JSON object."""
+        """The record; None for a truncated line or one that is not a JSON object."""
         try:
             value = json.loads(self.content)
         except ValueError:
@@ -68,8 +68,8 @@ class RecordStore:
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Add records, all in one write.
 
-        Raises DataError when they cannot be written (such as a full disk). What was there before stays; of these
-        records then none counts, for a part that was written is cut off again.
+        Raises DataError if they cannot be written (such as on a full disk). Earlier records stay, and a partial write
+        is undone.
         """
         lines = [_summed(json.dumps(record, ensure_ascii=False, allow_nan=False)) for record in records]
         if lines:
@@ -103,7 +103,7 @@ class RecordStore:
 
     @contextmanager
     def telling(self, line: Line) -> Iterator[None]:
-        """DataError that is raised inside, of what the line holds, says which line it is, and of what file."""
+        """Add the file and the line number to a DataError raised inside."""
         try:
             yield
         except DataError as error:
@@ -124,7 +124,7 @@ class RecordStore:
         return self.path.with_name(f"{self.path.stem}-{shard}{self.path.suffix}") if shard else self.path
 
     def _shards(self) -> list[int]:
-        """The numbers of the files that there are, 0 being the one of a process that did all by itself."""
+        """The numbers of the existing files; 0 is the file of an unshared run."""
         name = re.compile(rf"{re.escape(self.path.stem)}(?:-(\d+))?{re.escape(self.path.suffix)}(?:\.gz)?")
         there = [name.fullmatch(path.name) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}*")]
         return sorted({int(found[1] or 0) for found in there if found is not None})
@@ -197,7 +197,7 @@ def _object_in(path: Path) -> dict[str, Any] | None:
 
 
 def unreadable(path: Path, why: object) -> DataError:
-    """What to say of a file that is made from what stays in its folder."""
+    """The error text for a broken file that can be rebuilt from its folder."""
     return DataError(f"cannot read {path} ({why}): delete it and run the study again with --resume to have it anew.")
 
 

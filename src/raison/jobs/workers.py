@@ -1,4 +1,4 @@
-"""Several processes of this machine for one piece of work, each with a share of it and of the processor."""
+"""Several processes on this machine, each with a share of the work and of the cores."""
 
 import os
 import pickle
@@ -18,16 +18,16 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON
 _CODE = "from raison.jobs.workers import main; main()"
 _DONE, _FAILED = b"+", b"!"
 PATIENCE = 20.0
-"""Seconds for a process that was interrupted to finish what it writes."""
+"""Seconds for an interrupted process to finish writing."""
 
 Work = Callable[[Shard, Advance], None]
-"""What a worker does: its share, telling of finished parts. It travels to another process, so it can be pickled."""
+"""The work of a worker: its share, with progress reports. It is sent to another process, so it must be picklable."""
 
 
 def in_processes(work: Work, count: int, folder: Path, total: int, progress: bool | Advance = True) -> None:
     """Run `work` in `count` fresh processes at once, each as one shard; what each has written is in the folder.
 
-    Raises InputError for work that cannot travel to another process, and DataError with the first process's reason
+    Raises InputError for work that cannot be pickled, and DataError with the first process's reason
     where one fails: what all of them have finished stays. An interrupt becomes WorkInterrupted.
     """
     packed = []
@@ -73,10 +73,10 @@ def in_processes(work: Work, count: int, folder: Path, total: int, progress: boo
 
 
 def main() -> None:
-    """What a worker process does: reads its work from stdin, and tells of it on stdout."""
+    """The main function of a worker: reads its work from stdin, reports progress on stdout."""
     work, shard = pickle.loads(sys.stdin.buffer.read())
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
-    # What libraries print must not be taken for what is told.
+    # Output of libraries must not be mistaken for progress reports.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         work(shard, lambda count: out.write(_DONE + str(count).encode() + b"\n"))
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _started(count: int) -> "subprocess.Popen[bytes]":
-    # Each with its part of the cores; what the caller has set stands where it is less.
+    # Each gets its part of the cores, or the caller's own limit if lower.
     cores = max(1, (os.cpu_count() or 1) // count)
     threads = {name: str(min(cores, _number(os.environ.get(name), cores))) for name in _THREADS}
     return subprocess.Popen(

@@ -109,7 +109,7 @@ def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:
 def _compared(
     plan: Plan, choosers: Sequence[AnyMetric], folder: Path, team: "_Team", progress: bool | Advance
 ) -> Comparison:
-    """In a folder, which is refused before it is touched."""
+    """A run in a folder; a folder of other work is refused before anything is written."""
     refuse_others(folder, COMPARISON)
     header = header_of(plan)
     if (folder / COMPARISON.marker).exists():
@@ -127,14 +127,14 @@ def _compared(
     in_processes(_Share(plan, header, folder, team.load), workers, folder, len(plan.texts), progress)
     with working_in(folder, COMPARISON):
         run = open_run(header, folder)
-        # What judges all texts together comes last, here.
+        # Metrics over all texts come last, in this process.
         execute(plan, run, progress is True)
         return comparison(run)
 
 
 @dataclass(frozen=True, slots=True)
 class _Team:
-    """Who does a comparison: one process, or several, which load the model themselves where they are told how."""
+    """Run a comparison in one process or in several, which load the model themselves if `load` is given."""
 
     sharing: Sharing
     load: Callable[[], LanguageModel] | None
@@ -142,7 +142,7 @@ class _Team:
 
 @dataclass(frozen=True)
 class _Share:
-    """A share of a comparison for another process."""
+    """A share of a comparison for a worker process."""
 
     plan: Plan
     header: dict[str, object]
@@ -155,14 +155,14 @@ class _Share:
             execute(plan, open_run(self.header, self.folder, shard.file), advance, shard)
 
     def __getstate__(self) -> dict[str, object]:
-        """A model that is loaded there does not travel."""
+        """A model that workers load themselves is not pickled."""
         if self.load is None:
             return self.__dict__
         return self.__dict__ | {"plan": replace(self.plan, model=None)}  # type: ignore[arg-type]
 
 
 def noted_header(plan: Plan) -> dict[str, object]:
-    """The header of a plan within larger work, which notes what has to be said beside its results."""
+    """The header of a plan within larger work, with the cautions to report beside its results."""
     return header_of(plan) | {CAUTIONS: list(caution_of_texts(_unknown_shares(plan)))}
 
 
@@ -184,7 +184,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
 
 
 def _unknown_shares(plan: Plan) -> list[float]:
-    """Of each text the share of its tokens that the model's vocabulary lacks. InputError for one that cannot be read.
+    """Each text's share of tokens unknown to the vocabulary. Raises InputError for an unreadable text.
 
     One text at a time: a large data set's tokens need not be in memory together.
     """
@@ -204,7 +204,7 @@ def _unknown_shares(plan: Plan) -> list[float]:
 
 
 def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tuple[list[Method], dict[str, str]]:
-    """The methods that can explain texts of at most so many units with the model, and why the others cannot."""
+    """The methods that can explain texts of up to `units` units with the model, and why the others cannot."""
     able, reasons = [], {}
     for method in methods:
         try:

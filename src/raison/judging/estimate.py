@@ -1,4 +1,4 @@
-"""What a comparison will cost, before it runs."""
+"""The cost of a comparison, estimated before it runs."""
 
 import time
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.throughput import Speed, measure_speed
 
 PROBED = 8
-"""Texts on which the model's speed is measured, at most."""
+"""Maximum number of texts for measuring the model's speed."""
 
 PROBED_TOKENS = 512
-"""Tokens of these texts together, at most: long texts would take minutes."""
+"""Maximum number of tokens in these texts; more would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def estimate(
     metrics: Sequence[str | AnyMetric] | None,
     settings: Settings | None = None,
 ) -> Estimate:
-    """Count the passes of a comparison, and time a few to say how long it will take.
+    """Count the passes of a comparison, and time a few to estimate its duration.
 
     Tokenizes every text; runs the model for a few seconds.
     """
@@ -104,7 +104,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
 
 
 def probes(encoding: Encoding) -> list[int]:
-    """Texts of about the usual length, for measuring a model's speed."""
+    """Texts of typical length, for measuring a model's speed."""
     middle = median(encoding.lengths)
     nearest = sorted(range(len(encoding)), key=lambda text: abs(encoding.lengths[text] - middle))
     fitting = [
@@ -116,7 +116,7 @@ def probes(encoding: Encoding) -> list[int]:
 
 
 def _row_cost(row: PlannedRow, units: tuple[Unit, ...]) -> Cost:
-    """The cost of one text in all seeds of a row, alone; a choice looks at every map that the method offers."""
+    """The cost of one text for one row with all seeds; a selection evaluates every candidate map."""
     looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
     return _sum([_times(_cost(row.method, units), len(row.seeds)), *looking])
 
@@ -127,7 +127,7 @@ def _cost(method: Method, units: tuple[Unit, ...]) -> Cost:
 
 
 def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
-    """What one text takes in all seeds of all rows: each part of a method once, and keeps that choosers share.
+    """The cost of one text for all rows and seeds: each part of a method once, and keeps shared by selectors.
 
     Parts whose time is measured are left out.
     """
@@ -156,7 +156,7 @@ def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
     batch = prepare(plan.model, [plan.texts[probe]], replace(plan.settings, target=None))
     seconds = 0.0
     for (_, seeds), part in parts.items():
-        # The first use of a layer is checked, which takes longer.
+        # The first use of a layer includes a check and takes longer.
         run_candidates(replace(batch, maps={}, attributed={}), part)
         started = time.perf_counter()
         run_candidates(replace(batch, maps={}, attributed={}), part)
@@ -194,7 +194,7 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
             wordings = plan.model.encode(list(asked), encoding.unit, truncate=True)
             for length, units_of in zip(wordings.lengths, wordings.units, strict=True):
                 rows = [_times(_cost(row.method, units_of), len(row.seeds)) for row in plan.rows if row.chooser is None]
-                # One more pass says whether it counts.
+                # One more pass decides whether the wording counts.
                 works.append((length, _sum([Cost(1), *rows])))
     return works
 

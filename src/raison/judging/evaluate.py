@@ -1,4 +1,4 @@
-"""Scores of one method's explanations: one number per text and metric, of groups too, then means with intervals."""
+"""Scores of one method's explanations: a value per text (or group) and metric, then means with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -88,7 +88,7 @@ def evaluate(
 
 
 def default_metrics(model: LanguageModel) -> list[str]:
-    """The metrics of DEFAULT_METRICS that the model's outputs allow."""
+    """The metrics of DEFAULT_METRICS that apply to the model's outputs."""
     lacking = set() if model.outputs in PROBABILITIES else {Need.CLASSES}
     return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
 

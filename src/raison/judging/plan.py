@@ -1,4 +1,4 @@
-"""What a comparison is to do, and what makes two comparisons the same."""
+"""The plan of a comparison, and its identity."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ class PlannedRow:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that decides the numbers."""
+    """Everything that determines the results."""
 
     model: LanguageModel
     texts: tuple[Text, ...]
@@ -81,7 +81,7 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
 
 
 def header_of(plan: Plan) -> dict[str, object]:
-    """The settings that make two runs the same run."""
+    """The settings that identify a run."""
     header = {
         "schema": SCHEMA,
         "raison": __version__,
@@ -105,12 +105,12 @@ def header_of(plan: Plan) -> dict[str, object]:
     }
     if plan.model.outputs != "classes":
         header[OUTPUTS] = plan.model.outputs
-    # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
+    # Through JSON, so that tuples equal the lists read from a file.
     return dict(json.loads(json.dumps(header)))
 
 
 def _digest_of_texts(plan: Plan) -> str:
-    """Of the texts and what is marked in them, as one JSON list, a text at a time."""
+    """The digest of the texts and their rationales as one JSON list, built text by text."""
     digest = hashlib.sha256()
     for part in (plan.texts, _spans(plan)):
         digest.update(b"[[" if part is plan.texts else b", [")
@@ -149,5 +149,5 @@ def _spans(plan: Plan) -> Iterator[list[list[tuple[int, int, int]]]]:
 
 
 def _seeds_of(method: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """A method without random draws gives the same under every seed."""
+    """One seed for a method without random draws, which gives the same under every seed."""
     return seeds if Property.RANDOM in method.properties else seeds[:1]

@@ -1,4 +1,4 @@
-"""What a comparison consists of: chunks of texts, then metrics of all texts together; raison.jobs.engine does it."""
+"""The jobs of a comparison, for raison.jobs.engine: chunks of texts, then metrics over all texts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,11 +35,11 @@ def execute(plan: Plan, comparison: Run, progress: bool | Advance = True, shard:
 def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[Job]:
     """What a run consists of: a chunk of texts at a time, then the metrics that judge all texts together.
 
-    `plan` is asked for when something is to be done, so that a model need not be there for what is finished; `name`
-    tells the runs of one piece of work apart.
+    `plan` is called only if something is missing, so that finished work needs no model. `name` distinguishes the runs
+    of one piece of work.
     """
     texts, rows = comparison.header["texts"], comparison.header["rows"]
-    # Rows that are there whole came from another run; a chunk that was interrupted is done again with all others.
+    # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
     left = [row for row in rows if not _is_done(row, comparison, range(texts))]
     jobs = []
     for start in range(0, texts, CHUNK):
@@ -89,7 +89,7 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
     batch = prepare(plan.model, [plan.texts[number] for number in numbers], plan.settings_of(numbers))
     marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
     jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
-    # What is chosen comes first, then what has several parts: all others find their maps in the batch.
+    # Selected rows come first, then methods with several parts: the others find their maps in the batch.
     by_row = _chosen(batch, plan, marks)
     for row, seed in sorted(jobs, key=lambda job: -len(job[0].method.parts)):
         if row.chooser is None:
@@ -104,12 +104,12 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
 
 
 def _predicted(explanation: Explanation) -> str:
-    """The prediction as a record states it: never a part of the text, as an answer is."""
+    """The prediction as a record states it; never an answer, which is part of the text."""
     return explanation.prediction if explanation.answer is None else explanation.target
 
 
 def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int], list[Explanation]]:
-    """The rows whose maps a metric chooses, by label and seed: all candidates are measured by all metrics in one go."""
+    """The rows with selected maps, by label and seed; all metrics evaluate all candidates together."""
     rows = [row for row in plan.rows if row.chooser is not None]
     if not rows:
         return {}
@@ -126,5 +126,5 @@ def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int
 
 
 def _seeded(batch: Batch, seed: int) -> Batch:
-    """The batch under another seed of random methods; what was computed is shared."""
+    """The batch under another seed of random methods; computed results are shared."""
     return replace(batch, settings=replace(batch.settings, seed=seed))

@@ -1,1 +1,1 @@
-"""What people see: explanations and results as terminal text, HTML and tables. Never imports torch."""
+"""Views of explanations and results: terminal text, HTML and tables. Never imports torch."""

@@ -1,1 +1,1 @@
-"""Runs on disk and what can be read from them: no model, and never torch."""
+"""Runs on disk and their analysis, without a model and without torch."""

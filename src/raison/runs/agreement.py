@@ -18,7 +18,7 @@ from raison.numerics.statistics.bootstrap import mean_interval
 
 FILE = "agreement.json"
 MEASURES = ("spearman", "top_k_overlap", "cosine")
-"""Of numerics.agreement, with their default settings: the overlap is of the top 20 % of the units."""
+"""Measures of numerics.agreement with default settings: the overlap is of the top 20 % of the units."""
 
 DECIMALS = 6
 
@@ -95,7 +95,7 @@ def pairs_in(folder: Path) -> list[AgreementPair]:
 
 
 def add_pairs(folder: Path, pairs: Iterable[AgreementPair]) -> None:
-    """Put these into a run's folder, in place of those of the same two rows. Raises DataError."""
+    """Write these pairs to a run's folder and replace those of the same rows. Raises DataError."""
     known = {frozenset((pair["first"], pair["second"])): pair for pair in (*pairs_in(folder), *pairs)}
     write_record(folder / FILE, {"pairs": [*known.values()]})
 

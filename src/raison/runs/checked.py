@@ -1,4 +1,4 @@
-"""What the files of a run's or a study's folder may hold: asked when they are read, one line for what is wrong."""
+"""Validation of the files in a run's or study's folder when they are read; errors take one line."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,13 +9,13 @@ from raison.core.reading import Fields
 from raison.numerics.statistics.bootstrap import POOLS
 
 TEXTS = 10_000_000
-"""Texts that a run may have: there is room for each before any is read."""
+"""Maximum number of texts of a run; memory for all is reserved before any is read."""
 
 HIGHEST = 1e300
 
 
 def check_schema(header: object, path: Path, newest: int) -> None:
-    """DataError for what is no header, or was written by a newer version."""
+    """Raise DataError for something other than a header, or one of a newer version."""
     if not isinstance(header, dict):
         raise DataError(f"cannot read {path}: it holds no JSON object.")
     schema = header.get("schema", 0)
@@ -57,7 +57,7 @@ def check_metrics(head: Fields) -> None:
 
 
 def parts_of(header: Mapping[str, Any]) -> tuple[int, ...]:
-    """How many numbers a record has of each metric of single texts."""
+    """The number of values that a record has for each metric of single texts."""
     return tuple(1 if metric["pool"] == "mean" else 2 for metric in header["metrics"] if not metric["grouped"])
 
 
@@ -77,7 +77,7 @@ def check_record(data: Mapping[str, Any], header: Mapping[str, Any], parts: Sequ
 
 
 def check_key(line: Fields, texts: int) -> None:
-    """Whose a line is: row, seed and text. Raises DataError."""
+    """The key of a line: row, seed and text. Raises DataError."""
     line.string("row")
     line.whole("seed", least=None)
     line.whole("text", most=texts - 1)
@@ -90,7 +90,7 @@ def check_group(data: Mapping[str, Any]) -> None:
     line.string("metric")
     line.whole("seed", least=None)
     for place, group in enumerate(line.items("values")):
-        # A group that the metric left out is empty.
+        # A group that the metric skipped is empty.
         if not isinstance(group, list) or not all(_number(part) for part in group):
             raise DataError(f"not a record of groups: values[{place}] is {group!r:.40}, and has to be numbers.")
 
@@ -166,7 +166,7 @@ def check_trainings(header: Mapping[str, Any], path: Path) -> None:
 
 
 def check_training(data: Mapping[str, Any]) -> None:
-    """What names a line of trainings.jsonl, and what is not a number in it. Raises DataError."""
+    """Check the key and the non-numeric fields of a line of trainings.jsonl. Raises DataError."""
     line = Fields(data, "a record")
     for name in ("task", "test", "row", "kind", "method"):
         line.string(name)
@@ -199,13 +199,13 @@ def _check_named(head: Fields) -> None:
 
 
 def _check_folder(name: str, of: Fields) -> None:
-    """A run's name is that of a folder within the study's."""
+    """Check that a run's name is a folder name within the study's folder."""
     if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
         raise DataError(f"not {of.what}: the run {name!r:.40} is no name of a folder.")
 
 
 def _number(value: object) -> bool:
-    """A number that has room in double precision, or null; no NaN, which JSON has not."""
+    """A finite double-precision number, or null; JSON has no NaN."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= HIGHEST)
 
 

@@ -1,4 +1,4 @@
-"""The records of a run as arrays: 8 bytes a number, however many texts."""
+"""The records of a run as arrays, 8 bytes per number."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from raison.runs.summary import Costs, Value
 
 
 class _Names:
-    """Strings by small numbers: there are few different ones."""
+    """Strings stored as small numbers, because few are distinct."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -32,11 +32,11 @@ class _Column:
     words: np.ndarray
     scores: list[np.ndarray] = field(default_factory=list)
     single: list[bool] = field(default_factory=list)
-    """Of each metric, whether its value is a number and not a tuple of parts."""
+    """Whether each metric's value is a number rather than a tuple of parts."""
 
 
 class Columns(Mapping[RecordKey, Record]):
-    """Records by row, seed and text; each is put together when it is asked for."""
+    """Records by row, seed and text; each is built on access."""
 
     def __init__(self, texts: int) -> None:
         self._texts = texts

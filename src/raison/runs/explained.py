@@ -1,4 +1,4 @@
-"""A run's explanations where they lie: read when they are asked for, found by 8 bytes a text."""
+"""A run's explanations on disk: read on access, with an index of 8 bytes per text."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from raison.jobs.store import Line, RecordStore
 from raison.runs.checked import TEXTS, check_key
 
 _KEYS = b', "explanation": {'
-"""What follows the keys in a line: the explanation itself need not be parsed to know whose it is."""
+"""The end of the keys in a line; the explanation itself need not be parsed to find its key."""
 
 
 class Explained:
-    """Where in a file each explanation begins, by row and seed; of a text that was written twice, the last."""
+    """The offset of each explanation by row and seed; for a text that was written twice, the last."""
 
     def __init__(self, store: RecordStore, texts: int) -> None:
         self._store = store
@@ -37,12 +37,12 @@ class Explained:
         return np.zeros(self._texts, dtype=np.bool_) if places is None else places >= 0
 
     def of_row(self, row: str, seed: int) -> "StoredExplanations":
-        """Those of all texts, all of which are there."""
+        """The explanations of all texts, all of which exist."""
         return StoredExplanations(self._store, self._places[row, seed])
 
 
 class StoredExplanations(Sequence[Explanation]):
-    """Explanations that are read when they are asked for."""
+    """Explanations that are read on access."""
 
     def __init__(self, store: RecordStore, places: np.ndarray) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class StoredExplanations(Sequence[Explanation]):
 
 
 def _keys(line: Line) -> tuple[str, int, int] | None:
-    """Row, seed and text of a line; None for a line that a kill cut short."""
+    """Row, seed and text of a line; None for a truncated line."""
     head, separator, _ = line.content.partition(_KEYS)
     if not separator or not line.content.endswith(b"}}"):
         record = line.parsed()

@@ -24,11 +24,11 @@ Side = Literal["above", "below"]
 Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missing"]
 
 FEWEST = 8
-"""Paired values, below which nothing is decided."""
+"""Minimum number of paired values for a verdict."""
 LEVEL = 0.05
-"""Of the tests that stand beside the interval."""
+"""Significance level of the tests beside the interval."""
 LEARNED = 0.1
-"""What a model's accuracy must have above the share of the largest class."""
+"""How far a model's accuracy must exceed the share of the largest class."""
 JUDGED: frozenset[Finding] = frozenset({"holds", "fails", "undecided"})
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
@@ -44,7 +44,7 @@ RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known of a model and its task: shares of texts from 0 to 1, NaN for what is not known.
+    """A model's accuracy and its task's majority class: shares from 0 to 1, NaN if unknown.
 
     `accuracy` is on the texts that `where` says, `majority` the share of the largest class in the study's texts.
     """
@@ -62,19 +62,19 @@ class Learned:
     @property
     def failed(self) -> bool:
         """Whether the model is known not to have learned its task."""
-        # A model at the border, 44.3 % beside 34.3 %, is out whatever its digits' rounding.
+        # A model at the border (44.3 % against 34.3 %) is excluded regardless of rounding.
         return self.accuracy - self.majority <= LEARNED + 1e-9
 
     @property
     def says(self) -> str:
-        """The numbers, where they decide or are not known."""
+        """The numbers as text, for verdicts that depend on them or lack them."""
         accuracy = "unknown" if math.isnan(self.accuracy) else f"{self.accuracy:.1%} on {self.where}"
         majority = "unknown" if math.isnan(self.majority) else f"{self.majority:.1%}"
         return f"accuracy {accuracy}, largest class {majority}"
 
     @property
     def known(self) -> bool:
-        """Whether both numbers are there."""
+        """Whether both numbers are known."""
         return not (math.isnan(self.accuracy) or math.isnan(self.majority))
 
 
@@ -114,11 +114,11 @@ class Verdict:
 
 
 def finding_of(gap: Difference, side: Side) -> Finding:
-    """What a difference says to a claim that it lies on one side of zero; the module has the rule."""
+    """The verdict on the claim that a difference lies on one side of zero; see the module for the rule."""
     if gap.count < FEWEST:
         return "too few"
     low, high = (gap.low, gap.high) if side == "above" else (-gap.high, -gap.low)
-    # An interval or a p-value that is NaN decides nothing.
+    # A NaN interval or p-value gives no verdict.
     agreed = gap.count >= FEW or gap.studentised < LEVEL
     if not agreed:
         return "undecided"
@@ -126,7 +126,7 @@ def finding_of(gap: Difference, side: Side) -> Finding:
 
 
 def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:
-    """The verdict on a claim whose values are known: it comes in as missing, and stays so without a common value."""
+    """The verdict on a claim with known values; it stays "missing" without a common value."""
     if not gap.count:
         return verdict
     finding = finding_of(gap, verdict.side)

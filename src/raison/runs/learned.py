@@ -1,4 +1,4 @@
-"""What a study's folder knows of whether its models learned their tasks.
+"""Whether a study's models learned their tasks, from its folder.
 
     labels.json   {"majorities": {DATA: share of the largest class}, "accuracies": {RUN: share of right predictions}}
 
@@ -18,7 +18,7 @@ from raison.runs.judging import Learned
 
 FILE = "labels.json"
 _HELD_OUT = ("test", "held_out", "dev")
-"""Where an accuracy was measured, by what it is worth."""
+"""Where an accuracy was measured, the most reliable first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Figures over models: what a study asks for, and where each model stands."""
+"""Figures over models: the study's settings, and each model's position."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 Axis = Literal["parameters", "model"]
 AXES: tuple[Axis, ...] = get_args(Axis)
-"""What may stand under [figure] x: lines over the models' numbers of parameters, or bars beside each other."""
+"""Values of [figure] x: lines over the models' numbers of parameters, or grouped bars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ def axis_of(file: Mapping[str, Any]) -> Axis | None:
 
 
 def told(parameters: int) -> str:
-    """A number of parameters, short: "110M"."""
+    """An abbreviated number of parameters: "110M"."""
     for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
         if parameters >= size:
             return f"{parameters / size:.3g}{letter}"

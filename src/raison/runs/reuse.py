@@ -1,4 +1,4 @@
-"""Take over what other runs have already found: rows of the same methods on the same texts, models and settings.
+"""Reuse rows of other runs: the same methods on the same texts, models and settings.
 
 A row is taken over whole, with all its seeds and texts, or not at all. Which rows, and from which run, is written to
 `reused.json` beside the records.
@@ -19,7 +19,7 @@ from raison.runs.run import CAUTIONS, HEADER, Record, RecordKey, Run, read_heade
 
 FILE = "reused.json"
 _OWN = ("rows", "metrics")
-"""Parts of the header in which a run that is drawn on may differ: libraries' versions must be the same."""
+"""Parts of the header in which a source run may differ; libraries' versions must be equal."""
 
 
 def runs_in(folders: Sequence[Path]) -> list[Path]:
@@ -62,7 +62,7 @@ def rows_in(
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What one source has for a run: its rows with all seeds, and where its records have the run's metrics."""
+    """What one source offers a run: rows with all seeds, and the positions of the run's metrics."""
 
     rows: dict[str, list[int]]
     places: list[int]
@@ -85,7 +85,7 @@ def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None,
         there = all((label, seed, text) in source.records for seed in seeds for text in range(header["texts"]))
         # What is made of explanations, metrics of many texts and agreement, is computed, or known.
         made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
-        # A selected map is no method's own: it has no pairs.
+        # A selected map does not belong to one method: it has no pairs.
         made = made and (not agreement or label in paired or row["selected_by"] is not None)
         same = row in source.header["rows"] and row["method"] not in exchanged
         if same and there and (made or _explains(source, label, seeds)):
@@ -113,7 +113,7 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
         return 0
     if offer.pairs:
         assert run.folder is not None
-        # Before the rows: what is interrupted in between is done again.
+        # Before the rows: if interrupted in between, the copy is repeated.
         add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= offer.rows.keys()])
     texts = range(run.header["texts"])
     keys = {label: [(label, seed, text) for seed in seeds for text in texts] for label, seeds in offer.rows.items()}
@@ -173,7 +173,7 @@ def _placed(record: Record, places: Sequence[int]) -> Record:
 
 
 def _note(run: Run, source: dict[str, Any], rows: Sequence[str]) -> None:
-    """Say where rows come from, before they are copied; what is copied again after an interruption is said once."""
+    """Record the source of rows before they are copied; a repeated copy is recorded once."""
     assert run.folder is not None
     path = run.folder / FILE
     known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []

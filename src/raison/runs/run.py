@@ -34,9 +34,9 @@ from raison.runs.record import plain, scalar
 SCHEMA = 1
 HEADER = COMPARISON.marker
 CAUTIONS = "cautions"
-"""What is to be said beside the results, found when the run began."""
+"""Cautions to report beside the results, found when the run began."""
 OUTPUTS = "outputs"
-"""What the model gives, in a header, where it is no classes: see raison.core.outputs."""
+"""The header's key for outputs other than classes; see raison.core.outputs."""
 UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
 """Parts of the header in which a continued run may differ."""
 
@@ -66,7 +66,7 @@ class Run:
         Without a folder, explanations are kept where a metric of many texts will ask for them.
         """
         if self.folder is not None:
-            # Records last: a text that has a record has everything.
+            # Records last: a text with a record is complete.
             self._store("explanations").append(
                 {"row": r.row, "seed": r.seed, "text": r.text, "explanation": e.to_dict()} for r, e in rows
             )
@@ -78,7 +78,7 @@ class Run:
             self.records.add(record)
 
     def add_records(self, records: Sequence[Record]) -> None:
-        """Keep records whose explanations are not at hand. Raises DataError when the disk is full."""
+        """Store records without explanations. Raises DataError when the disk is full."""
         if self.folder is not None:
             self._store("records").append(record.to_dict() for record in records)
         for record in records:
@@ -155,7 +155,7 @@ def open_run(header: dict[str, Any], folder: Path | None, shard: int | None = No
 
 
 def check_same(folder: Path, header: dict[str, Any]) -> None:
-    """DataError, naming what differs, unless the folder's run is the one of this header. Touches nothing."""
+    """Raise DataError with the differences unless the folder's run has this header. Writes nothing."""
     known = read_header(folder / HEADER)
     if identity.IDENTITY in header:
         identity.check(folder, "run", known, header[identity.IDENTITY])
@@ -189,7 +189,7 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
 
 
 def settings_hash(header: dict[str, Any]) -> str:
-    """Names what was asked: the same for equal requests, whatever the libraries' versions."""
+    """A digest of the request, independent of the libraries' versions."""
     asked = {key: value for key, value in header.items() if key not in UNCOMPARED}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""What a table of methods says beyond its means: differences from the best, ranks, the cost of choosing, fronts."""
+"""Statistics of a table of methods: differences from the best, ranks, the cost of selection, Pareto fronts."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from raison.numerics.statistics.paired import Difference, difference
 from raison.numerics.statistics.pareto import front
 
 BACKWARD = 2
-"""What a backward pass costs in forward passes."""
+"""The cost of a backward pass in forward passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Point:
 
 
 def directed(comparison: Comparison) -> dict[str, bool]:
-    """The metrics of which one end is better -> whether that is the high one, in the table's order."""
+    """The metrics with a direction -> whether higher is better, in the table's order."""
     directions: dict[str, bool] = {}
     for row in comparison.rows:
         for scores in row.metrics:
@@ -170,7 +170,7 @@ def _mean(row: Scores, metric: str) -> float:
 
 
 def parts_of(scores: MetricScores) -> np.ndarray:
-    """Per text what the pool takes; infinite values, which no difference can hold, count as undefined."""
+    """The pool's values per text; infinite values, which have no difference, count as undefined."""
     table = np.array(scores.parts if scores.parts else [(value,) for value in scores.values], dtype=np.float64)
     table = table.reshape(len(scores.values), -1)
     return np.where(np.isfinite(table), table, np.nan)

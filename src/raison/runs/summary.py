@@ -15,7 +15,7 @@ Value = float | tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What the records must say of a metric so that they can be read without it.
+    """The description of a metric in the records, so that they can be read without the metric.
 
     `grouped` metrics judge groups of texts: their values are no texts' values.
     """
@@ -28,7 +28,7 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one explanation took."""
+    """The cost of one explanation."""
 
     evaluations: float
     gradients: float

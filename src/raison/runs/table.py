@@ -71,7 +71,7 @@ def _cell(
     (info, metrics), label, seeds = metric, row["label"], row["seeds"]
     if info.grouped:
         groups = [run.groups.get((label, seed, info.label), []) for seed in seeds]
-        # A run that was stopped among its group metrics has them for some seeds only: better none than a part.
+        # A run stopped during its group metrics has them for some seeds only; these are ignored.
         whole = all((label, seed, info.label) in run.groups for seed in seeds)
         by_seed = [[value for group in of_seed for value in group] if whole else [] for of_seed in groups]
         return metric_scores(info, table_of(by_seed), interval)

@@ -1,4 +1,4 @@
-"""What a study states, held against its records: for every kind, by the one rule of raison.runs.judging."""
+"""A study's claims, checked against its records by the rule of raison.runs.judging."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ class Sample:
     pool: str = "mean"
     interval: tuple[float, float] | None = None
     accuracy: float | None = None
-    """Where it is told, and does not decide."""
+    """Shown for information; it does not decide."""
 
     @property
     def gap(self) -> Difference:

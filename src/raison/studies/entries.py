@@ -1,4 +1,4 @@
-"""What a study file says of models, data and settings, and the command line in the same words; never torch."""
+"""Models, data and settings as study files and the command line give them; without torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class StudySettings:
 class StudyModel:
     """What raison.load takes; `labels` are the data's names for the classes, in the model's order.
 
-    `removal` stands above the study's for this model: models of one study need not have the same tokens.
+    `removal` overrides the study's for this model, since models of one study may have different tokens.
 
     With `made`, a table of the keys in raison.studies.schema.MADE, the study makes the model itself
     (raison.studies.made), and `name` is only what the records call it.

@@ -1,4 +1,4 @@
-"""A study file: read once for all kinds, checked by its own one.
+"""A study file, which is read in one way for all kinds and checked by its own kind.
 
     schema = 1
     kind = "trust"
@@ -23,11 +23,11 @@ SCHEMA = 1
 _SIZES = ("mini", "paper")
 _PLAIN = "study"
 _GOES_ON = re.compile(r"(?m)^even_at_chance[ \t]*=.*\n?")
-"""A study that stopped at a model at chance goes on in its folder once this key was added."""
+"""The key that lets a study continue in its folder after it stopped at a model at chance."""
 
 
 class MistakesError(DataError):
-    """What a kind finds in its file, a line each."""
+    """The mistakes that a kind finds in its file, one per line."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -35,7 +35,7 @@ class MistakesError(DataError):
 
 
 class StudyError(DataError):
-    """A study that cannot be run; lists every mistake on a line of its own."""
+    """A study that cannot be run; the message lists every mistake on its own line."""
 
     def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
         count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
@@ -56,7 +56,7 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """The hash that names the file's content, without what only says to go on."""
+        """The hash of the file's content, without the key that only lets it continue."""
         return digest_of(_GOES_ON.sub("", self.text))
 
     @property
@@ -91,7 +91,7 @@ def read(path: str | Path, tools: object = None) -> Study:
 
 
 def entries_of(table: Mapping[str, Any], keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The entries of a file that are as its kind's keys say, and what is wrong; MistakesError if newer."""
+    """The valid entries of a file by its kind's keys, and the mistakes; MistakesError if the schema is newer."""
     study, mistakes = fitting(table, {**COMMON, **keys}, "the study")
     if study.get("schema", SCHEMA) != SCHEMA:
         raise MistakesError([f"the study: schema is {study['schema']}, and this version of raison reads {SCHEMA}."])

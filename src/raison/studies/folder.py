@@ -1,4 +1,4 @@
-"""A study's folder: what every kind writes there and how it is checked; never torch.
+"""A study's folder: what every kind writes there and how it is checked; without torch.
 
     study.toml    the study file as it was run
     a header      a JSON file by which the kind is known: schema, name, digest, limit, versions, claims, what was asked
@@ -28,7 +28,7 @@ from raison.runs.run import HEADER, SCHEMA, check_same
 from raison.trust.records import Attack, Objective, Order
 
 UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
-"""Parts of a header in which work that goes on may differ."""
+"""Parts of a header that may differ when work is resumed."""
 _LIBRARIES = ("torch", "transformers", "numpy")
 
 
@@ -56,7 +56,7 @@ class Claim(TypedDict, total=False):
 
 
 def side_of(claim: Claim) -> tuple[Side, str]:
-    """On which side of what it is held against a claim puts a row, and the row."""
+    """The side of a claim, above or below, and the row on that side."""
     return ("above", claim["above"]) if "above" in claim else ("below", claim["below"])
 
 
@@ -80,7 +80,7 @@ class Written(ABC):
 
     @property
     def name(self) -> str:
-        """What its folder was called."""
+        """The name of its folder."""
         return str(self.header["name"])
 
     @property
@@ -90,22 +90,22 @@ class Written(ABC):
 
     @property
     def limit(self) -> int | None:
-        """The --limit that it was run with."""
+        """The --limit of the run."""
         return self.header.get("limit")
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of the libraries that it was run with."""
+        """The versions of the libraries of the run."""
         return dict(self.header["versions"])
 
     @property
     def claims(self) -> list[Claim]:
-        """What it states before it is run, with rows and metrics as the records name them."""
+        """The claims, with rows and metrics as the records name them."""
         return list(self.header.get("claims", self.file.get("claims", ())))
 
     @property
     def dropped(self) -> int:
-        """Broken lines that were left out; their work is done again."""
+        """Broken lines that were skipped; their work is repeated."""
         return 0
 
     @property
@@ -114,7 +114,7 @@ class Written(ABC):
         return 0, 0
 
     def to_dict(self) -> dict[str, Any]:
-        """What programs want to know beside the claims, as plain JSON values."""
+        """The results for programs, besides the claims, as plain JSON values."""
         done, wanted = self.progress
         return {"records": done, "wanted": wanted}
 
@@ -198,7 +198,7 @@ def check_header(
 
 
 def begin_study(folder: Path, kind: WorkKind, header: Mapping[str, Any], text: str) -> None:
-    """Write the header, then the study file, where they are not there yet; what is there is checked again."""
+    """Write the header, then the study file, if missing; existing ones are checked again."""
     if read_marker(folder, kind) is None:
         write_marker(folder, kind, header)
     check_header(folder, kind, header)

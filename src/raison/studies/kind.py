@@ -35,7 +35,7 @@ DEFAULT = "comparison"
 
 @dataclass(frozen=True, slots=True)
 class EstimateTable:
-    """What a study will take, as a table; `lines` stand below it, `values` are for programs."""
+    """The estimated cost of a study as a table; `lines` stand below it, `values` are for programs."""
 
     table: "Table"
     lines: tuple[str, ...]
@@ -76,10 +76,10 @@ class Work(Protocol):
         """Look at every model and all data. Raises StudyError with all that stands in the way."""
 
     def jobs(self, examined: Any, folder: Path, shard: int | None) -> list[Job]:
-        """What there is to do, done or not; records go to the files of a shard."""
+        """All jobs, done or not; records go to the files of a shard."""
 
     def begin(self, examined: Any, folder: Path, sources: Sequence[Path]) -> None:
-        """What is written before the first job, by one process at a time and again whenever the work goes on."""
+        """Write what must precede the first job; called by one process at a time, again on every resume."""
 
     def estimate(self, examined: Any) -> EstimateTable: ...
 
@@ -103,7 +103,7 @@ class Sections(Protocol):
     """sections.py."""
 
     def sections(self, results: Any, target: Path | None = None) -> "Document":
-        """All that is told of the results; pages of single texts are written into the folder `target`, if given."""
+        """The report of the results; pages of single texts are written into the folder `target`, if given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Kind:
 
     @property
     def folder(self) -> folders.WorkKind:
-        """What its folder is known by."""
+        """The marker file of its folder."""
         return self.results.FOLDERS[0]
 
 

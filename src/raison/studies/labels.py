@@ -1,4 +1,4 @@
-"""What labels tell of a study's models: the share of the largest class, and of right predictions."""
+"""The share of the largest class, and the models' accuracy, from a study's labels."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _DIGITS = 4
 
 
 def majority_of(data: Dataset) -> float | None:
-    """The share of the commonest label; None where a row has none. Questions with answers have no classes: 0."""
+    """The share of the most frequent label; None if a row has none. For question answering, without classes, 0."""
     if any(row.answers for row in data.rows):
         return 0.0
     labels = [row.label for row in data.rows]

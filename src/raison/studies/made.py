@@ -1,4 +1,4 @@
-"""Models that a study makes itself: trained when they are not there yet, kept in the cache.
+"""Models that a study trains itself if they are missing, and keeps in the cache.
 
     [models.tiny]
     name = "t5_encoder 2x64"
@@ -39,10 +39,10 @@ from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
 
 _RECIPE = 1
-"""Raised where the same table would now make another model."""
+"""Version of the training, increased when the same table would give another model."""
 _HELD_OUT = 0.1
 _FEWEST = 20
-"""Training texts, below which a tenth says nothing."""
+"""Minimum number of training texts for holding out a tenth."""
 
 
 def made_folder(entry: StudyModel) -> Path:
@@ -68,7 +68,7 @@ def made_folder(entry: StudyModel) -> Path:
 
 
 def card_of(entry: StudyModel) -> dict[str, Any]:
-    """What was written down when a study's model was trained; empty for one that was trained elsewhere."""
+    """The training card of a study's model; empty for one that was trained elsewhere."""
     if entry.made is not None:
         return zoo.read_card(made_folder(entry))
     if entry.name in zoo.names():
@@ -89,7 +89,7 @@ def described(entry: StudyModel, model: LanguageModel) -> dict[str, Any]:
 def _make(entry: StudyModel, folder: Path) -> None:
     assert entry.made is not None, "a model that is not made here"
     train, held_out = _data(entry)
-    # Everything happens beside the folder, which is there when it is whole.
+    # Everything happens beside the folder, which exists only when complete.
     work = folder.with_suffix(".part")
     work.mkdir(exist_ok=True)
     Console(stderr=True).print(f"making the model {entry.name} from {len(train)} texts, once", highlight=False)
@@ -138,7 +138,7 @@ def _digest(entry: StudyModel) -> str:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Wait until no other process is in here; a process that dies makes room."""
+    """Wait for exclusive access; a process that dies releases it."""
     with path.open("w") as file:
         if sys.platform != "win32":
             import fcntl

@@ -1,4 +1,4 @@
-"""What study files of several kinds are made of: models, data, settings, runs, claims; read, or every mistake in them.
+"""Parts shared by several kinds of study files: models, data, settings, runs, claims; read, or all mistakes found.
 
 Each reader takes its part of the file and where it stands, and adds what is wrong with it to `mistakes`, a line each.
 """
@@ -83,7 +83,7 @@ def canonical_metric(label: str) -> str:
 
 
 def attempt(where: str, work: Callable[[], object]) -> list[str]:
-    """What the work refuses, as a mistake."""
+    """Turn an error of the work into a mistake."""
     try:
         work()
     except RaisonError as error:
@@ -220,7 +220,7 @@ def data_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
     if "known_features" in table:
         fit, wrong = fitting(table["known_features"], schema.KNOWN_FEATURES, f"{where} known_features")
         mistakes += wrong
-        # On no row at all: only the settings are looked at.
+        # Without rows: only the settings are checked.
         mistakes += attempt(f"{where} known_features", lambda: known_features(Dataset("", ()), **fit))
     return mistakes
 
@@ -261,7 +261,7 @@ def _without(names: Sequence[str], methods: object, where: str) -> list[str]:
 
 
 def sides_mistakes(table: Mapping[str, Any], where: str) -> list[str]:
-    """A claim is on one side of what it is held against."""
+    """Check that a claim has exactly one of `above` and `below`."""
     return [f"{where}: give one of above and below."] if ("above" in table) == ("below" in table) else []
 
 
@@ -285,7 +285,7 @@ def model_of(entry: Mapping[str, Any], folder: Path) -> StudyModel:
     if "made" in entry:
         made = entry["made"]
         parts = {key: made[key] for key in ("train", "held_out") if key in made}
-        # As for data: files that the study brings along.
+        # As for data: files that come with the study.
         values["made"] = made | {key: part | {"source": _source(part, folder)} for key, part in parts.items()}
     return StudyModel(**values)
 

@@ -1,4 +1,4 @@
-"""From what a study asks of one model on one data set to a plan, and all that only the two can tell."""
+"""Plans for one model on one data set of a study, and the checks that need both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -51,13 +51,13 @@ def load_entry(entry: StudyModel) -> LanguageModel | Any:
 def load_named_model(entry: StudyModel) -> LanguageModel:
     """The same of a model that classifies, or gives a number."""
     loaded = as_classifier(load_entry(entry))
-    # Where the cache lies is nothing that a record should name.
+    # A record should not name the location of the cache.
     loaded.name = loaded.name if entry.made is None else entry.name
     return loaded
 
 
 class Models:
-    """A study's models, one in memory at a time: the last one is let go of before the next is read."""
+    """A study's models, one in memory at a time: the last one is released before the next is loaded."""
 
     def __init__(self) -> None:
         self._known: tuple[StudyModel, LanguageModel] | None = None
@@ -105,7 +105,7 @@ def reasons_against(asked: Asked, model: LanguageModel, data: Dataset) -> list[s
 
 
 def learned_from(entry: StudyModel, data: Dataset) -> list[str]:
-    """Why a model may not be tested on data, for it learned from texts among them; as far as its card says."""
+    """Why a model may not be tested on data: it was trained on some of the texts, according to its card."""
     trained = card_of(entry).get("data", {}).get("train", {}).get("name", "")
     reason = shared(trained, data.name)
     return [] if reason is None else [reason]

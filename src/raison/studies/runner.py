@@ -33,7 +33,7 @@ def run(
 
     Args:
         path: the study file; see raison.studies.file.
-        out: the folder; by default one in runs/, called as the study.
+        out: the folder; by default one in runs/ with the study's name.
         limit: use the first so many rows of every data set. Recorded: it is another study then.
         resume: go on with what `out` holds; the result equals that of a study that was never interrupted.
         progress: a progress bar on stderr, or a function that is told of finished parts.
@@ -47,7 +47,7 @@ def run(
     """
     study = read(path)
     folder = folder_of(study, out)
-    # Whoever shares the work comes to a folder that another process may have begun.
+    # With a shard, another process may already have started in this folder.
     check_folder(folder, study, limit, resume or sharing.shard.count > 1)
     sources = runs_in(reuse)
     return execute(study.kind.work.examine(study, limit, sources), folder, progress, sources=sources, sharing=sharing)
@@ -59,7 +59,7 @@ def folder_of(study: Study, out: str | Path | None) -> Path:
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Any:
-    """Look at every model and all data of a study. Raises StudyError with all that stands in the way."""
+    """Check every model and all data of a study. Raises StudyError with every obstacle."""
     return study.kind.work.examine(study, limit, sources)
 
 

@@ -1,4 +1,4 @@
-"""The keys of a study file and what their values may be: what all kinds share."""
+"""The keys of a study file that all kinds share, and their allowed values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from raison.training.recipes.scratch_settings import ScratchSettings
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """What a value may be, in words and as a test."""
+    """A kind of value, in words and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -116,7 +116,7 @@ CLAIM: Keys = {
 
 
 def fitting(table: Mapping[str, Any], keys: Keys, where: str) -> tuple[dict[str, Any], list[str]]:
-    """The entries of a table that are as they should be, and what is wrong with it, one line each."""
+    """The valid entries of a table, and its mistakes, one line each."""
     mistakes = [f"{where}: {UnknownNameError('key', key, keys)}" for key in table if key not in keys]
     fit = {}
     for name, key in keys.items():

@@ -38,7 +38,7 @@ def page(explanations: Explanation | Sequence[Explanation]) -> str:
 
 
 def fragment(e: Explanation) -> str:
-    """One explanation for a notebook: styles reach only into it, no script, light or dark as the notebook is."""
+    """One explanation for a notebook: scoped styles, no script, light or dark like the notebook."""
     return str(html("<style>\n{}{}</style>\n{}", asset("explanation.css"), asset("fragment.css"), _article(e, "")))
 
 
@@ -76,7 +76,7 @@ def _cautions(e: Explanation) -> list[Markup]:
 
 
 def _title(e: Explanation) -> str:
-    """The class; where there is none, or no single one, what the model says."""
+    """The predicted class; if there is none or several, the model's output in words."""
     return e.prediction if e.outputs == "classes" else phrases.verdict(e).line
 
 
@@ -231,7 +231,7 @@ def _bar_row(e: Explanation, unit: int, scale: float) -> Markup:
 
 
 _TOLD = ("completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE)
-"""Notes that the page says in its own words."""
+"""Notes that the page phrases itself."""
 
 
 def _provenance(e: Explanation) -> Markup:
@@ -263,11 +263,11 @@ def folded_facts(facts: Mapping[str, object]) -> Markup:
 
 def _plain(value: object) -> str:
     if isinstance(value, list) and all(isinstance(item, float) for item in value):
-        # Many numbers side by side are there to be compared.
+        # Columns of numbers are aligned for comparison.
         return ", ".join(f"{item:.3g}" for item in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _score(e: Explanation, value: float, places: int) -> str:
-    """With a true minus sign: as wide as the plus, and read aloud where a hyphen often is not."""
+    """With a true minus sign, which is as wide as the plus and read aloud by screen readers."""
     return phrases.score(e, value, places).replace("-", "\N{MINUS SIGN}")

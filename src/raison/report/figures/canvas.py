@@ -1,4 +1,4 @@
-"""The ground of every plot: its settings, axes with margins, and the SVG that stands inside a page.
+"""The basis of every plot: its settings, axes with margins, and the SVG inside a page.
 
 It follows the page's light or dark ground and its font. matplotlib (the extra `report`) is imported when a plot is
 drawn; the caller's settings and figures stay as they are.
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
 
 INK = "#010203"
-"""Stands for the page's own text colour until the SVG is written."""
+"""Placeholder for the page's text colour until the SVG is written."""
 GREY = "#808080"
 WIDTH, HEIGHT = 480, 330
 FONT = 11
 LABEL = 30
-"""Letters of a label that are shown."""
+"""Maximum number of letters shown of a label."""
 LEFT, RIGHT, BOTTOM, TOP = 58, 12, 46, 30
 LETTER = 5.9
-"""Points that a letter of a label takes, on average."""
+"""Average width of a letter of a label, in points."""
 _SETTINGS: "dict[RcKeyType, object]" = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
@@ -61,7 +61,7 @@ def require() -> None:
 
 
 def look_of(number: int, method: str) -> tuple[str, str, str]:
-    """Colour, line and marker. Random is grey and dotted everywhere: it is the ground that others stand on."""
+    """Colour, line and marker. Random scores are grey and dotted everywhere, as the baseline."""
     if method.startswith("random"):
         return GREY, ":", "x"
     return SERIES[number % len(SERIES)], ("-", "--", "-.")[number // len(SERIES) % 3], "os^Dv"[number % 5]
@@ -76,7 +76,7 @@ def spot_of(axes: "Axes", x: float, y: float) -> tuple[float, float]:
 
 
 def margin(names: Sequence[str]) -> float:
-    """The room at the right that the names of lines or bars take."""
+    """The width at the right for the names of lines or bars."""
     return 26 + LETTER * max((len(shorten(name, LABEL)) for name in names), default=0)
 
 

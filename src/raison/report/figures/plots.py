@@ -103,7 +103,7 @@ def _over_sizes(asked: OverModels) -> Lines:
     ]
     ticks: list[int] = []
     for size in sizes:
-        # Models of one size, or almost, would write their numbers on each other.
+        # The labels of models of almost equal size would overlap.
         if not ticks or size > 1.12 * ticks[-1]:
             ticks.append(size)
     return Lines(
@@ -229,7 +229,7 @@ def _bar(axes: "Axes", point: Point) -> Box:
 
 
 def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
-    """The front's line, so that no label is struck through."""
+    """Points on the front's line, which labels must not cover."""
     spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points if point.best]
     spots.sort()
     boxes: list[Box] = []

@@ -89,7 +89,7 @@ def definitions(facts: Mapping[str, object]) -> Markup:
 
 
 def _warnings(sentences: Sequence[str]) -> Markup:
-    """What makes the numbers other than those of the whole study; nothing without sentences."""
+    """Why the numbers cover only a subset of the study; nothing without sentences."""
     if not sentences:
         return NOTHING
     return html(
@@ -173,7 +173,7 @@ def _cell(cell: Cell, level: float) -> Markup:
         soft = html(' class="soft"') if cell.soft else NOTHING
         small = joined(html("<small>{}</small>", line) for line in below)
         return html("<td{}{}>{}{}{}</td>", soft, tip, lead, mean, small)
-    # The soft colour of small print would not be read on a shade.
+    # The soft colour of small print is unreadable on a shade.
     small = joined(html('<small style="color:inherit">{}</small>', line) for line in below)
     return html('<td class="shade" style="{}"{}>{}{}</td>', SIGNED.css(level), tip, mean, small)
 

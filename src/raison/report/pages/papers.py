@@ -22,7 +22,7 @@ from raison.runs.judging import Verdict
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """How a cell reads without rank, as the best, as the second, and what is done to its text."""
+    """The formats of a cell without rank, as the best and as the second, and the escaping of its text."""
 
     ranks: tuple[str, str, str]
     escaped: Callable[[str], str]

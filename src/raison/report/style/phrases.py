@@ -73,7 +73,7 @@ def target(e: Explanation) -> str:
 
 
 def _own_probability(e: Explanation) -> str:
-    """Of a label, which others do not compete with: how likely it is."""
+    """The probability of an independent label."""
     if e.outputs != "labels":
         return ""
     return f" ({percent(e.probabilities[e.classes.index(e.target)])})"
@@ -81,7 +81,7 @@ def _own_probability(e: Explanation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the model says: `lead` is what kind of thing it is, `said` what stands out, `rest` what follows it."""
+    """The model's output in words: `lead` names its kind, `said` is emphasised, `rest` follows."""
 
     lead: str
     said: str
@@ -188,7 +188,7 @@ def made_by(e: Explanation) -> str:
 
 
 def choice(e: Explanation) -> str | None:
-    """By what the explanation was chosen, and among which others."""
+    """The metric that selected the explanation, and the other candidates."""
     metric = e.notes.get("selected_by")
     values = [value for value in e.notes.get("candidate_values", ()) if value is not None]
     if metric is None:
@@ -198,7 +198,7 @@ def choice(e: Explanation) -> str | None:
 
 
 def cautions(e: Explanation) -> list[str]:
-    """What the reader has to know before believing the scores, one sentence each, without its full stop."""
+    """Cautions about the scores, one sentence each, without its full stop."""
     told = (truncation(e), caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
     return [sentence for sentence in told if isinstance(sentence, str)]
 

@@ -48,7 +48,7 @@ def _finding(verdict: Verdict) -> Markup:
 
 
 def _named(verdict: Verdict) -> Markup:
-    """The finding, with why where it is not one; classes of a style have no blanks."""
+    """The finding, with the reason if there is none; CSS classes have no spaces."""
     why = html(' title="{}"', verdict.note) if verdict.note else NOTHING
     return html('<span class="{}"{}>{}</span>', verdict.finding.replace(" ", "-"), why, verdict.finding)
 

@@ -1,4 +1,4 @@
-"""What a study's results are made of, told neutrally: texts, tables with intervals, figures, claims.
+"""The parts of a study's report, independent of the format: texts, tables with intervals, figures, claims.
 
 A kind of study gives a Document. raison.report.pages.document, .papers and .writing make everything of it, and know no
 kind.
@@ -179,7 +179,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All that is told of a study. `file` is its parsed file, `text` the file itself ("" without one).
+    """The report of a study. `file` is its parsed file, `text` the file itself ("" without one).
 
     `pages` are documents beside it, by their files' names; `up` is the page that one of these belongs to. `links` lead
     to what else lies beside the page.

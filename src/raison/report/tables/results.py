@@ -50,7 +50,7 @@ def columns(results: Results) -> tuple[ScoresColumn, ...]:
 
 
 def warnings(results: Results) -> list[str]:
-    """What a reader has to know before believing the numbers, as sentences."""
+    """Cautions about the numbers, as sentences."""
     told = (results,) if isinstance(results, Scores | Comparison) else results
     return [f"Warning: {caution}." for one in told for caution in one.cautions]
 
@@ -60,7 +60,7 @@ def _below(results: Results, note: str) -> str:
 
 
 def caption(results: Results) -> str:
-    """What the numbers are and where they come from."""
+    """The meaning and the source of the numbers."""
     most = _most(rows_of(results))
     reading = (
         f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text: evaluations are "

@@ -281,7 +281,7 @@ def _light(values: Sequence[float], green: tuple[Side, float], red: tuple[Side, 
 
 
 def _few(light: Light) -> str:
-    """What stands behind evidence of too few values."""
+    """The note after evidence with too few values."""
     return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
 
 

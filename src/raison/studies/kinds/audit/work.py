@@ -122,7 +122,7 @@ def estimate_audit(
 def _called(
     methods: Sequence[str] | None, plan: AuditPlan | None, settings: Settings | None, data: str, folder: Path
 ) -> Study:
-    """A call as the study that it is, without a file."""
+    """A call as a study without a file."""
     asked = Audited(None if methods is None else tuple(methods), settings or Settings(), plan or AuditPlan())
     return Study(folder, "", Kind("audit"), data, asked, tools())
 
@@ -149,7 +149,7 @@ def _examined(
     identity = {**identity_of(model), **files, DATA: digest_of(suite.texts), SETTINGS: digest_of(asked)}
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     if known is not None:
-        # What it was to take, and what is left out, was found when it began.
+        # The estimate and what is left out were determined at the start.
         return Examined(study, {**known, IDENTITY: identity}, parts, suite, model, {})
     header = _header(study, model, suite, limit) | {IDENTITY: identity}
     return Examined(study, json.loads(json.dumps(header)), parts, suite, model, {})
@@ -179,7 +179,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
 
 
 def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
-    """Nothing beside the header."""
+    """Nothing but the header."""
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:

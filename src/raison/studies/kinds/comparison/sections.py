@@ -136,7 +136,7 @@ def _examples(
 
 
 def _warnings(results: StudyRuns, runs: Sequence[_Told], examples: bool, pages: bool) -> Iterator[str]:
-    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    """Why these numbers cover only a subset of the study, one sentence each."""
     if results.limit is not None:
         count = phrases.count(results.limit, "text")
         yield f"This study was run with --limit {results.limit}: at most {count} of each data set."

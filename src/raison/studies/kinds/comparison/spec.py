@@ -73,7 +73,7 @@ class Comparison:
 
 
 def tools() -> None:
-    """A comparison calls what raison.compare calls."""
+    """The functions of a comparison, as raison.compare calls them."""
 
 
 def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Comparison:
@@ -125,7 +125,7 @@ def _rows(study: Mapping[str, Any], seeds: tuple[int, ...]) -> tuple[set[str] | 
     choosers, wrong = _labels(study, "select")
     if wrong:
         return None, mistakes + wrong
-    # What is wrong with the choice is said even where the methods are not known yet.
+    # Mistakes in the selection are reported even if the methods are not known yet.
     specs: Sequence[str] = ["random(draws=2)"] if methods is None else study["methods"]
     try:
         rows = plan_rows([METHODS.create(spec) for spec in specs], create_metrics(sorted(choosers or ())), seeds)

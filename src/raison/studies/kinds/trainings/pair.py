@@ -39,7 +39,7 @@ JUDGED = "judged"
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What all pairs share: the data of each task (train, dev, test), and the records that there are."""
+    """What all pairs share: the data of each task (train, dev, test), and the existing records."""
 
     study: Study
     data: Mapping[str, tuple[Dataset, Dataset | None, Dataset]]
@@ -93,14 +93,14 @@ class _Made:
 
 
 def is_through(shop: Workshop, task: Task, seed: int) -> bool:
-    """Whether nothing is lacking, and nothing is left that is no longer needed."""
+    """Whether all records exist and temporary models are removed."""
     rows = [row.folder for row in shop.spec.rows if task.name in row.tasks]
     left = [_untidy(shop, shop.place(task, row, seed)) for row in (*rows, PLAIN)]
     return not _missing(shop, task, seed) and not any(left)
 
 
 def do_pair(shop: Workshop, task: Task, seed: int, told: Told) -> None:
-    """Do what the records lack of a task and a seed. Stopped anywhere, it goes on when called again."""
+    """Do the missing work of a task and a seed. If stopped anywhere, it resumes when called again."""
     missing = _missing(shop, task, seed)
     posthoc = tuple(row.name for row in shop.spec.posthoc if task.name in row.tasks)
     rows = [row for row in shop.spec.rows if task.name in row.tasks]
@@ -273,7 +273,7 @@ def _explained(record: TrainingRecord, run: Run, asked: _Judging, method: str) -
 
 
 def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any], float]:
-    """What a training wrote down, and its seconds; a training that is through is not called again."""
+    """The card of a training, and its seconds; a finished training is not repeated."""
     path = folder / TRAINED
     try:
         trained = read_record(path)

@@ -1,4 +1,4 @@
-"""What a study of trainings calls to train: functions and their settings, in one place so that tests can stand in."""
+"""The training functions of a study and their settings, in one place so that tests can replace them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Recipes:
 
 def recipes() -> Recipes:
     """Those of raison.training."""
-    # Only now: transformers takes longer to import than a study file to read.
+    # Imported here: importing transformers takes longer than reading a study file.
     from raison.training.recipes.ivra import fine_tune, train_ivra
     from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 

@@ -89,7 +89,7 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
 
 
 def _warnings(results: TrainingRuns) -> Iterator[str]:
-    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    """Why these numbers cover only a subset of the study, one sentence each."""
     if results.limit is not None:
         yield f"This study was run with --limit {results.limit}: at most so many rows of each part of the data."
     missing = [key for key in results.wanted if key not in results.records]

@@ -97,7 +97,7 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
 
 
 def _warnings(results: TrustRuns) -> Iterator[str]:
-    """Everything that makes these numbers other than those of the whole study, one sentence each."""
+    """Why these numbers cover only a subset of the study, one sentence each."""
     if results.limit is not None:
         count = phrases.count(results.limit, "text")
         yield f"This study was run with --limit {results.limit}: at most {count} of each data set."
@@ -135,7 +135,7 @@ def area_tables(results: TrustRuns) -> list[Table]:
 
 
 def attack_tables(results: TrustRuns) -> list[Table]:
-    """For each measure of what attacks do: each method under each attack in each run, the control beside."""
+    """For each measure of an attack's effect: each method under each attack in each run, with the control."""
     rows = _attacked_rows(results)
     if not rows:
         return []
