@@ -30,13 +30,15 @@ FILLER = "the story about sea rain music sailor told home actors jokes watch wal
 class Planted(ToyModel):
     """Only the class words, which the toys' vocabulary has, move the prediction; all others are unknown to it.
 
-    Notes which whole texts were predicted, and the rows of every pass over given embeddings.
+    Notes which whole texts were predicted, the rows of every pass over given embeddings, and of every batch of
+    perturbed texts the texts and the words that are kept.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.whole: Counter[str] = Counter()
         self.rows: list[int] = []
+        self.perturbed: list[list[tuple[str, list[list[bool]]]]] = []
 
     def gain(self, embeds: Tensor, own: Tensor) -> Tensor:
         # 0.2 is what the special tokens have.
@@ -52,6 +54,10 @@ class Planted(ToyModel):
     def masked_logits(self, encoding: Encoding, keeps: Sequence[Tensor], removal: str) -> list[Tensor]:
         for text, rows in zip(encoding.texts, keeps, strict=True):
             self.whole[str(text)] += int(rows.all(1).sum())
+        if not all(rows.all() for rows in keeps):
+            self.perturbed.append(
+                [(str(text), rows.tolist()) for text, rows in zip(encoding.texts, keeps, strict=True)]
+            )
         return super().masked_logits(encoding, keeps, removal)
 
 

@@ -61,6 +61,17 @@ def test_a_killed_run_gives_the_same_explainer(
     assert len(resumed.rows) == steps
 
 
+@pytest.mark.parametrize("kill", [4, 6, 9, 12])
+def test_a_resumed_run_evaluates_the_batches_of_the_whole_one(quick: AmlSettings, tmp_path: Path, kill: int) -> None:
+    """A text in another batch has other last digits, which decide which moment is best."""
+    killed_at(kill, tmp_path / "cut", quick)
+    resumed, whole = Planted(), Planted()
+    train_aml(resumed, DATA, tmp_path / "cut", quick)
+    train_aml(whole, DATA, tmp_path / "whole", quick)
+    assert 0 < len(resumed.perturbed) < len(whole.perturbed)
+    assert resumed.perturbed == whole.perturbed[-len(resumed.perturbed) :]
+
+
 def test_a_kill_in_a_second_training_or_while_saving(
     quick: AmlSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searches: list[Sequence[str]]
 ) -> None:

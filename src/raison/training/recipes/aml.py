@@ -42,7 +42,7 @@ from raison.training.recipes.aml_settings import LOSSES, AmlSettings
 from raison.training.recipes.apart import check_apart, learned_by
 from raison.training.recipes.card import Call, run_notes
 from raison.training.recipes.chance import check_learned
-from raison.training.recipes.masks import MaskedTexts, RowBatches, part_of
+from raison.training.recipes.masks import MaskedTexts, RowBatches, afresh, part_of
 from raison.training.recipes.samples import split, stratified_rows
 
 JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
@@ -261,7 +261,7 @@ def _fit(
     """Train a new attribution model on the texts; `evaluation.score` sees it on the validation texts."""
     s, attributor = job.settings, job.attributor()
     module = MaskedTexts(attributor, texts, job.substitutes, s.merge, s.half)
-    judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
+    judged = _judged(job, attributor)
     batches = RowBatches(texts.encoding.lengths, s.batch_size, s.seed)
     plan = replace(
         plan,
@@ -271,9 +271,19 @@ def _fit(
         seed=s.seed,
         schedule_epochs=s.epochs,
     )
-    score = evaluation.score
-    evaluation = replace(evaluation, score=lambda _module: score(judged), every=max(1, len(batches) // s.checks))
-    return fit(plan, module, batches, AttributiveMasking(weights, s.size), evaluation)
+
+    def score(_module: nn.Module) -> Mapping[str, float]:
+        # A trial starts over after a kill. A run that resumes lacks the evaluations before it: their texts would be
+        # in other batches, and the last digits of their logits others.
+        return evaluation.score(judged if plan.checkpoint is None else _judged(job, attributor))
+
+    watched = replace(evaluation, score=score, every=max(1, len(batches) // s.checks))
+    return fit(plan, module, batches, AttributiveMasking(weights, s.size), watched)
+
+
+def _judged(job: _AmlTraining, attributor: Attributor) -> MaskedTexts:
+    """The attribution model on the validation texts, of which nothing but the predictions is known yet."""
+    return MaskedTexts(attributor, afresh(job.validation), job.substitutes, job.settings.merge)
 
 
 def _file_of(metric: str, taken: Collection[str]) -> str:
@@ -294,7 +304,7 @@ def _saved(
 ) -> Card:
     """Write the explainer. Its validation scores are measured with the weights as they are saved."""
     s, attributor = job.settings, job.attributor()
-    judged = MaskedTexts(attributor, job.validation, job.substitutes, s.merge)
+    judged = _judged(job, attributor)
     goals: dict[str, Goal] = {}
     states: dict[str, dict[str, Tensor]] = {}
     for metric in job.metrics:

@@ -117,6 +117,13 @@ def _generators(count: int) -> list[np.random.Generator]:
     return [np.random.default_rng(seed) for seed in seeds]
 
 
+def afresh(texts: Batch) -> Batch:
+    """The same texts, with what was evaluated so far and nothing that will be."""
+    known = texts.evaluations
+    evaluations = Evaluations(logits=dict(known.logits), reduced=dict(known.reduced))
+    return replace(texts, evaluations=evaluations, maps={}, attributed={})
+
+
 def part_of(texts: Batch, rows: Sequence[int]) -> Batch:
     """Some of the texts, without predicting them again."""
     index = torch.as_tensor(list(rows))
