@@ -106,7 +106,7 @@ def test_standard_input_that_is_no_text(
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2
-    assert "standard input is no text in UTF-8" in capsys.readouterr().err
+    assert "standard input is not UTF-8 text" in capsys.readouterr().err
 
 
 def test_what_moves_a_terminal_is_shown_as_an_escape() -> None:

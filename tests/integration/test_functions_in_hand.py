@@ -199,9 +199,9 @@ def test_pairs() -> None:
         (lambda texts: [["a", "b"]] * len(texts), "no array of numbers"),
         (lambda texts: None, "no array of numbers|shape"),
         (lambda texts: [{"label": "good", "score": 0.5}] * len(texts), "no array of numbers"),
-        (lambda texts: shares(texts) * 3, "no probabilities"),
+        (lambda texts: shares(texts) * 3, "are not probabilities"),
         (lambda texts: shares(texts) * 0.9, "sum to 0.9 and not to 1.*multi_label=True"),
-        (lambda texts: np.log(shares(texts)), "no probabilities"),
+        (lambda texts: np.log(shares(texts)), "are not probabilities"),
     ],
 )
 def test_what_was_not_agreed_is_refused_when_it_is_loaded(function: object, told: str) -> None:

@@ -64,7 +64,7 @@ def main() -> None:
     except OSError as error:
         _refuse(f"{error.strerror or error}: {str(error.filename or '')[:200]}".rstrip(": ") + ".")
     except UnicodeError as error:
-        _refuse(f"this is no text in the expected encoding ({str(error)[:200]}).")
+        _refuse(f"this is not text in the expected encoding ({str(error)[:200]}).")
     except MemoryError:
         _refuse("out of memory: give fewer or shorter texts, or a smaller model.")
 

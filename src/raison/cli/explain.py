@@ -97,7 +97,7 @@ def _standard_input() -> str:
     try:
         return typer.get_text_stream("stdin").read()
     except UnicodeDecodeError as error:
-        raise InputError(f"standard input is no text in UTF-8 ({error.reason}): convert it first (iconv).") from None
+        raise InputError(f"standard input is not UTF-8 text ({error.reason}): convert it first (iconv).") from None
 
 
 def _show(explanation: Explanation | GenerationExplanation) -> None:

@@ -40,14 +40,14 @@ def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[...,
 def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[str, Any]) -> str:
     again = _command(sys.argv[1:])
     if isinstance(stop, WorkInterrupted):
-        return f"what is finished is kept in {stop.folder}. To go on: {_command(sys.argv[1:], resume)}"
+        return f"what is finished is kept in {stop.folder}. To resume: {_command(sys.argv[1:], resume)}"
     if keeping == "pages":
         return f"the pages written so far are whole. To write all of them: {again}"
     if keeping == "nothing":
-        return f"nothing is kept. To begin again: {again}"
+        return f"nothing is kept. To start again: {again}"
     if keeping == "out" and options["out"] is None:
-        return f"nothing is kept, for --out was not given. To begin again: {again}"
-    return f"what an earlier start has written is kept. To go on: {_command(sys.argv[1:], resume)}"
+        return f"nothing is kept, because --out was not given. To start again: {again}"
+    return f"what an earlier start has written is kept. To resume: {_command(sys.argv[1:], resume)}"
 
 
 def _command(words: Sequence[str], resume: str = "") -> str:

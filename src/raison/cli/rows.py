@@ -70,7 +70,7 @@ def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Re
         except InputError as error:
             message = f"row {row.number} of {source.data}: {error}"
             if not source.skip_bad:
-                raise DataError(f"{message} --skip-bad goes on without such rows.") from None
+                raise DataError(f"{message} --skip-bad skips such rows.") from None
             typer.echo(f"raison: left out {message}", err=True)
             continue
         rows.append(row)

@@ -100,7 +100,7 @@ def explained(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DataError(
                 f"no space left on the disk of {path}. The records written before are whole; "
-                "make room and start again, and the work goes on where it was."
+                "free some space and start again to resume the work."
             ) from error
         raise DataError(
             f"cannot write to {path}: {error.strerror or error}. The records written before are whole."

@@ -131,7 +131,7 @@ def beginning(folder: Path, shard: int | None) -> Iterator[None]:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove folders that were created here and are empty."""
+    """Remove the folder if it is empty."""
     with suppress(OSError):
         folder.rmdir()
 

@@ -190,15 +190,15 @@ def _object_in(path: Path) -> dict[str, Any] | None:
         return None
     found = None if content is None else json.loads(content)
     if content is None or (isinstance(found, dict) and _SUM in found):
-        raise ValueError("it was changed after it was written, for its checksum does not match")
+        raise ValueError("it was changed after it was written: its checksum does not match")
     if not isinstance(found, dict):
-        raise ValueError("it holds no JSON object")
+        raise ValueError("it does not hold a JSON object")
     return found
 
 
 def unreadable(path: Path, why: object) -> DataError:
     """The error text for a broken file that can be rebuilt from its folder."""
-    return DataError(f"cannot read {path} ({why}): delete it and run the study again with --resume to have it anew.")
+    return DataError(f"cannot read {path} ({why}): delete it and run the study again with --resume to rebuild it.")
 
 
 def _unsummed(line: bytes) -> bytes | None:

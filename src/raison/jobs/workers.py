@@ -67,9 +67,7 @@ def in_processes(work: Work, count: int, folder: Path, total: int, progress: boo
         except KeyboardInterrupt:
             raise WorkInterrupted(folder) from None
     if reasons:
-        raise DataError(
-            f"{reasons[0]} What was finished stays: the work goes on where it was when it is started again."
-        )
+        raise DataError(f"{reasons[0]} Finished work is kept: start again to resume it.")
 
 
 def main() -> None:

@@ -149,5 +149,5 @@ def _spans(plan: Plan) -> Iterator[list[list[tuple[int, int, int]]]]:
 
 
 def _seeds_of(method: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """One seed for a method without random draws, which gives the same under every seed."""
+    """The seeds for a method; only the first one if it has no random draws."""
     return seeds if Property.RANDOM in method.properties else seeds[:1]

@@ -17,7 +17,7 @@ HIGHEST = 1e300
 def check_schema(header: object, path: Path, newest: int) -> None:
     """Raise DataError for something other than a header, or one of a newer version."""
     if not isinstance(header, dict):
-        raise DataError(f"cannot read {path}: it holds no JSON object.")
+        raise DataError(f"cannot read {path}: it does not hold a JSON object.")
     schema = header.get("schema", 0)
     if not isinstance(schema, int) or schema > newest:
         raise DataError(f"{path} was written by a newer version of raison: this one reads schemas up to {newest}.")
@@ -201,7 +201,7 @@ def _check_named(head: Fields) -> None:
 def _check_folder(name: str, of: Fields) -> None:
     """Check that a run's name is a folder name within the study's folder."""
     if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
-        raise DataError(f"not {of.what}: the run {name!r:.40} is no name of a folder.")
+        raise DataError(f"not {of.what}: the run {name!r:.40} is not a folder name.")
 
 
 def _number(value: object) -> bool:

@@ -35,7 +35,7 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 
 RULE = (
     f"A claim holds where the 95 % interval of the difference lies wholly on its side of zero, fails where it lies on "
-    f"the other, and is undecided else. With fewer than {FEWEST} values it is too few; with fewer than 30 the "
+    f"the other, and is undecided otherwise. With fewer than {FEWEST} values it is too few; with fewer than 30 the "
     "studentised bootstrap has to agree. It is not judged where the model is right on at most 10 points more than its "
     "largest class, and missing where the records lack what it is about."
 )

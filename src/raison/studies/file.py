@@ -77,7 +77,7 @@ def read(path: str | Path, tools: object = None) -> Study:
     except tomllib.TOMLDecodeError as error:
         # Python's own words; they name the line and the column.
         said = str(error)
-        raise DataError(f"{path} is no TOML: {said[:1].lower() + said[1:].rstrip('.')}.") from None
+        raise DataError(f"{path} is not TOML: {said[:1].lower() + said[1:].rstrip('.')}.") from None
     kinds, name = {kind.name: kind for kind in every()}, table.get("kind", DEFAULT)
     if name not in kinds:
         raise StudyError(path, [f"the study: {UnknownNameError('kind', str(name), kinds)}"])
@@ -104,8 +104,6 @@ def _text_of(path: Path) -> str:
     except FileNotFoundError:
         raise DataError(f"{path} is missing: give a study file (.toml).") from None
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is no text in UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8."
-        ) from None
+        raise DataError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}): save it as UTF-8.") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None

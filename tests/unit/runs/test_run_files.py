@@ -126,7 +126,7 @@ def test_the_head_of_a_study(study: Path) -> None:
 def test_a_run_is_no_other_folder(study: Path, name: str) -> None:
     path = study / "study.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": [name]}))
-    with pytest.raises(DataError, match="is no name of a folder"):
+    with pytest.raises(DataError, match="is not a folder name"):
         read_study(study)
 
 

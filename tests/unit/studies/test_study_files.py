@@ -202,7 +202,7 @@ def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_toml_names_the_line(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a.toml is no TOML: .*line 2.*\.$") as caught:
+    with pytest.raises(DataError, match=r"a.toml is not TOML: .*line 2.*\.$") as caught:
         read(written(tmp_path, 'schema = 1\ntitle = "open\n'))
     assert "\n" not in str(caught.value)
 
@@ -211,5 +211,5 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none.toml is missing"):
         read(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes('title = "caf\xe9"'.encode("latin-1"))
-    with pytest.raises(DataError, match="no text in UTF-8"):
+    with pytest.raises(DataError, match="is not UTF-8 text"):
         read(tmp_path / "latin.toml")

@@ -242,10 +242,10 @@ def test_mistakes_in_python_are_named_too() -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing: give a prompt's file"):
         prompts.find(str(tmp_path / "none.toml"))
-    with pytest.raises(DataError, match="is no TOML.*line 1"):
+    with pytest.raises(DataError, match="is not TOML.*line 1"):
         Prompt.read(written(tmp_path, "shot = x\n"))
     (tmp_path / "latin.toml").write_bytes('task = "café"'.encode("latin-1"))
-    with pytest.raises(DataError, match="no text in UTF-8"):
+    with pytest.raises(DataError, match="is not UTF-8 text"):
         Prompt.read(tmp_path / "latin.toml")
     with pytest.raises(DataError, match="cannot read"):
         Prompt.read(tmp_path)

@@ -129,7 +129,7 @@ class Asking:
         if outside.any():
             row = int(outside.argmax())
             raise AnswerError(
-                f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which are no probabilities. If "
+                f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which are not probabilities. If "
                 "these are logits, return their softmax; for one number without classes, give classes one name."
             )
         sums = numbers.sum(1)

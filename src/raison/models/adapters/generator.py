@@ -56,7 +56,7 @@ class Generator:
         if isinstance(prompt, str):
             return plain_prompt(self._tokenizer, prompt)
         if not isinstance(prompt, list) or not prompt:
-            raise InputError(f"{prompt!r:.80} is no prompt: give a string, or a list of chat messages.")
+            raise InputError(f"{prompt!r:.80} is not a prompt: give a string, or a list of chat messages.")
         return chat_prompt(self._tokenizer, prompt)
 
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
@@ -122,7 +122,7 @@ class Generator:
         if token == own:
             raise InputError(
                 f"the contrast {word!r} begins with the output token {number} itself "
-                f"({self.tokenizer.decode([own])!r}): name a word that begins otherwise."
+                f"({self.tokenizer.decode([own])!r}): name a word that begins differently."
             )
         return token
 

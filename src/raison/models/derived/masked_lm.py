@@ -28,7 +28,7 @@ class FillIn:
         if own.get_vocab() != tokenizer.get_vocab() or own.mask_token_id is None:
             raise InputError(
                 f"the masked language model '{Path(name).name}' has another vocabulary than the explained model: "
-                "its tokens could not stand in. Take one with the same tokenizer, or another masking."
+                "its tokens could not replace any. Use one with the same tokenizer, or another masking."
             )
         self._mask = own.mask_token_id
         self._special = torch.tensor(own.all_special_ids)

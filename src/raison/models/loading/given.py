@@ -42,7 +42,7 @@ def from_given(model: Any, agreed: Agreement, adapt: Adapt) -> LanguageModel | G
     if callable(model):
         return from_function(model, agreed)
     raise InputError(
-        f"a {type(model).__name__} is no model: give a demo name, a Hub id, a folder, a transformers model with its "
+        f"a {type(model).__name__} is not a model: give a demo name, a Hub id, a folder, a transformers model with its "
         "tokenizer, a pipeline, an object with predict_proba, or a function of a list of texts. (A predictor without "
         "predict_proba has another method that takes texts: give that as the function.)"
     )

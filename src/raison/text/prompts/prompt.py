@@ -58,9 +58,9 @@ class Prompt:
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
-            raise DataError(f"{path} is no TOML: {error}.") from None
+            raise DataError(f"{path} is not TOML: {error}.") from None
         except UnicodeDecodeError as error:
-            raise DataError(f"{path} is no text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+            raise DataError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
         except FileNotFoundError:
             raise DataError(
                 f"{path} is missing: give a prompt's file (.toml) or the name of an included prompt."

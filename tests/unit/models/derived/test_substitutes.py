@@ -195,7 +195,7 @@ def test_another_vocabulary_is_refused(tmp_path):
 
 def test_a_filler_without_a_mask_token_is_refused(tmp_path):
     folder = masked_language_model(tmp_path, mask_token=None)
-    with pytest.raises(InputError, match="Take one with the same tokenizer, or another masking"):
+    with pytest.raises(InputError, match="Use one with the same tokenizer, or another masking"):
         FillIn(folder, build("bert")[1])
 
 

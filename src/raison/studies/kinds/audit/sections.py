@@ -101,7 +101,7 @@ RULES: dict[Question, str] = {
 OVERALL = (
     "Overall: red where one of the first two is red: not faithful, or not dependent on the model. Amber where one of "
     "these is undecided or could not be tested, or the explanation is unstable under harmless changes or breaks under "
-    "attack. Green else."
+    "attack. Green otherwise."
 )
 
 

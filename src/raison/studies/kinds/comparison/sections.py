@@ -292,7 +292,7 @@ def spreads(pairs: Sequence[PairAgreement], run: int) -> Iterator[Spread]:
 
 
 def _across(results: StudyRuns, runs: Sequence[_Told]) -> Iterator[Part]:
-    """A figure over the models, for each data set and metric: as the study asks for, else lines in its order."""
+    """A figure over the models, for each data set and metric: as the study asks for, otherwise lines in its order."""
     groups: dict[str, list[_Told]] = {}
     for one in runs:
         if one.table is not None:
