@@ -9,6 +9,7 @@ import regex
 import sentencex
 
 from raison.text.halves import without_halves
+from raison.text.unspaced import within_words
 
 Span = tuple[int, int]
 
@@ -29,13 +30,14 @@ WINDOW = 16_384
 def word_spans(text: str) -> list[Span]:
     """Words by the default rules of UAX #29, with a run of one punctuation mark ("...") as one word.
 
-    Every character that is not white space lies in exactly one span. Scripts that are written without spaces are
-    split as the default rules have it: one ideograph, hiragana or Thai cluster each.
+    Every character that is not white space lies in exactly one span. Japanese, Chinese and Thai, which are written
+    without spaces, are split by raison.text.unspaced; other such scripts (Lao, Khmer, Burmese) as the default rules
+    have it, one cluster each.
     """
     # The word rules alone would cut a few clusters in two, such as a Thai consonant from its vowel SARA AM.
     clusters = {match.end() for match in _CLUSTER.finditer(_without_flags(_FLAG_OF_CLUSTERS, text))}
     boundaries = {match.start() for match in _WORD_BOUNDARY.finditer(_without_flags(_FLAG_OF_WORDS, text))}
-    cuts = sorted(boundaries & clusters | {0, len(text)})
+    cuts = sorted((boundaries & clusters) - within_words(text) | {0, len(text)})
     spans: list[Span] = []
     for start, end in pairwise(cuts):
         start, end = trim(text, start, end)

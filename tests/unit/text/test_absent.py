@@ -53,7 +53,7 @@ def test_an_empty_substitute_is_no_deletion() -> None:
 
 
 def test_scripts_without_spaces() -> None:
-    assert without_words("好电影", "电") == "好影"
+    assert without_words("好电影", "电影") == "好"
 
 
 def test_characters_of_no_unit_stay() -> None:

@@ -1,0 +1,55 @@
+"""Words of Japanese, Chinese and Thai, which are written without spaces: by the small models of BudouX."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import regex
+
+if TYPE_CHECKING:
+    import budoux
+
+_RUN = regex.compile(
+    r"(?V1)(?P<east>[[\p{L}\p{M}\p{Nl}]&&[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}]]+)|(?P<thai>[[\p{L}\p{M}]&&\p{scx=Thai}]+)"
+)
+_KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
+_BEFORE, _AFTER = 3, 3
+"""Characters before and after a place that a model looks at."""
+_WINDOW = 512
+
+
+def within_words(text: str) -> set[int]:
+    """Places in runs of these scripts where no word begins.
+
+    Han characters are Japanese in a text with kana, and Chinese elsewhere. The time grows linearly with the text.
+    """
+    han = "ja_word" if _KANA.search(text) else "zh-hans"
+    found: set[int] = set()
+    for run in _RUN.finditer(text):
+        name = "th" if run["thai"] else han
+        inside = range(run.start() + 1, run.end())
+        found.update(set(inside).difference(run.start() + place for place in _beginnings(run[0], name)))
+    return found
+
+
+def _beginnings(run: str, name: str) -> Iterator[int]:
+    """Where words begin. A long run is looked at in windows, each with the characters around it that count."""
+    parser = _parser(name)
+    for start in range(0, len(run), _WINDOW):
+        first = max(0, start - _BEFORE)
+        place = first
+        for word in parser.parse(run[first : start + _WINDOW + _AFTER]):
+            if start <= place < start + _WINDOW and (place > first or not place):
+                yield place
+            place += len(word)
+
+
+@cache
+def _parser(name: str) -> "budoux.Parser":
+    # Few texts need it.
+    import budoux
+
+    model = files("budoux").joinpath("models", f"{name}.json").read_text(encoding="utf-8")
+    return budoux.Parser(json.loads(model))
