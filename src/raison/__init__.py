@@ -11,9 +11,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 from raison._version import __version__
+from raison.core.chat import Chat
 from raison.core.errors import RaisonError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
+from raison.core.parts import PartedText
 from raison.core.results import Comparison, Scores
 from raison.core.unit import Unit
 
@@ -26,11 +28,14 @@ if TYPE_CHECKING:
     from raison.models.loading.load import load
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
+    from raison.text.template import template
 
 __all__ = [
+    "Chat",
     "Comparison",
     "Explanation",
     "GenerationExplanation",
+    "PartedText",
     "Prompt",
     "RaisonError",
     "Scores",
@@ -45,6 +50,7 @@ __all__ = [
     "load",
     "methods",
     "metrics",
+    "template",
 ]
 
 _FUNCTIONS = {
@@ -55,6 +61,7 @@ _FUNCTIONS = {
     "compare": "raison.judging.compare",
     "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
+    "template": "raison.text.template",
 }
 _PACKAGES = ("methods", "metrics", "data")
 

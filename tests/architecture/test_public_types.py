@@ -20,6 +20,8 @@ USES = """
 from collections.abc import Sequence
 from typing import assert_type
 
+import numpy as np
+
 from raison.core.model import LanguageModel
 from raison.models.adapters.generator import Generator
 
@@ -31,6 +33,14 @@ def uses(model: LanguageModel, writer: Generator, texts: Sequence[str], pairs: l
     assert_type(raison.explain(model, ("one", "two"), unit="token"), raison.Explanation)
     assert_type(raison.explain(model, texts, target=["negative", "positive"]), list[raison.Explanation])
     assert_type(raison.explain(model, pairs, names[0]), list[raison.Explanation])
+    assert_type(raison.explain(model, ("one", "two", "three")), list[raison.Explanation])
+    assert_type(raison.explain(model, np.array(names)), list[raison.Explanation])
+    assert_type(raison.explain(model, raison.template("{a}", {"a": "b"})), raison.Explanation)
+    assert_type(raison.explain(model, "a text", units={"what": (2, 6)}), raison.Explanation)
+    assert_type(raison.explain(model, [{"said": "a text"}], text="said"), list[raison.Explanation])
+    assert_type(raison.explain(model, raison.data.load("sst2")), list[raison.Explanation])
+    assert_type(raison.explain(writer, raison.Chat(chat), unit="part"), raison.GenerationExplanation)
+    assert_type(raison.compare(model, np.array(names), "lime", "log_odds"), raison.Comparison)
     assert_type(raison.explain(writer, "a prompt", contrast=names), raison.GenerationExplanation)
     assert_type(raison.explain(writer, chat), raison.GenerationExplanation)
     assert_type(raison.explain(writer, texts), list[raison.GenerationExplanation])

@@ -96,6 +96,16 @@ def test_every_method_works_or_says_why_not(model: LanguageModel, method: Method
     np.testing.assert_allclose(alone.scores, explanations[0].scores, atol=1e-5)
 
 
+def test_every_method_takes_parts_as_it_takes_words(model: LanguageModel, method: Method) -> None:
+    if refusal_of(model, method) is not None:
+        pytest.skip("the method does not work on functions")
+    words = raison.explain(model, list(TEXTS), method, seed=3)
+    parts = raison.explain(model, list(TEXTS), method, seed=3, units=[word_spans(text) for text in TEXTS])
+    for word, part in zip(words, parts, strict=True):
+        assert (part.unit, part.units) == ("part", word.units)
+        np.testing.assert_allclose(part.scores, word.scores, atol=1e-9)
+
+
 def test_what_needs_answers_alone_is_not_refused() -> None:
     able = {name for name in METHODS.names if refusal_of(classifier(), METHODS.create(name)) is None}
     assert able >= {*EXACT, "lime", "random", "reagent", "solvex"}
@@ -124,6 +134,26 @@ def test_sentences() -> None:
     np.testing.assert_allclose(found.scores, [1.0, -1.0, 0.25], atol=1e-9)
 
 
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("removal", ["delete", "[MASK]"])
+def test_parts_and_the_context_between_them(name: str, removal: str) -> None:
+    text, parts = "good: A quiet film is not bad!", {"subject": (8, 18), "verdict": (22, 29)}
+    found = raison.explain(scorer(), text, SHORTER.get(name, name), units=parts, removal=removal)
+    assert [(unit.name, unit.text) for unit in found.units] == [("subject", "quiet film"), ("verdict", "not bad")]
+    np.testing.assert_allclose(found.scores, [0.375, -1.75], atol=1e-9)
+    # "good" and "!" are context.
+    assert (found.value_full, found.value_empty) == pytest.approx((0.375, 1.75))
+
+
+def test_a_part_inside_a_word() -> None:
+    model = raison.load(
+        lambda texts: [[2.0 * ("un" in text) + ("happy" in text)] for text in texts], classes=["rating"]
+    )
+    found = raison.explain(model, "so unhappy", "shapley_exact", units={"negation": (3, 5), "stem": (5, 10)})
+    np.testing.assert_allclose(found.scores, [2.0, 1.0], atol=1e-9)
+    assert "extended" not in found.notes
+
+
 def test_margins_and_pairs_of_classes_are_differences_of_log_probabilities() -> None:
     for asked in (
         {"of": "margin", "target": "positive"},
@@ -133,11 +163,14 @@ def test_margins_and_pairs_of_classes_are_differences_of_log_probabilities() -> 
         np.testing.assert_allclose(found.scores, terms(TEXTS[0]), atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", ["word", "part"])
 @pytest.mark.parametrize("name", METRICS.names)
-def test_every_metric_works_or_says_why_not(model: LanguageModel, name: str) -> None:
+def test_every_metric_works_or_says_why_not(model: LanguageModel, name: str, unit: str) -> None:
     metric = METRICS.create(name)
     texts = [f"{text} {number}" for text in TEXTS for number in range(4)]
-    found = scores_or_refusal(model, raison.explain(model, texts, "occlusion"), metric)
+    # The number is context.
+    units = [word_spans(text)[:-1] for text in texts] if unit == "part" else None
+    found = scores_or_refusal(model, raison.explain(model, texts, "occlusion", units=units), metric)
     if isinstance(found, UnsupportedError):
         assert "\n" not in str(found)
         assert Need.EMBEDDINGS in metric.needs or Need.CLASSES in metric.needs or isinstance(metric, GroupMetric)

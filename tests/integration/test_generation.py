@@ -12,11 +12,13 @@ import raison
 from raison.cli import app
 from raison.core import errors
 from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.chat import Chat
 from raison.core.generation import GenerationExplanation
 from raison.core.target import Target
 from raison.models.adapters.generator import Generator
 from raison.models.loading import weights
-from raison.models.tokens.continuation import ContinuationEncoder, chat_prompt, plain_prompt, spell
+from raison.models.tokens.chats import chat_prompt
+from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
 from tests.tiny import LANGUAGE_MODELS, TINY, build_language_model
 
 PROMPT, OUTPUT = "the old sailor told", " a modest story"
@@ -304,7 +306,7 @@ def test_bad_prompts(generator, prompt, said):
 )
 def test_bad_chats(messages, said):
     with pytest.raises(errors.InputError, match=said):
-        chat_prompt(chatty().tokenizer, messages)
+        chat_prompt(chatty().tokenizer, Chat(messages))
 
 
 def test_a_model_that_ends_at_once():

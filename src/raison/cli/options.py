@@ -16,8 +16,8 @@ from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
     from raison.core.model import LanguageModel
+    from raison.core.parts import Given
     from raison.core.registry import Catalogue
-    from raison.core.unit import Text
     from raison.explaining.settings import Compared, Settings
 
 ALL = "all"
@@ -191,7 +191,7 @@ def metrics_of(asked: "Compared") -> list[str] | None:
 
 
 def methods_of(
-    asked: "Compared", model: "LanguageModel", texts: "Sequence[Text]", settings: "Settings"
+    asked: "Compared", model: "LanguageModel", texts: "Sequence[Given]", settings: "Settings"
 ) -> Sequence[str]:
     """The methods by name; for "all", those that can explain the texts. The others are named on stderr."""
     from raison.core.registry import label_of

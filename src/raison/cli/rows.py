@@ -7,8 +7,8 @@ import typer
 
 from raison.core.errors import DataError, InputError
 from raison.core.fields import Setting
+from raison.core.parts import Given
 from raison.core.rationale import Rationale
-from raison.core.unit import Text
 from raison.data import Column, Dataset, Row, Wanted, named
 from raison.data import load as load_data
 from raison.data.columns import DelimiterSetting
@@ -50,7 +50,7 @@ class Source:
 class Readable:
     """Texts that a model can read, of the data set `name`; rationales where every text has them."""
 
-    texts: list[Text]
+    texts: list[Given]
     rationales: list[tuple[Rationale, ...]] | None
     name: str
 
@@ -77,7 +77,7 @@ def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Re
     if not rows:
         raise DataError(f"no row of {source.data} can be used.")
     rationales = [row.rationales for row in rows] if all(row.rationales for row in rows) else None
-    return Readable([row.text for row in rows], rationales, dataset.name)
+    return Readable([row.given for row in rows], rationales, dataset.name)
 
 
 def read(

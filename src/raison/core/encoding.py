@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from raison.core.parts import Given, again
 from raison.core.unit import Granularity, Text, Unit
 from raison.core.unknown import Unknown
 
@@ -15,10 +16,10 @@ from raison.core.unknown import Unknown
 class Encoding:
     """A batch of texts as tensors, padded on the right, on the CPU.
 
-    `unit_ids` maps each token to its unit in `units`; -1 marks what is never scored and never removed
-    (special tokens, a prompt, padding). `truncated` holds, per text, the number of tokens that were cut off.
-    `spans` are the first and the last token of the answer that is explained, where the model answers with a part of
-    the text; None elsewhere.
+    `unit_ids` maps each token to its unit in `units`; -1 marks what is never scored and never removed (special tokens,
+    a prompt, padding, what lies outside the parts that the caller named). `truncated` holds, per text, the number of
+    tokens that were cut off. Where the model answers with a part of the text, `spans` are the first and the last token
+    of the answer that is explained, and `answerable` are the tokens that may hold one where not all of them have units.
     """
 
     texts: tuple[Text, ...]
@@ -32,9 +33,15 @@ class Encoding:
     truncated: tuple[int, ...]
     prefix_length: int = 0
     spans: Int[Tensor, "batch 2"] | None = None
+    answerable: Bool[Tensor, "batch tokens"] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def asked(self) -> tuple[Given, ...]:
+        """The texts as they have to be given again for the same units."""
+        return tuple(again(text, units, self.unit) for text, units in zip(self.texts, self.units, strict=True))
 
     @property
     def unit_counts(self) -> tuple[int, ...]:
@@ -53,7 +60,9 @@ class Encoding:
 
     @property
     def context(self) -> Bool[Tensor, "batch tokens"]:
-        """Which tokens belong to a unit of a pair's second text: where an answer may be found."""
+        """Which tokens belong to a unit of a pair's second text, or are `answerable`: where an answer may be found."""
+        if self.answerable is not None:
+            return self.answerable
         of_units = torch.zeros(len(self), max(self.unit_counts, default=0) + 1, dtype=torch.bool)
         for row, units in enumerate(self.units):
             of_units[row, : len(units)] = torch.tensor([unit.segment == 1 for unit in units], dtype=torch.bool)
@@ -84,6 +93,7 @@ class Encoding:
             offsets=self.offsets[index, :width],
             unit_ids=self.unit_ids[index, :width],
             spans=None if self.spans is None else self.spans[index],
+            answerable=None if self.answerable is None else self.answerable[index, :width],
         )
 
     def sum_to_units(self, token_scores: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch units"]:

@@ -97,6 +97,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values. `answer` is included only if there is one, `decided` only for a model of labels."""
         values = asdict(self)
+        values["units"] = [unit.to_dict() for unit in self.units]
         if self.answer is None:
             del values["answer"]
         if self.outputs == "labels":
@@ -137,13 +138,14 @@ class Explanation:
         return cls.from_dict(parse(text, "an explanation"))
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row per unit with its text, span and score."""
+        """One row per unit with its text, span and score, and with its name where units have some."""
         # Only now: no other result needs it.
         import pandas as pd
 
         return pd.DataFrame(
             {
                 "unit": [unit.text for unit in self.units],
+                **({"name": [unit.name for unit in self.units]} if any(unit.name for unit in self.units) else {}),
                 "segment": [unit.segment for unit in self.units],
                 "start": [unit.start for unit in self.units],
                 "end": [unit.end for unit in self.units],
@@ -159,7 +161,7 @@ class Explanation:
         return rendered(self, View.EXPLANATION_FRAGMENT)
 
     def __repr__(self) -> str:
-        top = ", ".join(f"{self.units[i].text!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
+        top = ", ".join(f"{self.units[i].label!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
 
 

@@ -153,7 +153,7 @@ class GenerationExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self)
+        return asdict(self) | {"units": [unit.to_dict() for unit in self.units]}
 
     def to_json(self, indent: int | None = None) -> str:
         """JSON text that `from_json` reads back to an equal explanation."""
@@ -200,6 +200,7 @@ class GenerationExplanation:
                     "output": token.text,
                     "probability": token.probability,
                     "unit": unit.text,
+                    **({"name": unit.name} if any(one.name for one in self.units) else {}),
                     "start": unit.start,
                     "end": unit.end,
                     "score": score,

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float
 
 from raison.core.capabilities.embeddings import Shift
 from raison.core.explanation import Explanation
-from raison.core.unit import Text, Unit
+from raison.core.parts import Given
+from raison.core.unit import Unit
 
 KeepRows = Bool[np.ndarray, "masks units"]
 Mask = Bool[np.ndarray, " units"]
@@ -48,7 +49,7 @@ class Need(StrEnum):
 class Rewording:
     """Another wording of a text. It counts only if the explained class's probability moves by at most `tolerance`."""
 
-    text: Text
+    text: Given
     tolerance: float
 
 

@@ -12,8 +12,9 @@ from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.outputs import Outputs, outputs_of
+from raison.core.parts import Given
 from raison.core.target import Of, check_of
-from raison.core.unit import Granularity, Text
+from raison.core.unit import Granularity
 
 Asked = TypeVar("Asked", bound=Capability)
 
@@ -68,7 +69,7 @@ class LanguageModel(ABC):
         return f"the model lacks the capability '{kind.name}'" + (f" ({why})" if why else "")
 
     @abstractmethod
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool = False) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         """Tokenize once and find the units. Raises InputError on blank text, TextTooLongError past the limit."""
 
     @abstractmethod

@@ -7,6 +7,8 @@ from raison.core.errors import DataError
 from raison.core.reading import NAME, Fields
 from raison.core.unknown import NOTE
 
+EXTENDED = "extended"
+"""The units with more characters than the caller's spans, which cut a token."""
 _NUMBERS = ("completeness_gap", "decomposition_gap")
 _SENTENCES = ("caution", "unsteady", "decomposed", "trained_for", "selected_by")
 _LISTED = ("trained_for", "caution")
@@ -34,6 +36,8 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
     _check_precision(found)
     if NOTE in found.data:
         _check_unknown(found, units)
+    if EXTENDED in found.data and any(unit >= units for unit in found.wholes(EXTENDED)):
+        found.refuse(EXTENDED, f"a list of numbers below {units}")
 
 
 def _check_values(found: Fields) -> None:

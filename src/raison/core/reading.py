@@ -134,15 +134,17 @@ class Fields:
         found: list[Unit] = []
         for place, item in enumerate(self.items("units")):
             own = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None
-            if own is None or not set(item) <= {"start", "end", "text", "segment"}:
+            if own is None or not set(item) <= {"start", "end", "text", "segment", "name"}:
                 raise DataError(f"not {self.what}: units[{place}] is {item!r:.60}, and has to be a span.")
             own.whole("start")
             own.whole("end")
             own.string("text")
+            if "name" in item:
+                own.string("name", NAME)
             segment = item.get("segment", 0)
             if not _whole(segment) or not 0 <= segment < len(texts):
                 own.refuse("segment", f"a number below {len(texts)}")
-            unit = Unit(item["start"], item["end"], item["text"], segment)
+            unit = Unit(item["start"], item["end"], item["text"], segment, item.get("name", ""))
             after = found[-1] if found else Unit(0, 0, "", 0)
             if not unit.start <= unit.end <= len(texts[unit.segment]):
                 own.refuse("end", f"between its start and the text's end, {len(texts[unit.segment])}")

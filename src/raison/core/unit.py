@@ -8,27 +8,43 @@ from raison.core.errors import UnknownNameError
 Text = str | tuple[str, str]
 """What is explained: one text, or a pair such as premise and hypothesis."""
 
-Granularity = Literal["token", "word", "sentence"]
+Granularity = Literal["token", "word", "sentence", "part"]
 Merge = Literal["max", "mean"]
 """A unit's score of its tokens' scores, where these are shares that do not add up."""
-GRANULARITIES: tuple[Granularity, ...] = ("token", "word", "sentence")
+SPLITS: tuple[Granularity, ...] = ("token", "word", "sentence")
+"""What any text can be split into."""
+PART: Granularity = "part"
+"""Parts that the caller names; see raison.core.parts."""
+GRANULARITIES: tuple[Granularity, ...] = (*SPLITS, PART)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A token, word or sentence.
+    """A token, word or sentence, or a part that the caller named.
 
-    `text` equals the characters `start` to `end` of the text, or of the pair's text number `segment` (0 or 1).
+    `text` equals the characters `start` to `end` of the text, or of the pair's text number `segment` (0 or 1). `name`
+    is the caller's, "" where there is none.
     """
 
     start: int
     end: int
     text: str
     segment: int = 0
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What views call it: its name, else its text."""
+        return self.name or self.text
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values; `name` only where there is one."""
+        values: dict[str, object] = {"start": self.start, "end": self.end, "text": self.text, "segment": self.segment}
+        return values | {"name": self.name} if self.name else values
 
 
 def check_unit(unit: str) -> Granularity:
-    """The same, known to be "token", "word" or "sentence". Raises UnknownNameError."""
+    """The same, known to be one of GRANULARITIES. Raises UnknownNameError."""
     for known in GRANULARITIES:
         if unit == known:
             return known

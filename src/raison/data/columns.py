@@ -8,6 +8,7 @@ from raison.core.errors import DataError, UnknownNameError
 from raison.core.fields import Setting
 from raison.data.answers import looks_like_answers
 from raison.data.lines import LineRecord, is_label_like, usual_width
+from raison.data.spans import looks_like_units
 
 Column = str | int
 """A column's name, or its number counted from 0. "title+description" joins columns with a space."""
@@ -41,6 +42,7 @@ PAIR_NAMES = (
     ("question", "context"),
 )
 ANSWER_NAMES = ("answers",)
+UNIT_NAMES = ("units",)
 OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "sentence2", "question1", "question2")
 
 
@@ -60,7 +62,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a file keeps its texts, labels, rationales and answers (of a pair's first text in its second).
+    """Where a file keeps its texts, labels, rationales, answers (of a pair's first text in its second) and units.
 
     `texts` holds one group of columns per text of a pair; a group's cells are joined with a space.
     `header` tells that the first record is no row. `width` is the number of cells of a row, None for mappings.
@@ -72,6 +74,7 @@ class Layout:
     width: int | None = None
     rationale: Column | None = None
     answers: Column | None = None
+    units: Column | None = None
 
     def described(self, first: LineRecord) -> str:
         """What is taken as text and as label, by the names in the first record where it is a header."""
@@ -94,6 +97,7 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     if isinstance(first, dict):
         names = list(dict.fromkeys(name for record in head for name in record.cells))
         layout = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
+        layout = replace(layout, units=_unit_column(head, names))
         return replace(layout, answers=_answer_column(head, names) if len(layout.texts) == 2 else None)
     if wanted.rationale is not None:
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
@@ -139,6 +143,13 @@ def _answer_column(head: Sequence[LineRecord], names: list[str]) -> Column | Non
     # Other data sets keep a list of plain texts under this name.
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
     return column if any(looks_like_answers(value) for value in values) else None
+
+
+def _unit_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
+    column = _first_of(UNIT_NAMES, names)
+    # Other files keep numbers or words under this name: only objects and lists of lists can be spans.
+    values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
+    return column if values and all(value is None or looks_like_units(value) for value in values) else None
 
 
 def is_header(names: list[str], wanted: Wanted) -> bool:

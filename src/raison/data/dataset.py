@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 from raison.core.answer import Answer
 from raison.core.errors import DataError, InputError
+from raison.core.parts import Given, PartedText
 from raison.core.rationale import Rationale
-from raison.core.unit import Text
+from raison.core.unit import Text, Unit
 
 Label = str | int | None
 
@@ -16,7 +17,8 @@ class Row:
 
     `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has one
     entry per annotator, empty for one who marked nothing; () if the text was not annotated. `answers` are those of a
-    pair (question, context), of which the first is learned; () if there is none.
+    pair (question, context), of which the first is learned; () if there is none. `units` are the parts of the text that
+    the source names; () if there is none.
     """
 
     text: Text
@@ -24,6 +26,12 @@ class Row:
     number: int
     rationales: tuple[Rationale, ...] = ()
     answers: tuple[Answer, ...] = ()
+    units: tuple[Unit, ...] = ()
+
+    @property
+    def given(self) -> Given:
+        """The text, with its parts if it has any."""
+        return PartedText(self.text, self.units) if self.units else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,16 @@ class Dataset:
     def texts(self) -> tuple[Text, ...]:
         """The rows' texts."""
         return tuple(row.text for row in self.rows)
+
+    @property
+    def parted(self) -> tuple[Given, ...]:
+        """The rows' texts, with their parts where every row names some."""
+        return tuple(row.given for row in self.rows) if self.has_units else self.texts
+
+    @property
+    def has_units(self) -> bool:
+        """Whether every row names parts of its text."""
+        return bool(self.rows) and all(row.units for row in self.rows)
 
     @property
     def rationales(self) -> tuple[tuple[Rationale, ...], ...]:

@@ -95,7 +95,7 @@ def _with_word(row: Row, draw: _Draw, word: str, position: Position) -> Row:
     changed, start = _inserted(last, word, position, draw.place)
     span = Span(start, start + len(word), len(before))
     text = (before[0], changed) if before else changed
-    return replace(row, text=text, label=draw.label, rationales=((span,),))
+    return replace(row, text=text, label=draw.label, rationales=((span,),), units=())
 
 
 def _inserted(text: str, word: str, position: Position, place: float) -> tuple[str, int]:

@@ -56,4 +56,6 @@ def _cut(row: Row, words: int) -> Row:
     marked = tuple(
         tuple(Span(span.start, min(span.end, end)) for span in marks if span.start < end) for marks in row.rationales
     )
-    return replace(row, text=row.text[:end], rationales=marked)
+    return replace(
+        row, text=row.text[:end], rationales=marked, units=tuple(unit for unit in row.units if unit.end <= end)
+    )

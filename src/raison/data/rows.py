@@ -8,12 +8,12 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.core.rationale import Rationale
-from raison.core.unit import Text
+from raison.core.unit import Text, Unit
 from raison.data.answers import parse_answers
 from raison.data.columns import Column, Layout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Label, Row
 from raison.data.lines import SAMPLE, LineRecord
-from raison.data.spans import parse_rationales
+from raison.data.spans import parse_rationales, parse_units
 
 Entry = Row | BrokenLine
 """What one line of a source became."""
@@ -119,7 +119,12 @@ def _row(record: LineRecord, layout: Layout) -> Row:
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         label = int(value) if whole else str(value).strip()
     answers = () if layout.answers is None else parse_answers(_cell(record.cells, layout.answers), texts[1])
-    return Row(text, label, record.number, _rationales(record, layout, texts), answers)
+    return Row(text, label, record.number, _rationales(record, layout, texts), answers, _units(record, layout, text))
+
+
+def _units(record: LineRecord, layout: Layout, text: Text) -> tuple[Unit, ...]:
+    value = None if layout.units is None else _cell(record.cells, layout.units)
+    return parse_units(value, text) if value else ()
 
 
 def _rationales(record: LineRecord, layout: Layout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:

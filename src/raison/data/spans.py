@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from raison.core.parts import parted
 from raison.core.rationale import Rationale, Span
+from raison.core.unit import Text, Unit
 
 
 def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:
@@ -32,6 +34,20 @@ def parse_span(value: Any, texts: Sequence[str]) -> Span:
     if not 0 <= span.start < span.end <= length:
         raise ValueError(f"the span {value} is empty or outside its text of {length} characters")
     return span
+
+
+def looks_like_units(value: Any) -> bool:
+    """Whether a cell can be spans with or without names: an object, or a list, of lists."""
+    spans = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(spans, list) and all(isinstance(span, list) for span in spans)
+
+
+def parse_units(value: Any, text: Text) -> tuple[Unit, ...]:
+    """[[start, end], ...] or {"name": [start, end], ...} as the parts of a text; ValueError with the reason otherwise.
+
+    In a pair a span has a third number, that of its text.
+    """
+    return parted(text, value).parts
 
 
 def _is_one_annotator(value: list[Any]) -> bool:

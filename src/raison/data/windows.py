@@ -59,7 +59,7 @@ def _cut(row: Row, words: int, name: str) -> Row | BrokenLine:
         for other in row.answers
         if start <= other.start and other.end <= end
     )
-    return replace(row, text=(question, context[start:end]), answers=inside)
+    return replace(row, text=(question, context[start:end]), answers=inside, units=())
 
 
 def _draw(question: str, context: str) -> int:

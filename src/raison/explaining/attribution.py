@@ -18,10 +18,12 @@ from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
+from raison.core.notes import EXTENDED
+from raison.core.parts import Given, PartedText
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, probabilities, resolve_target
-from raison.core.unit import Text
+from raison.core.unit import Unit
 from raison.core.unknown import NOTE
 from raison.explaining.settings import Settings as Settings
 from raison.methods import CATALOGUE
@@ -29,6 +31,7 @@ from raison.models.adapters import spans
 from raison.models.adapters.determinism import unsteady
 from raison.models.passes.batching import naming_the_longest
 from raison.models.passes.precision import rank_agreement
+from raison.text.named import extended
 
 BATCH = 32
 """Texts explained together: enough to fill batches, few enough that an interruption loses little."""
@@ -63,11 +66,13 @@ class Batch:
     """What whole methods said, by label and seed, for those that are made of others. Only for this target."""
     answers: tuple[ExplainedAnswer, ...] = ()
     """What is explained where the model answers questions, one per text."""
+    extended: tuple[tuple[int, ...], ...] = ()
+    """Per text, the units that have more characters than the caller's span, because a token is whole or out."""
     unsteady: str | None = None
     """What is to be said of a model whose answers differ between equal calls."""
 
 
-def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
+def prepare(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> Batch:
     """Tokenize, predict once and resolve the target. A model that answers questions takes two more passes.
 
     Raises InputError for a target that is a part of the context but not the model's own answer, because metrics judge
@@ -83,7 +88,7 @@ def prepare(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> 
     return batch
 
 
-def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> Batch:
+def prepare_stated(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> Batch:
     """The same, but answers other than the model's own are also allowed."""
     check_model(model)
     of = asked_of(model, settings.of)
@@ -103,7 +108,14 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Text], settings: Settin
         evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
     target = resolve_target(spec, of, full, model.classes, model.multi_label)
-    return Batch(model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt)
+    wider = tuple(_extended(text, units) for text, units in zip(texts, encoding.units, strict=True))
+    return Batch(
+        model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt, extended=wider
+    )
+
+
+def _extended(text: Given, units: Sequence[Unit]) -> tuple[int, ...]:
+    return extended(text, units) if isinstance(text, PartedText) else ()
 
 
 def check_model(model: object) -> None:
@@ -297,6 +309,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             truncated=encoding.truncated[i],
             notes=ledger.notes[i]
             | ({NOTE: unknown[i].to_note()} if unknown[i].units else {})
+            | ({EXTENDED: list(batch.extended[i])} if batch.extended and batch.extended[i] else {})
             | ({"unsteady": batch.unsteady} if batch.unsteady else {}),
             version=__version__,
             answer=answer,

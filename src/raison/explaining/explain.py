@@ -1,9 +1,10 @@
 """Explain texts, or what a language model writes: the front door over attribution, selection and generation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict, TypeGuard, Unpack, cast, overload
+from typing import TypedDict, Unpack, cast, overload
 
+from raison.core.chat import Chat, Message
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
@@ -11,20 +12,21 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.outputs import PROBABILITIES
+from raison.core.parts import Given, PartedText, Spans, plain
 from raison.core.precision import Precision
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
-from raison.core.unit import Granularity, Text
+from raison.core.unit import Granularity
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare, prepare_stated, run, run_candidates
 from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, missing_needs
 from raison.explaining.selection import best_maps, check_selection
+from raison.explaining.texts import Asks, Reading, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.generator import Generator
-from raison.models.tokens.continuation import Message
 from raison.progress import Advance, progress_bar
 
-Asked = Text | Sequence[Text | Message | Sequence[Message]]
+Asked = Given | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
 
 
@@ -38,11 +40,18 @@ class _How:
     settings: Settings
     progress: bool | Advance
 
+    def of(self, unit: Granularity) -> "_How":
+        """The same for another unit."""
+        return replace(self, settings=replace(self.settings, unit=unit))
+
 
 class Options(TypedDict, total=False):
     """The settings of `explain` by name, for type checkers."""
 
-    unit: Granularity
+    unit: Granularity | None
+    units: Spans | Sequence[Spans] | None
+    text: str | None
+    language: str | None
     target: TargetSpec
     of: str | None
     removal: str | None
@@ -60,29 +69,35 @@ class Options(TypedDict, total=False):
 # A string is itself a sequence of strings: the first signature that fits is the one that holds.
 @overload
 def explain(  # type: ignore[overload-overlap]
-    model: LanguageModel, text: Text, method: str | Method = ..., **options: Unpack[Options]
+    model: LanguageModel, texts: Given, method: str | Method = ..., **options: Unpack[Options]
 ) -> Explanation: ...
 @overload
 def explain(
-    model: LanguageModel, text: Sequence[Text], method: str | Method = ..., **options: Unpack[Options]
+    model: LanguageModel, texts: Texts, method: str | Method = ..., **options: Unpack[Options]
 ) -> list[Explanation]: ...
 @overload
 def explain(  # type: ignore[overload-overlap]
-    model: Generator, text: str | Sequence[Message], method: str | Method = ..., **options: Unpack[Options]
+    model: Generator,
+    texts: str | PartedText | Chat | Sequence[Message],
+    method: str | Method = ...,
+    **options: Unpack[Options],
 ) -> GenerationExplanation: ...
 @overload
 def explain(
     model: Generator,
-    text: Sequence[str] | Sequence[Sequence[Message]],
+    texts: Iterable[str] | Iterable[PartedText] | Iterable[Chat] | Iterable[Sequence[Message]],
     method: str | Method = ...,
     **options: Unpack[Options],
 ) -> list[GenerationExplanation]: ...
 def explain(
     model: LanguageModel | Generator,
-    text: Asked,
+    texts: Asked,
     method: str | Method = "integrated_gradients",
     *,
-    unit: Granularity = "word",
+    unit: Granularity | None = None,
+    units: Spans | Sequence[Spans] | None = None,
+    text: str | None = None,
+    language: str | None = None,
     target: TargetSpec = None,
     of: str | None = None,
     removal: str | None = None,
@@ -96,17 +111,21 @@ def explain(
     contrast: Contrast = None,
     earlier: bool = False,
 ) -> Explanation | GenerationExplanation | list[Explanation] | list[GenerationExplanation]:
-    """Explain the model's prediction on one text, or on each text of a list.
+    """Explain the model's prediction on one text, or on each text of any sequence.
 
     For a language model that was loaded without a prompt for classification, explain what it writes after the text:
     each output token, and all together (`GenerationExplanation`).
 
     Args:
         model: from `raison.load`.
-        text: a string, a pair (question, context), or a sequence of these, which gives a list; a tuple is a pair.
-            For a language model, a prompt, a list of prompts, or one chat: a list of dicts with "role" and "content".
+        texts: a string, a pair (premise, hypothesis) or (question, context), or any sequence of these, which gives a
+            list; a tuple of two strings is always a pair. For a language model, a prompt, a list of prompts, or one
+            chat: a list of dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
-        unit: "token", "word" or "sentence"; perturbation methods perturb at this level.
+        unit: "token", "word", "sentence", or "part": parts of a text, messages of a chat. None: parts if any, or words.
+        units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
+            text. The rest is context, never removed. A span that cuts a token is extended to it; the notes say so.
+        text: the column of texts, of rows. language: of sentences, such as "de"; they become parts of the text.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. If the model answers questions: None for its answer, or a part of the context.
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
@@ -118,29 +137,29 @@ def explain(
         progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
         output: the output to explain, exactly as it follows the prompt, leading space included; None: the model's own.
         max_new_tokens: the most tokens of the model's own output; 20 by default.
-        contrast: why this and not that: a word (or a token's id) to contrast with every output token, or a list with
-            one for each. A word of several tokens counts with the first of them.
+        contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
     """
     chosen = CATALOGUE.create(method)
-    settings = Settings(unit, target, of, removal, seed, truncate, precision)
-    writing = Writing(output, max_new_tokens, contrast, earlier)
+    settings = Settings("word", target, of, removal, seed, truncate, precision)
     how = _How(chosen, _chooser(model, chosen, select), settings, progress)
-    asked = text if _is_one(text) else list(text)
+    writing = Writing(output, max_new_tokens, contrast, earlier)
+    return _explain(model, texts, Reading(unit, units, text, language), how, writing)
+
+
+def _explain(
+    model: LanguageModel | Generator, texts: Asked, reading: Reading, how: _How, writing: Writing
+) -> Explanation | GenerationExplanation | list[Explanation] | list[GenerationExplanation]:
     if isinstance(model, Generator):
-        return _explain_writing(model, asked, how, writing)
+        prompts, unit, single = reading.prompts(texts)
+        written = _explain_writing(model, prompts, how.of(unit), writing)
+        return written[0] if single else written
     _check_unwritten(writing)
-    if _is_one(asked):
-        return _explain_one(model, asked, how)
-    # What is no text is refused where it is encoded.
-    return _explain_all(model, cast("list[Text]", asked), how)
-
-
-def _is_one(text: Asked) -> TypeGuard[Text]:
-    """Whether this is a text or a pair; what is no sequence at all is refused as a text."""
-    return isinstance(text, str | tuple) or not isinstance(text, Sequence)
+    given, unit, single = reading.any(texts)
+    found = _explain_all(model, given, how.of(unit))
+    return found[0] if single else found
 
 
 def _check_unwritten(writing: Writing) -> None:
@@ -182,7 +201,7 @@ def _explained(batch: Batch, how: _How) -> list[Explanation]:
     return best_maps(batch, [run_candidates(batch, how.method)], [how.chooser])[0][0]
 
 
-def _prepared(model: LanguageModel, texts: Sequence[Text], settings: Settings, chooser: Metric | None) -> Batch:
+def _prepared(model: LanguageModel, texts: Sequence[Given], settings: Settings, chooser: Metric | None) -> Batch:
     """A metric that chooses measures, and only what the model says itself is measured."""
     return prepare(model, texts, settings) if chooser is not None else prepare_stated(model, texts, settings)
 
@@ -197,14 +216,9 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
     return replace(settings, target=[target[row] for row in rows])
 
 
-def _explain_one(model: LanguageModel, text: Text, how: _How) -> Explanation:
-    with progress_bar(name_of(how.method), 1, how.progress):
-        return _explained(_prepared(model, [text], how.settings, how.chooser), how)[0]
-
-
-def _explain_all(model: LanguageModel, texts: Sequence[Text], how: _How) -> list[Explanation]:
+def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _How) -> list[Explanation]:
     """Texts of similar length are batched together, so that batches need little padding."""
-    order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
+    order = sorted(range(len(texts)), key=lambda i: len(str(plain(texts[i]))))
     explanations: dict[int, Explanation] = {}
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for start in range(0, len(order), BATCH):
@@ -217,23 +231,13 @@ def _explain_all(model: LanguageModel, texts: Sequence[Text], how: _How) -> list
 
 
 def _explain_writing(
-    model: Generator, text: Asked, how: _How, writing: Writing
-) -> GenerationExplanation | list[GenerationExplanation]:
+    model: Generator, prompts: Sequence[Asks], how: _How, writing: Writing
+) -> list[GenerationExplanation]:
     """One prompt or chat at a time: its output tokens fill the batches."""
-    chat = isinstance(text, list) and any(isinstance(item, dict) for item in text)
-    if not isinstance(text, list) or chat:
-        with progress_bar(name_of(how.method), 1, how.progress):
-            # The model refuses what is neither a prompt nor a chat.
-            prompt = cast("str | list[Message]", text)
-            return explain_generation(model, prompt, how.method, how.settings, writing)
-    if any(not isinstance(prompt, str | list) for prompt in text) or not text:
-        raise InputError(
-            "a language model takes a prompt, a chat (a list of messages) or a list of at least one prompt."
-        )
     explanations = []
-    with progress_bar(name_of(how.method), len(text), how.progress) as advance:
-        for each in text:
-            prompt = cast("str | list[Message]", each)
+    with progress_bar(name_of(how.method), len(prompts), how.progress) as advance:
+        for each in prompts:
+            prompt = cast("str | PartedText | Chat", each)
             explanations.append(explain_generation(model, prompt, how.method, how.settings, writing))
             advance(1)
     return explanations

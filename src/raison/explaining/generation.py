@@ -6,16 +6,21 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from raison._version import __version__
+from raison.core.chat import Chat
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.method import Method
+from raison.core.notes import EXTENDED
+from raison.core.parts import PartedText
 from raison.core.registry import name_of
 from raison.core.target import Target
+from raison.core.unit import PART
 from raison.core.unknown import NOTE as UNKNOWN
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.models.adapters.generator import Generator
-from raison.models.tokens.continuation import ContinuationEncoder, Message, Output, Prompt
+from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
+from raison.text.named import extended
 
 Contrast = None | str | int | Sequence[str | int]
 """A word or a token's id that stands against every output token, or one for each."""
@@ -44,7 +49,7 @@ class Writing:
 
 def explain_generation(
     generator: Generator,
-    prompt: str | Sequence[Message],
+    prompt: str | PartedText | Chat,
     method: Method,
     settings: Settings,
     writing: Writing,
@@ -108,6 +113,10 @@ def _result(
     gaps = [e.notes["completeness_gap"] for e in explained if "completeness_gap" in e.notes]
     if len(gaps) == len(explained):
         notes = {**notes, "completeness_gap": sum(gaps)}
+    parts = rows.prompt.parts
+    wider = extended(PartedText(rows.prompt.text, parts), explained[0].units) if batch.settings.unit == PART else ()
+    if wider:
+        notes = {**notes, EXTENDED: list(wider)}
     if UNKNOWN in explained[-1].notes:
         notes = {**notes, UNKNOWN: explained[-1].notes[UNKNOWN]}
     return GenerationExplanation(

@@ -1,29 +1,29 @@
 """The only caller of metrics of single texts: all that they ask for in one go, then one number per text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.rationale import Rationale
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
+from raison.explaining.texts import read_names
 from raison.metrics import CATALOGUE
 from raison.runs.summary import Value
 
 AnyMetric = Metric | GroupMetric
+Metrics = str | AnyMetric | Iterable[str | AnyMetric]
+"""One metric, or any sequence of them."""
 Annotations = Sequence[Sequence[Rationale]]
 """Per text, one rationale per annotator."""
 
 
-def create_metrics(metrics: Sequence[str | AnyMetric]) -> list[AnyMetric]:
-    """Instances of the named metrics. Raises UnknownNameError, InputError."""
-    if isinstance(metrics, str):
-        raise InputError(f"metrics is a list of names; write metrics=['{metrics}'].")
-    return [CATALOGUE.create(metric) for metric in metrics]
+def create_metrics(metrics: Metrics) -> list[AnyMetric]:
+    """Instances of one metric or any sequence of them, by name or as they are. Raises UnknownNameError, InputError."""
+    return [CATALOGUE.create(metric) for metric in read_names(metrics)]
 
 
 LACKS = {

@@ -16,7 +16,8 @@ def target_of(typed: str) -> TargetSpec:
 
 
 UnitSetting = Annotated[
-    Granularity, Setting("What receives a score: token, word or sentence.", options=("--unit", "-u"))
+    Granularity,
+    Setting("What receives a score: token, word, sentence or part (what the data names).", options=("--unit", "-u")),
 ]
 OfSetting = Annotated[
     str | None,

@@ -1,6 +1,6 @@
 """Methods side by side on the same texts, resumable."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,14 +9,16 @@ from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
+from raison.core.parts import Spans
 from raison.core.precision import Precision
 from raison.core.registry import label_of
 from raison.core.results import Comparison
-from raison.core.unit import Granularity, Text
+from raison.core.unit import Granularity
 from raison.core.unknown import caution_of_texts
 from raison.explaining.attribution import Settings, check, check_model, prepare
-from raison.explaining.measuring import Annotations, AnyMetric, create_metrics
+from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.settings import Compared
+from raison.explaining.texts import Reading, Texts, read_names
 from raison.jobs.engine import ALONE, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
 from raison.jobs.workers import in_processes
@@ -33,11 +35,14 @@ DEFAULT_METHODS = Compared().methods
 
 def compare(
     model: LanguageModel,
-    texts: Sequence[Text],
-    methods: Sequence[str | Method] | None = None,
-    metrics: Sequence[str | AnyMetric] | None = None,
+    texts: Texts,
+    methods: str | Method | Iterable[str | Method] | None = None,
+    metrics: Metrics | None = None,
     *,
-    unit: Granularity = "word",
+    unit: Granularity | None = None,
+    units: Sequence[Spans] | None = None,
+    text: str | None = None,
+    language: str | None = None,
     target: TargetSpec = None,
     of: str | None = None,
     removal: str | None = None,
@@ -45,7 +50,7 @@ def compare(
     truncate: bool = False,
     precision: Precision = "float32",
     rationales: Annotations | None = None,
-    select: Sequence[str | Metric] = (),
+    select: str | Metric | Iterable[str | Metric] = (),
     out: str | Path | None = None,
     data: str = "texts",
     progress: bool | Advance = True,
@@ -58,14 +63,14 @@ def compare(
     methods and metrics together.
 
     Args:
+        texts: any sequence of texts; here a tuple is one, too. methods, metrics, select: one name, or several.
         target: as in `explain`; a list names each text's class, such as its true one.
         seed: of random methods; with several seeds these methods run once with each, and the results are averaged.
         rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
             gets one more row per metric, and so does `random` with as many draws, as the control for choosing.
         out: a folder that keeps every explanation and score, empty or the same run's; it resumes there.
-        data: the name of the texts in the table.
-        progress: a progress bar on stderr, or a function that is told of finished texts.
+        data: the texts' name in the table. progress: a bar on stderr, or a function that is told of finished texts.
         sharing: with `out`, this process's share of the work, or how many processes to start.
         load: how processes that are started load the model; one that can be sent to them needs none.
         The others are those of `explain` and `evaluate`; methods None are those of DEFAULT_METHODS that work.
@@ -76,27 +81,30 @@ def compare(
     """
     check_model(model)
     seeds = _seeds(seed)
-    if not texts or isinstance(texts, str):
-        raise InputError("texts to compare on are a list of at least one text.")
-    settings = Settings(unit, target, asked_of(model, of), removal, seeds[0], truncate, precision)
+    given, known = Reading(unit, units, text, language).several(texts)
+    settings = Settings(known, target, asked_of(model, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows(_created(model, methods), choosers, seeds)
     chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     marks = () if rationales is None else tuple(tuple(one) for one in rationales)
-    plan = Plan(model, tuple(texts), marks, rows, chosen, settings, data)
+    plan = Plan(model, tuple(given), marks, rows, chosen, settings, data)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, load), progress)
     if sharing != ALONE:
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
+    return _compared_in_memory(plan, choosers, progress)
+
+
+def _compared_in_memory(plan: Plan, choosers: Sequence[AnyMetric], progress: bool | Advance) -> Comparison:
     run = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
     execute(plan, run, progress)
     return comparison(run)
 
 
-def _created(model: LanguageModel, methods: Sequence[str | Method] | None) -> list[Method]:
+def _created(model: LanguageModel, methods: str | Method | Iterable[str | Method] | None) -> list[Method]:
     if methods is None:
         methods = [name for name in DEFAULT_METHODS if not CATALOGUE.get(name).lacking(model)]
-    return [CATALOGUE.create(method) for method in methods]
+    return [CATALOGUE.create(method) for method in read_names(methods)]
 
 
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:

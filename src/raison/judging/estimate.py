@@ -1,7 +1,7 @@
 """The cost of a comparison, estimated before it runs."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -11,9 +11,10 @@ from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import asked_of
 from raison.core.registry import label_of
-from raison.core.unit import Text, Unit
+from raison.core.unit import Unit
 from raison.explaining.attribution import Settings, prepare, run_candidates
-from raison.explaining.measuring import AnyMetric, create_metrics
+from raison.explaining.measuring import Metrics, create_metrics
+from raison.explaining.texts import Texts, read_names, read_texts
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
@@ -52,9 +53,9 @@ class Estimate:
 
 def estimate(
     model: Classifier,
-    texts: Sequence[Text],
-    methods: Sequence[str | Method],
-    metrics: Sequence[str | AnyMetric] | None,
+    texts: Texts,
+    methods: str | Method | Iterable[str | Method],
+    metrics: Metrics | None,
     settings: Settings | None = None,
 ) -> Estimate:
     """Count the passes of a comparison, and time a few to estimate its duration.
@@ -63,9 +64,9 @@ def estimate(
     """
     settings = settings or Settings()
     settings = replace(settings, of=asked_of(model, settings.of))
-    rows = plan_rows([CATALOGUE.create(method) for method in methods], (), (settings.seed,))
+    rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
-    return estimate_plan(Plan(model, tuple(texts), (), rows, tuple(chosen), settings, ""))
+    return estimate_plan(Plan(model, tuple(read_texts(texts)), (), rows, tuple(chosen), settings, ""))
 
 
 def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
@@ -188,7 +189,7 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
     """Tokens of each other wording that metrics ask for, and what explaining it with every unselected row takes."""
     works = []
     for text, units in zip(encoding.texts, encoding.units, strict=True):
-        stand_in = replace(_stand_in(units), text=text)
+        stand_in = replace(_stand_in(units), text=text, unit=encoding.unit)
         asked = dict.fromkeys(rewording.text for metric in plan.judges for rewording in metric.rewordings(stand_in))
         if asked and encoding.spans is None:
             wordings = plan.model.encode(list(asked), encoding.unit, truncate=True)

@@ -1,6 +1,6 @@
 """Scores of one method's explanations: a value per text (or group) and metric, then means with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -10,12 +10,13 @@ from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.outputs import PROBABILITIES
+from raison.core.parts import again
 from raison.core.registry import label_of
 from raison.core.results import Scores
 from raison.core.unknown import caution_of_texts, share_in
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
-from raison.explaining.measuring import Annotations, AnyMetric, create_metrics, measure, missing_needs
+from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics, measure, missing_needs
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
@@ -31,8 +32,8 @@ DEFAULT_METRICS = (
 
 def evaluate(
     model: LanguageModel,
-    explanations: Explanation | Sequence[Explanation],
-    metrics: Sequence[str | AnyMetric] | None = None,
+    explanations: Explanation | Iterable[Explanation],
+    metrics: Metrics | None = None,
     *,
     rationales: Annotations | None = None,
     progress: bool | Advance = True,
@@ -41,9 +42,9 @@ def evaluate(
 
     Args:
         model: the model that was explained.
-        explanations: of one method with one setting, all at the same unit.
-        metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None for the default ones of the
-            model's outputs (DEFAULT_METRICS, without log-odds for a number).
+        explanations: one, or any sequence of them, of one method with one setting, all at the same unit.
+        metrics: one or more names, calls such as "comprehensiveness(share=0.1)" or instances; None for the default ones
+            of the model's outputs (DEFAULT_METRICS, without log-odds for a number).
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
             the metrics that need them; as a Dataset's `rationales`.
         progress: a progress bar on stderr, or a function that is told of finished texts.
@@ -156,7 +157,7 @@ def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batc
     first = explanations[0]
     truncate = any(e.truncated for e in explanations)
     settings = Settings(unit=first.unit, removal=first.removal, truncate=truncate)  # type: ignore[arg-type]
-    batch = prepare(model, [e.text for e in explanations], settings)
+    batch = prepare(model, [again(e.text, e.units, e.unit) for e in explanations], settings)
     for explanation, units in zip(explanations, batch.encoding.units, strict=True):
         if explanation.units != units:
             raise InputError(

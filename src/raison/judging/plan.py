@@ -12,8 +12,8 @@ from raison.core.errors import InputError
 from raison.core.method import Method, Property
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
+from raison.core.parts import Given, written
 from raison.core.registry import label_of
-from raison.core.unit import Text
 from raison.explaining.attribution import Settings
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
@@ -41,7 +41,7 @@ class Plan:
     """Everything that determines the results."""
 
     model: LanguageModel
-    texts: tuple[Text, ...]
+    texts: tuple[Given, ...]
     rationales: Annotations
     rows: tuple[PlannedRow, ...]
     metrics: tuple[AnyMetric, ...]
@@ -112,8 +112,8 @@ def header_of(plan: Plan) -> dict[str, object]:
 def _digest_of_texts(plan: Plan) -> str:
     """The digest of the texts and their rationales as one JSON list, built text by text."""
     digest = hashlib.sha256()
-    for part in (plan.texts, _spans(plan)):
-        digest.update(b"[[" if part is plan.texts else b", [")
+    for start, part in ((b"[[", map(written, plan.texts)), (b", [", _spans(plan))):
+        digest.update(start)
         for number, one in enumerate(part):
             digest.update(
                 ((", " if number else "") + json.dumps(one, ensure_ascii=False)).encode("utf-8", "surrogatepass")

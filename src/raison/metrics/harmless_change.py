@@ -58,16 +58,19 @@ class HarmlessChange(Metric):
             )
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:
-        return tuple(Rewording(edited.text, self.tolerance) for edited in self._edited(explanation))
+        return tuple(self._rewording(explanation, edited) for edited in self._edited(explanation))
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         similarities = []
         for edited in self._edited(explanation):
-            reworded = evidence.reworded(Rewording(edited.text, self.tolerance))
+            reworded = evidence.reworded(self._rewording(explanation, edited))
             if reworded is not None:
                 similarities.append(_similarity(explanation, edited, reworded))
         known = [value for value in similarities if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
+
+    def _rewording(self, explanation: Explanation, edited: Edited) -> Rewording:
+        return Rewording(edited.given(explanation.units, explanation.unit), self.tolerance)
 
     def _edited(self, explanation: Explanation) -> list[Edited]:
         if explanation.answer is not None:

@@ -9,7 +9,7 @@ from raison.core.method import Method
 from raison.core.metric import Need
 from raison.core.model import LanguageModel, asked_of
 from raison.core.target import TargetSpec
-from raison.core.unit import Granularity
+from raison.core.unit import PART, Granularity
 from raison.data import Dataset
 from raison.data.named import shared
 from raison.explaining.attribution import Settings, check, prepare
@@ -77,7 +77,7 @@ def plan_of(asked: Asked, model: LanguageModel, data: Dataset) -> Plan:
     of = asked_of(model, stated.of)
     return Plan(
         model=model,
-        texts=data.texts,
+        texts=data.parted if stated.unit == PART else data.texts,
         rationales=data.rationales if data.has_rationales else (),
         rows=plan_rows(_created(asked.methods), create_metrics(asked.select), asked.settings.seeds),
         metrics=tuple(create_metrics(asked.metrics)),
@@ -132,10 +132,10 @@ def to_compute(asked: Asked, known: set[str]) -> list[Method]:
 def unreadable_texts(model: LanguageModel, data: Dataset, unit: Granularity, truncate: bool) -> list[str]:
     """The texts that the model cannot read, in one line."""
     reasons = []
-    for row in data.rows:
+    for row, text in zip(data.rows, data.parted if unit == PART else data.texts, strict=True):
         # One at a time: a large data set's tokens need not be in memory together.
         try:
-            model.encode([row.text], unit, truncate)
+            model.encode([text], unit, truncate)
         except InputError as error:
             reasons.append(f"row {row.number}: {error}")
     if not reasons:

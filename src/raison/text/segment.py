@@ -91,6 +91,17 @@ def trim(text: str, start: int, end: int) -> Span:
     return start, start + len(piece.strip())
 
 
+def merged(spans: list[Span]) -> list[Span]:
+    """The same characters as disjoint spans in order: spans that overlap become one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
 def _is_mark(word: str) -> bool:
     return len(word) == 1 and (word in string.punctuation or unicodedata.category(word).startswith("P"))
 

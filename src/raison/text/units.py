@@ -4,9 +4,12 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from raison.core.unit import Granularity, Text, Unit
+from raison.core.errors import InputError
+from raison.core.parts import Given, PartedText, plain
+from raison.core.unit import PART, Granularity, Unit
 from raison.core.unit import segments as strings_of
-from raison.text.segment import Span, sentence_spans, trim, word_spans
+from raison.text.named import named_units
+from raison.text.segment import Span, merged, sentence_spans, trim, word_spans
 
 _SPANS: dict[Granularity, Callable[[str], list[Span]]] = {
     "token": lambda string: [],
@@ -16,7 +19,7 @@ _SPANS: dict[Granularity, Callable[[str], list[Span]]] = {
 
 
 def find_units(
-    text: Text, offsets: Sequence[Span], segments: Sequence[int], unit: Granularity
+    text: Given, offsets: Sequence[Span], segments: Sequence[int], unit: Granularity, cut: bool = False
 ) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
     """The units of a text and the number of each token's unit, -1 for special tokens.
 
@@ -24,10 +27,17 @@ def find_units(
     1; -1 for a special token). Tokens that share characters share a unit, and a token that covers parts of several
     words or sentences joins them into one unit. White space alone is a unit only between tokens; in larger units it
     belongs to the following one. Units are in the order of the text and hold at least one token each.
+
+    The unit "part" stands for the parts of a PartedText, see raison.text.named; `cut` says that tokens of the text were
+    left out. Other units ignore a text's parts. Raises InputError for the unit "part" of a text without any.
     """
+    if unit == PART:
+        if not isinstance(text, PartedText):
+            raise InputError(f"the text {text!r:.60} has no parts of its own: name them (units=), or take unit='word'.")
+        return named_units(text, offsets, segments, cut)
     units: list[Unit] = []
     unit_ids = [-1] * len(offsets)
-    for number, string in enumerate(strings_of(text)):
+    for number, string in enumerate(strings_of(plain(text))):
         tokens = [token for token, segment in enumerate(segments) if segment == number]
         spans, owners = _units_of_string(string, [offsets[token] for token in tokens], unit)
         for token, owner in zip(tokens, owners, strict=True):
@@ -43,7 +53,7 @@ def _units_of_string(string: str, offsets: list[Span], unit: Granularity) -> tup
     anchors = [core for core, makes_unit in zip(cores, anchored, strict=True) if makes_unit]
     if not anchors:
         return _one_unit(string, cores)
-    spans = _merge(anchors + _SPANS[unit](string))
+    spans = merged(anchors + _SPANS[unit](string))
     starts = [start for start, _ in spans]
     owners = [bisect_right(starts, start) - 1 for start, _ in anchors]
     used = sorted(set(owners))
@@ -73,17 +83,6 @@ def _one_unit(string: str, cores: list[Span]) -> tuple[list[Span], list[int]]:
         return [], []
     whole = _core(string, min(start for start, _ in cores), max(end for _, end in cores))
     return [whole], [0] * len(cores)
-
-
-def _merge(spans: list[Span]) -> list[Span]:
-    """The same characters as disjoint spans in order: spans that overlap become one."""
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _uncut_start(string: str, span: Span, covered: int) -> int:

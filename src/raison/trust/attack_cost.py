@@ -7,7 +7,7 @@ import torch
 
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.unit import Text
+from raison.core.parts import Given
 from raison.explaining.attribution import Settings, prepare
 from raison.trust.attack_descent import slope
 from raison.trust.attack_settings import EmbeddingAttack
@@ -18,7 +18,7 @@ PASSES = 32
 
 
 def attack_seconds(
-    model: LanguageModel, texts: Sequence[Text], methods: Sequence[Method], settings: Settings, plan: EmbeddingAttack
+    model: LanguageModel, texts: Sequence[Given], methods: Sequence[Method], settings: Settings, plan: EmbeddingAttack
 ) -> float:
     """Seconds per token of attacks on all of the methods, each with its control.
 

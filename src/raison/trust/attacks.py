@@ -12,6 +12,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel, check_classes
+from raison.core.parts import Given
 from raison.core.registry import label_of
 from raison.core.unit import Text
 from raison.explaining.attribution import Batch, Settings, prepare
@@ -44,14 +45,14 @@ def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[st
     return reasons
 
 
-def boundary(model: LanguageModel, texts: Sequence[Text], settings: Settings) -> list[int]:
+def boundary(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> list[int]:
     """The texts whose prediction depends on rounding, so that no change certainly keeps it. One pass each."""
     return _undecided(prepare(model, texts, settings))
 
 
 def attacks(
     model: LanguageModel,
-    texts: Sequence[Text],
+    texts: Sequence[Given],
     methods: Sequence[Method],
     settings: Settings,
     plans: EmbeddingAttack | Sequence[EmbeddingAttack],

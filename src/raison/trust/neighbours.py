@@ -9,8 +9,10 @@ from torch import Tensor
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
-from raison.core.unit import Text, segments
+from raison.core.parts import Given, PartedText, plain
+from raison.core.unit import PART, segments
 from raison.models.adapters.classifier import Classifier
+from raison.text.edits.edited import Edited
 
 _MARKS = ("Ġ", "▁")
 """How the two kinds of tokenizers that mark a word's beginning write the mark."""
@@ -87,13 +89,17 @@ class Neighbours:
         return places
 
 
-def replaced(text: Text, place: WordPlace, word: str) -> Text:
+def replaced(given: Given, place: WordPlace, word: str) -> Given:
     """The text with another word in a place, capitalised as the old one was."""
+    text = plain(given)
     strings = list(segments(text))
     old = strings[place.segment]
     shown = _like(old[place.start : place.end], word)
     strings[place.segment] = old[: place.start] + shown + old[place.end :]
-    return strings[0] if isinstance(text, str) else (strings[0], strings[1])
+    whole = strings[0] if isinstance(text, str) else (strings[0], strings[1])
+    span = (place.start, place.start + len(shown))
+    edited = Edited(whole, place.segment, (place.start, place.end), span)
+    return edited.given(given.parts, PART) if isinstance(given, PartedText) else whole
 
 
 def unchanged_shape(before: Encoding, after: Encoding, row: int) -> bool:

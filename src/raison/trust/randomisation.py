@@ -13,9 +13,9 @@ import numpy as np
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
+from raison.core.parts import Given, plain
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
-from raison.core.unit import Text
 from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
@@ -66,7 +66,7 @@ class Randomisation:
 
 def similarities(
     model: Classifier,
-    texts: Sequence[Text],
+    texts: Sequence[Given],
     methods: Sequence[str | Method],
     settings: Settings,
     plan: Randomisation,
@@ -118,14 +118,14 @@ def count_blocks(model: LanguageModel) -> int:
     return len(find_blocks(model.core))
 
 
-def records(model: Classifier, texts: Sequence[Text], methods: Sequence[str | Method], plan: Randomisation) -> int:
+def records(model: Classifier, texts: Sequence[Given], methods: Sequence[str | Method], plan: Randomisation) -> int:
     """How many records `similarities` yields in all: what `advance` counts up to."""
     return len(texts) * len(methods) * len(plan.orders) * count_blocks(model) * plan.draws
 
 
 # The reasons are part of headers, which a resumed study compares: other words would refuse it.
 def without_parameters(
-    model: Classifier, texts: Sequence[Text], methods: Sequence[str | Method], settings: Settings
+    model: Classifier, texts: Sequence[Given], methods: Sequence[str | Method], settings: Settings
 ) -> dict[str, str]:
     """The methods for which randomisation is not informative, by their labels, each with the reason in a line.
 
@@ -135,7 +135,7 @@ def without_parameters(
     chosen = _created(methods)
     if not texts or isinstance(texts, str):
         raise InputError("texts to explain are a list of at least one text.")
-    shortest = min(range(len(texts)), key=lambda number: len("".join(texts[number])))
+    shortest = min(range(len(texts)), key=lambda number: len("".join(plain(texts[number]))))
     batch = prepare(model, [texts[shortest]], _settings_of(settings, [shortest]))
     reasons = {}
     for method in chosen:
@@ -172,7 +172,7 @@ class _Chunk:
     """Some texts, with the original model's explanations of them by method and texts."""
 
     copies: _Copies
-    texts: Sequence[Text]
+    texts: Sequence[Given]
     settings: Settings
     numbers: Sequence[int]
     batches: dict[tuple[int, ...], Batch] = field(default_factory=dict)

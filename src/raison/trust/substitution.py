@@ -13,6 +13,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method
 from raison.core.model import LanguageModel, check_classes
+from raison.core.parts import Given, again, plain
 from raison.core.registry import label_of
 from raison.core.target import TargetSpec, probabilities
 from raison.core.unit import Text
@@ -67,7 +68,7 @@ class Substitution:
 class _Changed:
     """A text and the tokens that were replaced in it."""
 
-    text: Text
+    text: Given
     positions: tuple[int, ...] = ()
 
 
@@ -85,7 +86,7 @@ class _Attempt:
 
 def substitutions(
     model: LanguageModel,
-    texts: Sequence[Text],
+    texts: Sequence[Given],
     methods: Sequence[Method],
     settings: Settings,
     plan: Substitution,
@@ -112,7 +113,7 @@ def substitutions(
         )
     counts = [
         checked_count(text, units, plan.share, plan.k)
-        for text, units in zip(texts, batch.encoding.unit_counts, strict=True)
+        for text, units in zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True)
     ]
     undecided = on_boundary(batch.full.double(), model.multi_label)
     missing = {
@@ -123,15 +124,15 @@ def substitutions(
     return _run(_Search(model, batch, known, plan), counts, missing, advance)
 
 
-def kept_tries(model: LanguageModel, texts: Sequence[Text], settings: Settings, plan: Substitution) -> list[int]:
+def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings, plan: Substitution) -> list[int]:
     """The number of tries of each text's first round that keep the prediction, which is the same for all methods.
 
     `plan.tries` predictions per text and no explanation. Raises what `substitutions` raises.
     """
     search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
     return [
-        len(search.tries(number, search.start(number), _Changed(text), _rng(plan.seed, text)))
-        for number, text in enumerate(search.batch.encoding.texts)
+        len(search.tries(number, search.start(number), _Changed(asked), _rng(plan.seed, plain(asked))))
+        for number, asked in enumerate(search.batch.encoding.asked)
     ]
 
 
@@ -189,7 +190,8 @@ class _Search:
         self, text: int, start: Batch, method: Method, best: _Attempt, rng: np.random.Generator
     ) -> list[_Attempt]:
         """Texts in which one more word is replaced and which keep the prediction, explained."""
-        tries = self.tries(text, start, _Changed(best.explanation.text, best.positions), rng)
+        e = best.explanation
+        tries = self.tries(text, start, _Changed(again(e.text, e.units, e.unit), best.positions), rng)
         if not tries:
             return []
         kept = self._prepare(text, [changed.text for changed in tries])
@@ -226,9 +228,9 @@ class _Search:
 
     def start(self, text: int) -> Batch:
         """The original text alone."""
-        return self._prepare(text, [self.batch.encoding.texts[text]])
+        return self._prepare(text, [self.batch.encoding.asked[text]])
 
-    def _prepare(self, text: int, changed: Sequence[Text]) -> Batch:
+    def _prepare(self, text: int, changed: Sequence[Given]) -> Batch:
         """Versions of a text, with the target of the original."""
         target, index = self.batch.target, int(self.batch.target.index[text])
         spec: TargetSpec = [index] * len(changed)

@@ -9,7 +9,7 @@ from typing import Any
 
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
-from raison.core.unit import Text
+from raison.core.parts import Given, written
 from raison.explaining.attribution import Settings
 from raison.jobs.engine import Job
 from raison.jobs.store import RecordStore
@@ -61,13 +61,13 @@ class Trial:
         """The most texts that anything here needs."""
         return max(part.texts for part in (self.randomisation, self.attacks) if part is not None)
 
-    def request(self, model: LanguageModel, texts: Sequence[Text], work: Work) -> Request:
+    def request(self, model: LanguageModel, texts: Sequence[Given], work: Work) -> Request:
         """The part of the texts that a kind of work takes, with all methods."""
         part = self.randomisation if work == "randomisation" else self.attacks
         return Request(model, texts[: part.texts if part is not None else 0], self.methods, self.settings)
 
 
-def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> list[str]:
+def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
     """What the attacks refuse before they begin: a k above a text's units, a model without word embeddings."""
     asked, refusals = trial.attacks, []
     if asked is None:
@@ -86,10 +86,10 @@ def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Te
     return list(dict.fromkeys(refusals))
 
 
-def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any]:
+def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any]:
     """Its entry in a header: what is done with which methods, and what is left out and why."""
     return {
-        "texts": hashlib.sha256("\n".join(map(str, texts)).encode()).hexdigest()[:16],
+        "texts": hashlib.sha256("\n".join(str(written(text)) for text in texts).encode()).hexdigest()[:16],
         "randomisation": _randomisation(trial, works, model, texts),
         "attacks": _attacks(trial, works, model, texts),
     }
@@ -109,7 +109,7 @@ def nothing_left(entry: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any] | None:
+def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
     if trial.randomisation is None:
         return None
     request = trial.request(model, texts, "randomisation")
@@ -123,7 +123,7 @@ def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequ
     }
 
 
-def _attacks(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Text]) -> dict[str, Any] | None:
+def _attacks(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
     asked = trial.attacks
     if asked is None:
         return None
@@ -157,7 +157,7 @@ class Bench:
     trial: Trial
     works: Works
     model: Callable[[], LanguageModel]
-    texts: Sequence[Text]
+    texts: Sequence[Given]
     entry: Mapping[str, Any]
     folder: Path
     shard: int | None = None

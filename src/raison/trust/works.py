@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from raison.core.model import LanguageModel
-from raison.core.unit import Text
+from raison.core.parts import Given
 from raison.explaining.attribution import Settings
 from raison.trust.records import Attacked, Similarity, Substituted
 
@@ -17,7 +17,7 @@ class Request:
     """What is explained: texts by a model, with methods as the records call them."""
 
     model: LanguageModel
-    texts: Sequence[Text]
+    texts: Sequence[Given]
     methods: tuple[str, ...]
     settings: Settings
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raison.core.unit import GRANULARITIES, Granularity, Text, Unit, segments
+from raison.core.unit import SPLITS, Granularity, Text, Unit, segments
 from raison.text.units import find_units
 from tests.tokenizers import TOKENIZERS
 
@@ -64,7 +64,7 @@ def check_token(string: str, start: int, end: int, found: Unit, owner: int) -> N
     assert all(found.start <= position < found.end for position in range(start, end) if not string[position].isspace())
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 @pytest.mark.parametrize("name", TOKENIZERS)
 @QUICK
 @given(text=TEXTS)
@@ -72,7 +72,7 @@ def test_contract_on_single_texts(name: str, unit: Granularity, text: str) -> No
     check_contract(text, tokenize(name, text), unit)
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 @pytest.mark.parametrize("name", TOKENIZERS)
 @QUICK
 @given(text=st.tuples(TEXTS, TEXTS), max_length=st.integers(6, 20))
@@ -80,7 +80,7 @@ def test_contract_on_truncated_pairs(name: str, unit: Granularity, text: tuple[s
     check_contract(text, tokenize(name, text, max_length), unit)
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 @QUICK
 @given(text=TEXTS, spans=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5)), max_size=10))
 def test_contract_on_arbitrary_ascending_spans(unit: Granularity, text: str, spans: list[tuple[int, int]]) -> None:
@@ -99,7 +99,7 @@ def test_contract_on_arbitrary_ascending_spans(unit: Granularity, text: str, spa
 @given(text=TEXTS)
 def test_larger_units_hold_whole_smaller_ones(name: str, text: str) -> None:
     tokens = tokenize(name, text)
-    for fine, coarse in pairwise(GRANULARITIES):
+    for fine, coarse in pairwise(SPLITS):
         small, large = find_units(text, *tokens, fine)[1], find_units(text, *tokens, coarse)[1]
         assert len(set(zip(small, large, strict=True))) == len(set(small))
 
@@ -145,7 +145,7 @@ def test_tokens_of_one_emoji_are_one_unit(name: str) -> None:
     assert unit_texts(name, "a🐙b", "token") == ["a", "🐙", "b"]
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 @pytest.mark.parametrize("name", ["gpt2_untrimmed", "llama"])
 def test_nothing_but_white_space_is_one_unit_or_its_tokens(name: str, unit: Granularity) -> None:
     text = "\n \n"
@@ -153,7 +153,7 @@ def test_nothing_but_white_space_is_one_unit_or_its_tokens(name: str, unit: Gran
     assert (len(unit_texts(name, text, unit)) == 1) == (unit != "token")
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 def test_without_characters_to_go_by_all_tokens_are_one_unit(unit: Granularity) -> None:
     assert find_units("", [(0, 0), (0, 0)], [-1, -1], unit) == ((), (-1, -1))
     assert find_units("\u200b", [(0, 0)], [-1], unit) == ((), (-1,))
@@ -237,7 +237,7 @@ def test_truncation_on_the_left_cuts_the_first_unit() -> None:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 def test_truncation_drops_what_the_model_does_not_see(name: str, unit: Granularity) -> None:
     text = "brilliant actors, boring music. Nobody believed him. " * 10
     offsets, owners = tokenize(name, text, 16)
@@ -250,6 +250,6 @@ def test_long_text_takes_linear_time() -> None:
     text = "word " * 40_000
     offsets = [(5 * number, 5 * number + 4) for number in range(40_000)]
     began = time.perf_counter()
-    for unit in GRANULARITIES:
+    for unit in SPLITS:
         find_units(text, offsets, [0] * len(offsets), unit)
     assert time.perf_counter() - began < 20

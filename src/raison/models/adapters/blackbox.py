@@ -11,7 +11,8 @@ from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.model import LanguageModel
-from raison.core.unit import Granularity, Text
+from raison.core.parts import Given
+from raison.core.unit import Granularity
 from raison.models.adapters.asking import Answers, Asking
 from raison.models.passes.removal import REMOVALS
 from raison.models.tokens.words import WordEncoder
@@ -51,7 +52,7 @@ class BlackBox(LanguageModel):
     def lacks(self, kind: type[Capability]) -> str:
         return f"the model lacks the capability '{kind.name}' ({self._why})"
 
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool = False) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         return self._encoder.encode(texts, unit)
 
     def masked_logits(

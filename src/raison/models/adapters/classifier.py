@@ -13,7 +13,8 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.core.unit import Granularity, Text
+from raison.core.parts import Given
+from raison.core.unit import Granularity
 from raison.models.adapters.assembly import Assembly
 from raison.models.adapters.reduced_precision import ReducedTwin
 from raison.models.adapters.uses import Use
@@ -58,7 +59,7 @@ class Classifier(LanguageModel):
         """The module that maps ids to word embeddings."""
         return self.passes.network.table
 
-    def encode(self, texts: Sequence[Text], unit: Granularity = "word", truncate: bool = False) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity = "word", truncate: bool = False) -> Encoding:
         """See LanguageModel.encode. A question answering model takes one pass per text."""
         encoding = self.use.encoder.encode(texts, unit, truncate)
         return replace(encoding, spans=self.passes.predicted(encoding)) if self.head.in_place else encoding

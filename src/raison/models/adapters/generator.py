@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.chat import Chat
 from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
 from raison.core.generation import OTHER
+from raison.core.parts import PartedText
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import Use
 from raison.models.gradients.shared_gradients import SharedGradients
@@ -20,12 +22,11 @@ from raison.models.passes.readout import TokenReadout
 from raison.models.stack.modes import evaluating, quiet
 from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
+from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import (
     ContinuationEncoder,
-    Message,
     Output,
     Prompt,
-    chat_prompt,
     ids_with,
     plain_prompt,
     spell,
@@ -51,13 +52,11 @@ class Generator:
         self._cache = CausalCache.of(model)
         self._checked = False
 
-    def prompt(self, prompt: str | Sequence[Message]) -> Prompt:
-        """The prompt's tokens; chat messages use the tokenizer's template. Raises InputError."""
-        if isinstance(prompt, str):
-            return plain_prompt(self._tokenizer, prompt)
-        if not isinstance(prompt, list) or not prompt:
-            raise InputError(f"{prompt!r:.80} is not a prompt: give a string, or a list of chat messages.")
-        return chat_prompt(self._tokenizer, prompt)
+    def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
+        """The prompt's tokens; a chat uses the tokenizer's template. Raises InputError."""
+        if isinstance(prompt, Chat):
+            return chat_prompt(self._tokenizer, prompt)
+        return plain_prompt(self._tokenizer, prompt)
 
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""

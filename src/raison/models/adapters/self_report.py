@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from raison.core.chat import Chat
 from raison.core.errors import InputError, TextTooLongError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
@@ -37,7 +38,7 @@ def ask(writer: Generator, question: str, new_tokens: int) -> Reply:
     """
     chat = writer.tokenizer.chat_template is not None
     # Without a template the answer begins on a new line.
-    prompt = writer.prompt([{"role": "user", "content": question}] if chat else f"{question}\n\nAnswer:\n")
+    prompt = writer.prompt(Chat(({"role": "user", "content": question},)) if chat else f"{question}\n\nAnswer:\n")
     room = new_tokens if writer.max_tokens is None else min(new_tokens, max(1, writer.max_tokens - len(prompt.ids)))
     try:
         output = writer.continuation(prompt, room)

@@ -13,8 +13,9 @@ from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.core.model import LanguageModel
+from raison.core.parts import Given, plain
 from raison.core.target import TargetSpec
-from raison.core.unit import Granularity, Text
+from raison.core.unit import PART, Granularity, Text
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import Use
 from raison.models.passes.heads import SpanHead
@@ -52,11 +53,15 @@ class QuestionEncoder:
         self._longest = longest
         self._inner = TextEncoder(tokenizer, longest, truncation="only_second")
 
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode. Raises InputError for a text that is no pair, or whose context is one token."""
         for number, text in enumerate(texts):
-            self._check(text, _place(number, len(texts)))
+            self._check(plain(text), _place(number, len(texts)))
         encoding = self._inner.encode(texts, unit, truncate)
+        if unit == PART:
+            # An answer may also lie where the caller names no part.
+            whole = self._inner.encode([plain(text) for text in texts], "token", truncate)
+            encoding = replace(encoding, answerable=whole.context)
         for number, count in enumerate(encoding.context.sum(1).tolist()):
             if count < 2:
                 raise InputError(

@@ -7,7 +7,8 @@ from typing import Protocol, runtime_checkable
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
-from raison.core.unit import Granularity, Text
+from raison.core.parts import Given
+from raison.core.unit import Granularity
 from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.heads import ClassHead, Head
 from raison.models.passes.readout import HeadReadout, Readout
@@ -20,7 +21,7 @@ from raison.models.tokens.limits import max_tokens
 class Encoder(Protocol):
     """Texts to encodings."""
 
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
 
 

@@ -1,29 +1,28 @@
 """A prompt and an output as token ids with their characters, and as one row per output token for methods to explain."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError
-from raison.core.unit import Granularity, Text, Unit, check_unit
+from raison.core.parts import Given, PartedText, plain
+from raison.core.unit import PART, Granularity, Unit, check_unit
 from raison.models.tokens.plain_names import plain_names
 from raison.text.halves import without_halves
 from raison.text.segment import Span
 from raison.text.units import find_units
-
-Message = dict[str, str]
-"""A turn of a chat: "role" and "content"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """The input of a language model: the string, its tokens, and the spans of it that may be scored.
 
-    The first `added` tokens are the tokenizer's own and have no characters in the string. `sealed` is the string of a
-    chat as it is tokenized, see plain_names: a special token's name in a message is plain text.
+    The first `added` tokens are the tokenizer's own and have no characters in the string. `parts` are those that the
+    caller names: spans of the prompt, or the messages and documents of a chat. `sealed` is the string of a chat as it
+    is tokenized, see plain_names: a special token's name in a message is plain text.
     """
 
     text: str
@@ -31,10 +30,17 @@ class Prompt:
     offsets: tuple[Span, ...]
     regions: tuple[Span, ...]
     added: int = 0
+    parts: tuple[Unit, ...] = ()
     sealed: str | None = None
 
     def units(self, unit: Granularity) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
-        """Units of the regions, each segmented by itself, and each token's unit, -1 outside of all regions."""
+        """Units of the regions, each segmented by itself, and each token's unit, -1 outside of all regions.
+
+        The unit "part" stands for the prompt's parts. Raises InputError if it has none.
+        """
+        if unit == PART:
+            given = PartedText(self.text, self.parts) if self.parts else self.text
+            return find_units(given, self.offsets, [-1 if n < self.added else 0 for n in range(len(self.ids))], unit)
         units: list[Unit] = []
         owners = [-1] * len(self.ids)
         for first, last in self.regions:
@@ -51,7 +57,7 @@ class Prompt:
             found, numbers = find_units(self.text[first:last], offsets, [0] * len(own), unit)
             for token, number in zip(own, numbers, strict=True):
                 owners[token] = len(units) + number
-            units += [Unit(part.start + first, part.end + first, part.text) for part in found]
+            units += [replace(part, start=part.start + first, end=part.end + first) for part in found]
         return tuple(units), tuple(owners)
 
 
@@ -69,8 +75,11 @@ class Output:
         return joined[start:end]
 
 
-def plain_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> Prompt:
+def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt:
     """A prompt as it is, after the tokenizer's own begin-of-text token where it has one."""
+    text = plain(given)
+    if not isinstance(text, str):
+        raise InputError("a prompt is one text, and this is a pair: join the two.")
     if not text.strip():
         raise InputError("the prompt is empty or blank: there is nothing to explain.")
     encoded = tokenizer(without_halves(text), return_offsets_mapping=True, verbose=False)
@@ -80,38 +89,11 @@ def plain_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> Prompt:
     while owners and owners[-1] is None:
         owners, ids, offsets = owners[:-1], ids[:-1], offsets[:-1]
     added = next((number for number, owner in enumerate(owners) if owner is not None), len(owners))
-    return Prompt(text, tuple(ids), tuple(map(tuple, offsets)), ((0, len(text)),), added)
+    parts = given.parts if isinstance(given, PartedText) else ()
+    return Prompt(text, tuple(ids), tuple(map(tuple, offsets)), ((0, len(text)),), added, parts)
 
 
-def chat_prompt(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> Prompt:
-    """Messages in the tokenizer's own chat template, up to where the answer begins; only their contents are scored."""
-    _check_messages(tokenizer, messages)
-
-    def render(contents: Sequence[str]) -> str:
-        turns = [{**message, "content": content} for message, content in zip(messages, contents, strict=True)]
-        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-
-    contents = [message["content"] for message in messages]
-    text = render(contents)
-    marks = [f"raison{number}content" for number in range(len(messages))]
-    regions, cursor, rest = [], 0, render(marks)
-    for mark, content in zip(marks, contents, strict=True):
-        before, found, rest = rest.partition(mark)
-        # Most templates take the white space around a message away.
-        own = content if text.startswith(before + content, cursor) else content.strip()
-        if not found or not text.startswith(before + own, cursor):
-            raise InputError(_REWRITTEN)
-        start = cursor + len(before)
-        cursor = start + len(own)
-        regions.append((start, cursor))
-    if text[cursor:] != rest:
-        raise InputError(_REWRITTEN)
-    sealed = _sealed_around(tokenizer, text, regions)
-    ids, offsets = _sealed_tokens(tokenizer, sealed)
-    return Prompt(text, ids, offsets, tuple(regions), sealed=sealed)
-
-
-def _sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
+def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
     """A string in which special tokens are meant outside of some regions alone."""
     seal, parts, reached = plain_names(tokenizer).sealed, [], 0
     for start, end in regions:
@@ -120,7 +102,8 @@ def _sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Seque
     return "".join([*parts, seal(text[reached:])])
 
 
-def _sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tuple[int, ...], tuple[Span, ...]]:
+def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tuple[int, ...], tuple[Span, ...]]:
+    """The tokens of a string whose special tokens are sealed, and their characters."""
     names = plain_names(tokenizer)
     encoded = names.tokenizer(
         without_halves(sealed),
@@ -140,26 +123,9 @@ def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, output: str) ->
     In an output special tokens are meant.
     """
     if prompt.sealed is not None:
-        return list(_sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])
+        return list(sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])
     encoded = tokenizer(without_halves(prompt.text + output), add_special_tokens=False, verbose=False)
     return list(encoded["input_ids"])
-
-
-_REWRITTEN = (
-    "the tokenizer's chat template changes the messages, so their words cannot be found in what the model reads: "
-    "pass the rendered prompt as a string."
-)
-
-
-def _check_messages(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> None:
-    for message in messages:
-        good = isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
-        if not good:
-            raise InputError(f"{message!r:.80} is no chat message: give dicts with the strings 'role' and 'content'.")
-    if not any(message["content"].strip() for message in messages):
-        raise InputError("the chat is empty or blank: there is nothing to explain.")
-    if tokenizer.chat_template is None:
-        raise InputError("the tokenizer has no chat template: pass the prompt as a string.")
 
 
 def spell(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, ids: Sequence[int]) -> Output:
@@ -206,7 +172,7 @@ class ContinuationEncoder:
     earlier: bool = False
     pad_id: int = 0
 
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode; the texts are known already, one for each output token."""
         check_unit(unit)
         if list(texts) != list(self.texts):

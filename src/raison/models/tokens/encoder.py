@@ -7,7 +7,8 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
-from raison.core.unit import Granularity, Text, check_unit, segments
+from raison.core.parts import Given, plain
+from raison.core.unit import Granularity, check_unit, segments
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.models.tokens.token_rows import TokenRow, padding_id, stack
 from raison.text.halves import without_halves
@@ -35,7 +36,7 @@ class TextEncoder:
         self._unknown = tokenizer.unk_token_id
         self._special = frozenset(tokenizer.all_special_ids) - {self._unknown}
 
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
         check_unit(unit)
         if not texts:
@@ -47,14 +48,16 @@ class TextEncoder:
             rows.append(self._encode_one(text, where, unit, truncate))
         return stack(rows, unit, self.pad_id)
 
-    def _check_text(self, text: Text, where: str) -> None:
+    def _check_text(self, given: Given, where: str) -> None:
+        text = plain(given)
         parts = segments(text) if isinstance(text, str | tuple) else ()
         if not parts or len(parts) > 2 or not all(isinstance(part, str) for part in parts):
             raise InputError(f"{where} is {text!r:.80}: a text is a string, or a pair of two strings.")
         if any(not part.strip() for part in parts):
             raise InputError(f"{where} is empty or blank: there is nothing to explain.")
 
-    def _encode_one(self, text: Text, where: str, unit: Granularity, truncate: bool) -> TokenRow:
+    def _encode_one(self, given: Given, where: str, unit: Granularity, truncate: bool) -> TokenRow:
+        text = plain(given)
         parts = segments(text)
         encoded = self._tokens(self._tokenizer, parts, cut=False)
         length, removed = len(encoded["input_ids"]), 0
@@ -70,7 +73,7 @@ class TextEncoder:
                 encoded = self._tokens(cutting, parts, cut=True)
             removed = length - len(encoded["input_ids"])
         owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]
-        units, unit_ids = find_units(text, encoded["offset_mapping"], owners, unit)
+        units, unit_ids = find_units(given, encoded["offset_mapping"], owners, unit, cut=removed > 0)
         if not units:
             raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
         types = encoded.get("token_type_ids", [0] * len(owners))

@@ -9,7 +9,8 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
-from raison.core.unit import Granularity, Text, Unit, check_unit
+from raison.core.parts import Given, plain
+from raison.core.unit import Granularity, Unit, check_unit
 from raison.models.tokens.label_words import Speller, find_label_ids
 from raison.models.tokens.plain_names import plain_names
 from raison.models.tokens.token_rows import TokenRow, padding_id, stack
@@ -67,7 +68,7 @@ class PromptEncoder:
         self.max_tokens = None if max_tokens is None else max_tokens - self._reserve
         self._check_room()
 
-    def encode(self, texts: Sequence[Text], unit: Granularity, truncate: bool) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
         check_unit(unit)
         if not texts:
@@ -75,11 +76,13 @@ class PromptEncoder:
         rows = []
         for number, text in enumerate(texts):
             where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
-            rows.append(self._encode_one(self._checked(text, where), where, unit, truncate))
+            self._check_text(text, where)
+            rows.append(self._encode_one(text, where, unit, truncate))
         prefix = 0 if self.explained == "prompt" else _shared_prefix(rows)
         return stack(rows, unit, self.pad_id, prefix)
 
-    def _checked(self, text: Text, where: str) -> str:
+    def _check_text(self, given: Given, where: str) -> None:
+        text = plain(given)
         if isinstance(text, tuple):
             raise InputError(
                 f"{where} is a pair, and the prompt '{self.prompt.name}' has one slot: join the two to one text."
@@ -88,9 +91,9 @@ class PromptEncoder:
             raise InputError(f"{where} is {text!r:.80}: a text for a prompt is a string.")
         if not text.strip():
             raise InputError(f"{where} is empty or blank: there is nothing to explain.")
-        return text
 
-    def _encode_one(self, text: str, where: str, unit: Granularity, truncate: bool) -> TokenRow:
+    def _encode_one(self, given: Given, where: str, unit: Granularity, truncate: bool) -> TokenRow:
+        text = str(plain(given))
         tokens = self._tokenize(self._framed.around(text))
         shown, removed = text, 0
         if self.max_tokens is not None and len(tokens.ids) > self.max_tokens:
@@ -110,7 +113,7 @@ class PromptEncoder:
             for span, mine in zip(tokens.offsets, inside, strict=True)
         ]
         # The whole text, so that the last unit of a cut one ends where its tokens do.
-        units, unit_ids = find_units(text, offsets, owners, unit)
+        units, unit_ids = find_units(given, offsets, owners, unit, cut=removed > 0)
         if not units:
             raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
         row = TokenRow(text, tokens.ids, tokens.types, offsets, units, unit_ids, removed)
@@ -128,7 +131,7 @@ class PromptEncoder:
             if mine:
                 owners |= dict.fromkeys(mine, len(parts))
                 parts.append(Unit(first, last, string[first:last]))
-        inputs = [Unit(unit.start + start, unit.end + start, unit.text) for unit in row.units]
+        inputs = [replace(unit, start=unit.start + start, end=unit.end + start) for unit in row.units]
         numbers = tuple(
             owners.get(n, -1) if number == -1 else number + len(parts) for n, number in enumerate(row.unit_ids)
         )

@@ -1,12 +1,15 @@
 """Texts to encodings where only the text is known: the tokens are its words."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError
-from raison.core.unit import Granularity, Text, check_unit, segments
+from raison.core.parts import Given, PartedText, plain
+from raison.core.unit import PART, Granularity, check_unit, segments
 from raison.models.tokens.token_rows import TokenRow, stack
 from raison.text.segment import Span, word_spans
 from raison.text.units import find_units
@@ -15,13 +18,14 @@ from raison.text.units import find_units
 class WordEncoder:
     """Splits texts into words, or pairs of texts where `pairs` is set. No text is too long.
 
-    A token's id is a digest of its characters and of the white space around it: equal rows of ids are equal texts.
+    A word in which a part of the caller's begins or ends is cut there. A token's id is a digest of its characters and
+    of the white space around it: equal rows of ids are equal texts.
     """
 
     def __init__(self, *, pairs: bool) -> None:
         self.pairs = pairs
 
-    def encode(self, texts: Sequence[Text], unit: Granularity) -> Encoding:
+    def encode(self, texts: Sequence[Given], unit: Granularity) -> Encoding:
         """See LanguageModel.encode."""
         check_unit(unit)
         if not texts:
@@ -32,7 +36,8 @@ class WordEncoder:
             rows.append(_row(text, unit))
         return stack(rows, unit, 0)
 
-    def _check_text(self, text: Text, where: str) -> None:
+    def _check_text(self, given: Given, where: str) -> None:
+        text = plain(given)
         wanted = "a pair of two strings" if self.pairs else "a string"
         parts = segments(text) if isinstance(text, tuple if self.pairs else str) else ()
         if len(parts) != 1 + self.pairs or not all(isinstance(part, str) for part in parts):
@@ -41,19 +46,35 @@ class WordEncoder:
             raise InputError(f"{where} is empty or blank: there is nothing to explain.")
 
 
-def _row(text: Text, unit: Granularity) -> TokenRow:
+def _row(given: Given, unit: Granularity) -> TokenRow:
+    text = plain(given)
     ids: list[int] = []
     offsets: list[Span] = []
     owners: list[int] = []
     for number, string in enumerate(segments(text)):
-        spans = word_spans(string)
+        spans = _cut(word_spans(string), _borders(given, number) if unit == PART else [])
         begins = [0, *(end for _, end in spans[:-1])]
         ends = [*(end for _, end in spans[:-1]), len(string)]
         ids += [_id(string[begin:end]) for begin, end in zip(begins, ends, strict=True)]
         offsets += spans
         owners += [number] * len(spans)
-    units, unit_ids = find_units(text, offsets, owners, unit)
+    units, unit_ids = find_units(given, offsets, owners, unit)
     return TokenRow(text, ids, owners, offsets, units, unit_ids)
+
+
+def _borders(given: Given, segment: int) -> list[int]:
+    """Where the parts of one string begin and end, in order."""
+    parts = given.parts if isinstance(given, PartedText) else ()
+    return sorted({place for part in parts if part.segment == segment for place in (part.start, part.end)})
+
+
+def _cut(spans: Sequence[Span], borders: Sequence[int]) -> list[Span]:
+    """The spans, each cut at the borders inside it."""
+    return [
+        piece
+        for start, end in spans
+        for piece in pairwise([start, *borders[bisect_right(borders, start) : bisect_left(borders, end)], end])
+    ]
 
 
 @lru_cache(maxsize=1 << 16)

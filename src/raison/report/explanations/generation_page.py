@@ -140,7 +140,7 @@ def _matrix(e: GenerationExplanation) -> Markup:
         joined(
             html(
                 '<th scope="col"><bdi translate="no">{}</bdi></th>',
-                phrases.shorten(unit.text, 24) or visible(unit.text),
+                phrases.shorten(unit.label, 24) or visible(unit.text),
             )
             for unit in e.units
         ),

@@ -90,7 +90,7 @@ def _strongest(e: GenerationExplanation, row: tuple[float, ...], scale: float) -
     line = Text()
     for unit in order:
         if math.isfinite(row[unit]):
-            name = safe(phrases.shorten(e.units[unit].text, 30))
+            name = safe(phrases.shorten(e.units[unit].label, 30))
             line.append(name, scale_of(e.signed).terminal_style(level(row[unit], scale)))
             line.append(f" {phrases.score(e, row[unit], phrases.decimals(scale))}  ", "dim")
     return line

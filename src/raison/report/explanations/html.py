@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from raison.core.explanation import Explanation
+from raison.core.notes import EXTENDED
 from raison.core.unknown import NOTE
 from raison.report.explanations.layout import (
     AnswerPart,
@@ -147,7 +148,8 @@ def _span(e: Explanation, piece: Piece, content: Markup, scale: float, ranks: di
     rank = min(ranks[unit] for unit in piece.units)
     shared = f" ({phrases.count(len(piece.units), e.unit)} together)" if len(piece.units) > 1 else ""
     unread = not phrases.unknown_units(e).isdisjoint(piece.units)
-    tip = f"{value}{shared}, rank {rank} of {len(e.scores)}{', unknown to the model' * unread}"
+    names = "".join(f"{e.units[unit].name}: " for unit in piece.units if e.units[unit].name)
+    tip = f"{names}{value}{shared}, rank {rank} of {len(e.scores)}{', unknown to the model' * unread}"
     known = math.isfinite(score)
     return html(
         '<span class="unit{}{}"{} data-units="{}" tabindex="0" role="group" title="{}" aria-label="{}: {}">{}</span>',
@@ -226,11 +228,11 @@ def _bar_row(e: Explanation, unit: int, scale: float) -> Markup:
         _score(e, score, phrases.decimals(scale)),
         kind,
         bar if value else NOTHING,
-        phrases.shorten(e.units[unit].text, 90),
+        phrases.named(e.units[unit], 90),
     )
 
 
-_TOLD = ("completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE)
+_TOLD = ("completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED)
 """Notes that the page phrases itself."""
 
 
@@ -245,6 +247,7 @@ def _provenance(e: Explanation) -> Markup:
         "Model": e.model,
         "Removal": e.removal,
         "Unknown": phrases.unread(e),
+        "Extended": phrases.extended(e),
         "Seed": e.seed,
         "Cost": phrases.effort(e),
         **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in _TOLD},

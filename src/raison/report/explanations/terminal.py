@@ -115,13 +115,18 @@ def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
 
 def _named(e: Explanation, unit: int, unknown: bool) -> Text:
     """A unit in the ranking, with a word beside it if the model does not read what it says."""
-    name = Text(safe(phrases.shorten(e.units[unit].text, 60)))
+    name = Text(safe(phrases.named(e.units[unit], 60)))
     return Text.assemble(name, (" (unknown to the model)", "dim")) if unknown else name
 
 
 def _footer(e: Explanation) -> list[RenderableType]:
     facts = {"Value": Text(safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
-    for label, fact in {"Unknown": phrases.unread(e), "Gap": phrases.gap(e), "Chosen": phrases.choice(e)}.items():
+    for label, fact in {
+        "Unknown": phrases.unread(e),
+        "Extended": phrases.extended(e),
+        "Gap": phrases.gap(e),
+        "Chosen": phrases.choice(e),
+    }.items():
         if fact:
             facts[label] = Text(safe(fact))
     return [_facts(facts), *(Text(safe(f"Warning: {caution}."), "bold yellow") for caution in phrases.cautions(e))]

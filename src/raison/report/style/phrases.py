@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
+from raison.core.notes import EXTENDED
 from raison.core.outputs import THRESHOLD
+from raison.core.unit import Unit
 from raison.core.unknown import caution_of_text, unknown_in
 
 _QUANTITIES = {
@@ -227,6 +229,21 @@ def seconds(value: float) -> str:
     if not math.isfinite(value):
         return "n/a"
     return f"{1000 * value:.2g} ms" if value < 0.0995 else f"{value:,.{decimals(value)}f} s"
+
+
+def named(unit: Unit, width: int) -> str:
+    """A unit on one line, after its name where the caller gave it one."""
+    text = shorten(unit.text, width)
+    return f"{shorten(unit.name, width)}: {text}" if unit.name else text
+
+
+def extended(e: Explanation) -> str | None:
+    """The units that have more characters than the caller's spans, because these cut a token."""
+    units = e.notes.get(EXTENDED)
+    if not isinstance(units, list) or not units:
+        return None
+    told = ", ".join(shorten(e.units[unit].label, 30) for unit in units if unit < len(e.units))
+    return f"to whole tokens, which the given spans cut: {told}"
 
 
 def shorten(text: str, width: int) -> str:

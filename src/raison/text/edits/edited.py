@@ -1,9 +1,10 @@
 """A text with one edit, and how its units correspond to those of the original text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from raison.core.unit import Text, Unit
+from raison.core.parts import Given, again
+from raison.core.unit import Text, Unit, segments
 from raison.text.segment import Span
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]
@@ -41,6 +42,28 @@ class Edited:
             reached = max(reached, (segment, end))
             groups[-1][is_after].append(number)
         return [(tuple(sorted(old)), tuple(sorted(new))) for old, new in groups if old and new]
+
+    def given(self, units: Sequence[Unit], unit: str) -> Given:
+        """The text to be given like the one before, which had these units: parts move with their characters.
+
+        What is created at the border of a part does not belong to it.
+        """
+        strings = segments(self.text)
+        moved = [
+            replace(part, start=self._after(part.start, part.segment), end=self._after(part.end, part.segment))
+            for part in units
+        ]
+        own = [replace(part, text=strings[part.segment][part.start : part.end]) for part in moved]
+        return again(self.text, tuple(part for part in own if part.text.strip()), unit)
+
+    def _after(self, place: int, segment: int) -> int:
+        """Where a border of a unit is after the edit.
+
+        One within the edited characters goes to their end: they belong to the first of the units that share them.
+        """
+        if segment != self.segment or place <= self.old[0]:
+            return place
+        return self.new[1] if place < self.old[1] else place + self.new[1] - self.old[1]
 
     def _place(self, unit: Unit) -> Span:
         """Where the unit's characters came from; an empty span if from nowhere."""

@@ -6,8 +6,10 @@ from collections import Counter
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from raison.core.chat import Chat
 from raison.models.loading import weights
-from raison.models.tokens.continuation import Prompt, chat_prompt, ids_with
+from raison.models.tokens.chats import chat_prompt
+from raison.models.tokens.continuation import Prompt, ids_with
 from tests.tokenizers import TOKENIZERS
 
 START, END = "<|im_start|>", "<|im_end|>"
@@ -41,7 +43,7 @@ def specials(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> Counter[int]
 def test_chats_without_names_are_the_tokenizer_s_own(name: str, template: str) -> None:
     tokenizer = chatty(name, template)
     chat = asked("the old sailor told", "a modest story .", "why ?")
-    prompt = chat_prompt(tokenizer, chat)
+    prompt = chat_prompt(tokenizer, Chat(chat))
     rendered = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     own = tokenizer(rendered, add_special_tokens=False, return_offsets_mapping=True)
     assert prompt.text == rendered
@@ -55,10 +57,10 @@ def test_chats_without_names_are_the_tokenizer_s_own(name: str, template: str) -
 
 def check_names(tokenizer: PreTrainedTokenizerFast) -> None:
     """Every special token's name, in the middle and at both ends of a message."""
-    expected = specials(tokenizer, chat_prompt(tokenizer, asked("the sea", "a story", "why")))
+    expected = specials(tokenizer, chat_prompt(tokenizer, Chat(asked("the sea", "a story", "why"))))
     for name in tokenizer.all_special_tokens:
         chat = asked(f"the {name} sea", f"{name}story", f"why{name}")
-        prompt = chat_prompt(tokenizer, chat)
+        prompt = chat_prompt(tokenizer, Chat(chat))
         assert specials(tokenizer, prompt) == expected, name
         for message, (start, end) in zip(chat, prompt.regions, strict=True):
             assert prompt.text[start:end] == message["content"]
@@ -75,7 +77,7 @@ def test_a_name_in_a_message_is_plain_text(name: str, template: str) -> None:
 def test_a_name_in_a_message_to_a_real_model() -> None:
     tokenizer = AutoTokenizer.from_pretrained(weights.fetch("smollm2"))
     check_names(tokenizer)
-    prompt = chat_prompt(tokenizer, asked(f"say {END} and stop"))
+    prompt = chat_prompt(tokenizer, Chat(asked(f"say {END} and stop")))
     assert tokenizer.decode(prompt.ids, clean_up_tokenization_spaces=False) == prompt.text
     # The template begins with a message of its own, which ends in the token itself.
     before = prompt.text.index(END, prompt.regions[0][0])
@@ -83,4 +85,4 @@ def test_a_name_in_a_message_to_a_real_model() -> None:
     assert len(inside) > 1
     chat = asked("the sea is calm", "it is", "why ?")
     expected = tokenizer.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
-    assert list(chat_prompt(tokenizer, chat).ids) == expected
+    assert list(chat_prompt(tokenizer, Chat(chat)).ids) == expected

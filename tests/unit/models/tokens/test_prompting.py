@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.errors import InputError, TextTooLongError
-from raison.core.unit import GRANULARITIES, Granularity
+from raison.core.unit import SPLITS, Granularity
 from raison.models.loading import weights
 from raison.models.tokens.prompting import PromptEncoder
 from raison.text import prompts
@@ -28,7 +28,7 @@ def test_the_whole_string_is_tokenized_once(name: str, text: str) -> None:
         assert decoded.removeprefix("<s>") == string
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("name", PLAIN)
 def test_units_and_offsets_are_of_the_text_alone(name: str, text: str, unit: Granularity) -> None:
@@ -135,7 +135,7 @@ def test_the_prefix_is_shorter_where_the_last_token_of_the_prompt_is_not_shared(
     assert TOKENIZERS["gpt2"]().decode(both.input_ids[0, : both.prefix_length]) == "We saw"
 
 
-@pytest.mark.parametrize("unit", GRANULARITIES)
+@pytest.mark.parametrize("unit", SPLITS)
 @pytest.mark.parametrize("name", ["gpt2", "gpt2_untrimmed"])
 def test_a_prompt_is_explained_in_its_parts(name: str, unit: Granularity) -> None:
     text = "a modest story"

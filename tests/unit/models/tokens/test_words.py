@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from raison.core.errors import InputError
+from raison.core.parts import parted
 from raison.core.unit import Text
 from raison.models.tokens.words import WordEncoder
 
@@ -30,6 +31,34 @@ def test_sentences_are_units_of_several_tokens() -> None:
     encoding = WordEncoder(pairs=False).encode([TEXT], "sentence")
     assert [unit.text for unit in encoding.units[0]] == ["It is good.", "Or", "not!"]
     assert encoding.unit_ids.tolist() == [[0, 0, 0, 0, 1, 2, 2]]
+
+
+def test_a_word_is_cut_where_a_part_begins_or_ends() -> None:
+    given = parted("so  unhappy, again", {"negation": (4, 6), "rest": (6, 14)})
+    encoding = WordEncoder(pairs=False).encode([given], "part")
+    assert [(unit.name, unit.text) for unit in encoding.units[0]] == [("negation", "un"), ("rest", "happy, a")]
+    tokens = [given.text[start:end] for start, end in encoding.offsets[0].tolist()]
+    assert tokens == ["so", "un", "happy", ",", "a", "gain"]
+    assert encoding.unit_ids[0].tolist() == [-1, 0, 1, 1, 1, -1]
+    assert encoding.asked == (given,)
+
+
+def test_parts_of_pairs_are_those_of_their_own_text() -> None:
+    encoding = WordEncoder(pairs=True).encode([parted(("unfair", "unfair"), [(2, 6), (0, 2, 1)])], "part")
+    assert [(unit.text, unit.segment) for unit in encoding.units[0]] == [("fair", 0), ("un", 1)]
+    assert encoding.unit_ids.tolist() == [[-1, 0, 1, -1]]
+
+
+def test_words_are_not_cut_at_parts() -> None:
+    given, encoder = parted("so unhappy", [(3, 5)]), WordEncoder(pairs=False)
+    by_word, plain = encoder.encode([given], "word"), encoder.encode(["so unhappy"], "word")
+    assert by_word.units == plain.units
+    assert torch.equal(by_word.input_ids, plain.input_ids)
+
+
+def test_a_text_without_parts_has_none() -> None:
+    with pytest.raises(InputError, match="has no parts of its own"):
+        WordEncoder(pairs=False).encode(["so good"], "part")
 
 
 def test_pairs() -> None:

@@ -125,9 +125,12 @@ def _changing(job: _Audited, speed: Speed) -> float:
     (metric,) = create_metrics([HARMLESS])
     assert isinstance(metric, HarmlessChange)
     batch = prepare(job.model, job.suite.texts[: job.suite.plan.changed], job.suite.settings)
-    asked = [(text, edit(name, given)) for text, given in enumerate(batch.encoding.texts) for name in metric.edits]
-    wordings_of = [(text, edited.text) for text, edited in asked if edited is not None]
-    seconds = _explaining(job, batch, range(len(batch.encoding)), speed)
+    encoding = batch.encoding
+    asked = [(text, edit(name, given)) for text, given in enumerate(encoding.texts) for name in metric.edits]
+    wordings_of = [
+        (text, edited.given(encoding.units[text], encoding.unit)) for text, edited in asked if edited is not None
+    ]
+    seconds = _explaining(job, batch, range(len(encoding)), speed)
     if not wordings_of:
         return seconds
     wordings = prepare(job.model, [wording for _, wording in wordings_of], replace(job.suite.settings, truncate=True))

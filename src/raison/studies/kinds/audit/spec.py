@@ -24,8 +24,8 @@ from typing import Any
 
 from raison.core.errors import InputError, RaisonError
 from raison.core.model import LanguageModel, asked_of, check_classes
+from raison.core.parts import Given
 from raison.core.registry import label_of
-from raison.core.unit import Text
 from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
 from raison.explaining.measuring import create_metrics
@@ -111,7 +111,7 @@ class Audited:
 class Suite:
     """An audit that can be run on these texts; `unable` says why usual methods are not in it."""
 
-    texts: tuple[Text, ...]
+    texts: tuple[Given, ...]
     methods: tuple[str, ...]
     unable: Mapping[str, str]
     settings: Settings
@@ -176,9 +176,9 @@ def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
     return Audited(methods, Settings(**table.get("settings", {})), plan, model, data)
 
 
-def suite_of(model: LanguageModel, texts: Sequence[Text], asked: Audited, data: str) -> Suite:
+def suite_of(model: LanguageModel, texts: Sequence[Given], asked: Audited, data: str) -> Suite:
     """Check what is asked for of a model and texts, which are called `data`."""
-    if isinstance(texts, str) or len(texts) < 2:
+    if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
     settings, methods = asked.settings, asked.methods
     check_classes(model, "an audit, with attacks that leave the predicted class as it is,")

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,9 +10,11 @@ from typing import Any
 
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
-from raison.core.unit import Text
+from raison.core.parts import written
+from raison.core.unit import PART
 from raison.data import Dataset
 from raison.explaining.attribution import Settings
+from raison.explaining.texts import Texts, read_names, read_texts
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
@@ -64,10 +66,11 @@ class Examined:
 
 def audit(
     model: LanguageModel,
-    texts: Sequence[Text],
-    methods: Sequence[str] | None = None,
+    texts: Texts,
+    methods: str | Iterable[str] | None = None,
     *,
     out: str | Path,
+    text: str | None = None,
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
     data: str = "texts",
@@ -82,7 +85,8 @@ def audit(
     the folder `out`; an audit that was interrupted goes on from there.
 
     Args:
-        methods: names or calls; by default those of `METHODS` that the model allows.
+        texts: any sequence of texts, as in `explain`; of rows, `text` names the column.
+        methods: a name or call, or any sequence of them; by default those of `METHODS` that the model allows.
         plan: how much is tried.
         settings: what is explained; the class is the predicted one.
         data: what the texts are called in the report.
@@ -98,15 +102,15 @@ def audit(
     refuse_others(folder, AUDIT)
     study = _called(methods, plan, settings, data, folder)
     study = replace(study, spec=replace(study.spec, model=entry))
-    suite = suite_of(model, texts, study.spec, data)
+    suite = suite_of(model, read_texts(texts, text), study.spec, data)
     execute(_examined(study, model, suite, None, read_marker(folder, AUDIT)), folder, progress, sharing=sharing)
     return read(folder)
 
 
 def estimate_audit(
     model: LanguageModel,
-    texts: Sequence[Text],
-    methods: Sequence[str] | None = None,
+    texts: Texts,
+    methods: str | Iterable[str] | None = None,
     *,
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
@@ -116,14 +120,15 @@ def estimate_audit(
     Raises what `audit` raises before it begins.
     """
     study = _called(methods, plan, settings, "", Path())
-    return cost_of(model, suite_of(model, texts, study.spec, ""))
+    return cost_of(model, suite_of(model, read_texts(texts), study.spec, ""))
 
 
 def _called(
-    methods: Sequence[str] | None, plan: AuditPlan | None, settings: Settings | None, data: str, folder: Path
+    methods: str | Iterable[str] | None, plan: AuditPlan | None, settings: Settings | None, data: str, folder: Path
 ) -> Study:
     """A call as a study without a file."""
-    asked = Audited(None if methods is None else tuple(methods), settings or Settings(), plan or AuditPlan())
+    names = None if methods is None else tuple(map(str, read_names(methods)))
+    asked = Audited(names, settings or Settings(), plan or AuditPlan())
     return Study(folder, "", Kind("audit"), data, asked, tools())
 
 
@@ -133,7 +138,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     try:
         data = load_rows(spec.data, limit)
         model = load_named_model(spec.model)
-        suite = suite_of(model, data.texts, spec, data.name)
+        suite = suite_of(model, data.parted if spec.settings.unit == PART else data.texts, spec, data.name)
         examined = _examined(study, model, suite, limit, None)
     except RaisonError as error:
         raise StudyError(study.path, [str(error)]) from None
@@ -146,7 +151,12 @@ def _examined(
 ) -> Examined:
     asked = [model.name, suite.methods, asdict(suite.settings), asdict(suite.plan)]
     files = files_identity(model, map(CATALOGUE.create, suite.methods))
-    identity = {**identity_of(model), **files, DATA: digest_of(suite.texts), SETTINGS: digest_of(asked)}
+    identity = {
+        **identity_of(model),
+        **files,
+        DATA: digest_of([written(text) for text in suite.texts]),
+        SETTINGS: digest_of(asked),
+    }
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     if known is not None:
         # The estimate and what is left out were determined at the start.

@@ -1,0 +1,107 @@
+"""Texts whose units the caller names: fields of a form, retrieved passages, shots, messages."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
+
+from raison.core.errors import InputError
+from raison.core.unit import PART, Text, Unit, segments
+
+Place = Sequence[SupportsIndex]
+"""[start, end] in characters, counted from 0, `end` not included; in a pair [start, end, number of the text]."""
+Spans = Sequence[Place] | Mapping[str, Place]
+"""Where the parts of a text are, in the order of the text, with or without names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartedText:
+    """A text with its parts, each of which is a unit. What lies outside them is never removed and never scored.
+
+    The parts are in the order of the text, none over another, each with a character that is not white space. Raises
+    InputError otherwise.
+    """
+
+    text: Text
+    parts: tuple[Unit, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InputError("no unit is named: give at least one span, or take unit='word'.")
+        after = (0, 0)
+        for number, part in enumerate(self.parts):
+            _check_part(part, segments(self.text), spelled(part, number))
+            if (part.segment, part.start) < after:
+                before = spelled(self.parts[number - 1], number - 1)
+                raise InputError(
+                    f"{spelled(part, number)} begins before {before} ends: name units in the order of the text, none "
+                    "over another."
+                )
+            after = (part.segment, part.end)
+
+
+Given = Text | PartedText
+"""A text as the caller gives it."""
+
+
+def parted(text: Text, spans: Any) -> PartedText:
+    """A text with the parts at `spans` (see Spans). Raises InputError for what is no span of the text."""
+    named = isinstance(spans, Mapping)
+    if not named and (isinstance(spans, str | bytes) or not isinstance(spans, Sequence)):
+        raise InputError(f"units are {spans!r:.60}: give [(start, end), ...] or {{name: (start, end), ...}}.")
+    pairs = spans.items() if named else [("", span) for span in spans]
+    strings = segments(text)
+    return PartedText(text, tuple(_part(name, span, strings, number) for number, (name, span) in enumerate(pairs)))
+
+
+def again(text: Text, units: tuple[Unit, ...], unit: str) -> Given:
+    """The text as it has to be given again for the same units, of kind `unit`."""
+    return PartedText(text, units) if unit == PART else text
+
+
+def plain(given: Given) -> Text:
+    """The text without its parts."""
+    return given.text if isinstance(given, PartedText) else given
+
+
+def written(given: Given) -> object:
+    """The text as JSON values: itself, or with its parts."""
+    if not isinstance(given, PartedText):
+        return given
+    return {"text": given.text, "units": [[p.start, p.end, p.segment, p.name] for p in given.parts]}
+
+
+def spelled(part: Unit, number: int) -> str:
+    """What an error calls a part: by its name, or by its number and characters."""
+    return f"the unit '{part.name}'" if part.name else f"unit {number} ({part.start} to {part.end})"
+
+
+def _part(name: object, span: Any, strings: Sequence[str], number: int) -> Unit:
+    if not isinstance(name, str):
+        raise InputError(f"a unit is named {name!r:.40}: a name is a string.")
+    try:
+        numbers = [operator.index(place) for place in span]
+    except TypeError:
+        numbers = []
+    if len(numbers) not in (2, 3) or isinstance(span, str | bytes) or any(isinstance(place, bool) for place in span):
+        raise InputError(
+            f"{_called(name, number)} is {span!r:.40}: a span is (start, end) in characters, in a pair (start, end, "
+            "number of the text)."
+        )
+    start, end, segment = (*numbers, 0)[:3]
+    string = strings[segment] if 0 <= segment < len(strings) else ""
+    return Unit(start, end, string[max(start, 0) : max(end, 0)], segment, name)
+
+
+def _called(name: str, number: int) -> str:
+    return f"the unit '{name}'" if name else f"unit {number}"
+
+
+def _check_part(part: Unit, strings: Sequence[str], called: str) -> None:
+    if not 0 <= part.segment < len(strings):
+        raise InputError(f"{called} is of text number {part.segment}, but there are {len(strings)}, counted from 0.")
+    length = len(strings[part.segment])
+    if not 0 <= part.start <= part.end <= length:
+        raise InputError(f"{called} is out of range: {part.start} to {part.end} of a text of {length} characters.")
+    if not strings[part.segment][part.start : part.end].strip():
+        raise InputError(f"{called} is empty or blank: a unit has at least one character that is not white space.")

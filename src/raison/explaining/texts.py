@@ -1,0 +1,228 @@
+"""What callers give as texts and as names: one text or any sequence, of whatever library, read to plain values."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import pandas as pd
+
+from raison.core.chat import Chat
+from raison.core.errors import InputError
+from raison.core.parts import Given, PartedText, Spans, parted, plain
+from raison.core.unit import PART, Granularity, check_unit, segments
+from raison.data.dataset import Dataset
+from raison.text.segment import sentence_spans
+
+Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
+"""Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows of which one is named."""
+
+Asks = Given | Chat
+"""What a language model is asked."""
+
+Q = TypeVar("Q", bound=Asks)
+
+_CODE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?")
+"""Of ISO 639."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a caller's texts become texts with units: the arguments of that name, `column` being `text`."""
+
+    unit: Granularity | None = None
+    units: Any = None
+    column: str | None = None
+    language: str | None = None
+
+    def several(self, given: Any) -> tuple[list[Given], Granularity]:
+        """Any sequence of texts, and what receives a score. Raises InputError, also where there is none."""
+        texts = read_texts(given, self.column, self.units)
+        if not texts:
+            raise InputError("there is no text: give a list of at least one text.")
+        return self._settled(texts)
+
+    def any(self, given: Any) -> tuple[list[Given], Granularity, bool]:
+        """One text or any sequence of them, what receives a score, and whether it was one."""
+        if not is_one(given) or self.column is not None:
+            return (*self._settled(read_texts(given, self.column, self.units)), False)
+        text = text_of(given, "the text")
+        return (*self._settled([text if self.units is None else with_parts(text, self.units)]), True)
+
+    def prompts(self, given: Any) -> tuple[list[Asks], Granularity, bool]:
+        """The same for what a language model is asked."""
+        prompts, single = read_prompts(given, self.column, self.units)
+        return (*self._settled(prompts), single)
+
+    def _settled(self, texts: list[Q]) -> tuple[list[Q], Granularity]:
+        if self.language is None:
+            return texts, unit_of(self.unit, texts, self.units)
+        if self.unit != "sentence" or self.units is not None:
+            raise InputError("language= is that of sentences: take unit='sentence', and leave units out.")
+        return [cast("Q", in_sentences(text, self.language)) for text in texts], PART
+
+
+def in_sentences(text: Asks, language: str) -> PartedText:
+    """The text with its sentences as parts, by the rules of a language. Raises InputError."""
+    if isinstance(text, Chat):
+        raise InputError("language= is for texts: the sentences of a chat's messages are those of unit='sentence'.")
+    if not _CODE.fullmatch(language):
+        raise InputError(f"language= is {language!r:.40}: give the code of a language, such as 'de'.")
+    whole = plain(text)
+    spans = [
+        (start, end, number)
+        for number, string in enumerate(segments(whole))
+        for start, end in sentence_spans(string, language)
+    ]
+    if not spans:
+        raise InputError("the text is empty or blank: there is nothing to explain.")
+    return parted(whole, spans)
+
+
+def read_texts(given: Any, column: str | None = None, units: Any = None) -> list[Given]:
+    """Any sequence of texts (see Texts) as a list; of rows, `column` is read.
+
+    With `units`, one entry of spans for each text, they become parted ones. Raises InputError, with the place of what
+    is no text, counted from 0.
+    """
+    items = list(given.parted if isinstance(given, Dataset) and column is None else _items(given, column))
+    texts = [text_of(item, f"texts[{place}]") for place, item in enumerate(items)]
+    return texts if units is None else list(_all_parted(texts, units))
+
+
+def _all_parted(texts: Sequence[Given], units: Any) -> Iterable[PartedText]:
+    spans = list(units) if isinstance(units, Iterable) and not isinstance(units, str | bytes | Mapping) else None
+    if spans is None or len(spans) != len(texts):
+        raise InputError(f"{len(texts)} texts take a list of as many units, one entry of spans for each.")
+    return (with_parts(text, own) for text, own in zip(texts, spans, strict=True))
+
+
+def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tuple[list[Asks], bool]:
+    """One prompt, chat or parted text, or any sequence of these, as a list; and whether it was one.
+
+    A list of messages (mappings) is one chat. Raises InputError.
+    """
+    one = isinstance(given, str | bytes | PartedText | Chat) or not isinstance(given, Iterable | Dataset)
+    items = [given] if one else list(_items(given, column, rows=True))
+    if not one and column is None and items and all(isinstance(item, Mapping) for item in items):
+        one, items = True, [Chat(tuple(items))]
+    if not items:
+        raise InputError("a language model takes a prompt, a chat, or a list of at least one prompt.")
+    prompts = [_prompt_of(item, "the prompt" if one else f"texts[{place}]") for place, item in enumerate(items)]
+    if units is None:
+        return prompts, one
+    if any(isinstance(prompt, Chat) for prompt in prompts):
+        raise InputError("units= are spans of a prompt; the parts of a chat are its messages: take unit='part'.")
+    texts = cast("list[Given]", prompts)
+    return [with_parts(texts[0], units)] if one else list(_all_parted(texts, units)), one
+
+
+def _prompt_of(item: Any, place: str) -> Asks:
+    if isinstance(item, PartedText | Chat):
+        return item
+    if isinstance(item, str):
+        return str(item)
+    if isinstance(item, list | tuple) and item and all(isinstance(message, Mapping) for message in item):
+        return Chat(tuple(item))
+    raise InputError(
+        f"{place} is {item!r:.60}, of type {type(item).__name__}: a prompt is a string, a chat a list of messages with "
+        "'role' and 'content'."
+    )
+
+
+def text_of(item: Any, place: str) -> Given:
+    """One text, whatever kind of string it was. Raises InputError that names its place."""
+    if isinstance(item, PartedText):
+        return item
+    if isinstance(item, str):
+        return str(item)
+    if isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item):
+        return str(item[0]), str(item[1])
+    hint = "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""
+    raise InputError(
+        f"{place} is {item!r:.60}, of type {type(item).__name__}: a text is a string, or a pair of two strings{hint}."
+    )
+
+
+def with_parts(text: Given, spans: Spans) -> PartedText:
+    """The text with the parts that the caller names. Raises InputError."""
+    if isinstance(text, PartedText):
+        raise InputError("the text has parts already: leave units= out.")
+    return parted(text, spans)
+
+
+def is_one(given: object) -> bool:
+    """Whether this is a text and not several: a string, a parted text, or a tuple of two strings, which is a pair.
+
+    What is no sequence at all counts as one, which is refused as a text.
+    """
+    if isinstance(given, tuple):
+        return len(given) == 2 and all(isinstance(part, str) for part in given)
+    return isinstance(given, str | bytes | PartedText) or not isinstance(given, Iterable | Dataset)
+
+
+def unit_of(unit: Granularity | None, texts: Sequence[Asks], units: object = None) -> Granularity:
+    """What receives a score: unless the caller says it, the parts of texts that have them, else words.
+
+    Raises InputError for texts some of which have parts and others not, and for `units` beside `unit`.
+    """
+    if unit not in (None, PART) and units is not None:
+        raise InputError("units= names the parts of a text, in place of unit=: leave unit out.")
+    with_them = [isinstance(text, PartedText) for text in texts]
+    if unit in (None, PART) and any(with_them) and not all(with_them):
+        place = with_them.index(False)
+        raise InputError(
+            f"texts[{place}] has no parts of its own, and others have: name units for all, or take unit='word'."
+        )
+    if unit is not None:
+        return check_unit(unit)
+    return PART if any(with_them) else "word"
+
+
+def read_names(given: Any) -> list[Any]:
+    """Names, calls or instances as a list: one alone, or any sequence of them."""
+    if isinstance(given, str | type) or not isinstance(given, Iterable):
+        return [str(given) if isinstance(given, str) else given]
+    return [str(one) if isinstance(one, str) else one for one in given]
+
+
+def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
+    """What a sequence holds, or a column of it. InputError for rows of which no column is named, unless they may be."""
+    if isinstance(given, str | bytes | Set) or not isinstance(given, Iterable | Dataset):
+        raise InputError(f"texts are {given!r:.60}, of type {type(given).__name__}: give a list of at least one text.")
+    if column is not None:
+        return _column(given, column)
+    if isinstance(given, pd.DataFrame | Mapping):
+        names = ", ".join(map(str, given))
+        raise InputError(f"texts are a table with the columns {names}: name the texts' own with text=.")
+    items = list(_entries(cast("Iterable[Any]", given)))
+    if items and isinstance(items[0], Mapping) and not rows:
+        names = ", ".join(map(str, items[0]))
+        raise InputError(f"texts are rows with the columns {names}: name the texts' own with text=.")
+    return items
+
+
+def _entries(given: Iterable[Any]) -> Iterable[Any]:
+    try:
+        return iter(given)
+    except TypeError:
+        # An array without an axis.
+        raise InputError(f"texts are {given!r:.60}: give a list of at least one text.") from None
+
+
+def _column(given: Any, column: str) -> Iterable[Any]:
+    """A column of a table, or of rows."""
+    if isinstance(given, Dataset):
+        raise InputError("text= names the column of rows, and this data set knows its texts: leave text out.")
+    if isinstance(given, pd.DataFrame | Mapping):
+        names, found = list(map(str, given)), given.get(column)
+    else:
+        rows = list(_entries(cast("Iterable[Any]", given)))
+        wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+        if wrong is not None:
+            raise InputError(f"texts[{wrong}] is {rows[wrong]!r:.60}: text= names a column, and this is no row.")
+        names = [] if not rows else list(map(str, rows[0]))
+        found = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
+    if found is None:
+        raise InputError(f"there is no column '{column}' in all rows; the first has {', '.join(names) or 'none'}.")
+    return cast("Iterable[Any]", found)

@@ -1,0 +1,158 @@
+"""A chat through the tokenizer's own template, with the places of what may be scored in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.chat import Chat
+from raison.core.errors import InputError
+from raison.core.unit import Unit
+from raison.models.tokens.continuation import Prompt, sealed_around, sealed_tokens
+from raison.text.segment import trim
+
+_REWRITTEN = (
+    "the tokenizer's chat template changes the messages, so their words cannot be found in what the model reads: "
+    "pass the rendered prompt as a string."
+)
+_SHAPE = "give dicts with the strings 'role' and 'content'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A string of the chat: its path within messages or documents, and the part that it belongs to."""
+
+    path: tuple[str | int, ...]
+    content: str
+    part: int
+    name: str
+
+
+def chat_prompt(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> Prompt:
+    """The chat in the tokenizer's own template, up to where the answer begins.
+
+    Only the contents of messages and documents are scored. Each message, each text of a content that is a list of
+    them, and each document is a part, named by its role or title. Raises InputError.
+    """
+    _check(tokenizer, chat)
+    slots = [*_of_messages(chat.messages), *_of_documents(chat.documents)]
+    if not any(slot.content.strip() for slot in slots):
+        raise InputError("the chat is empty or blank: there is nothing to explain.")
+    text = _render(tokenizer, chat, slots, [slot.content for slot in slots])
+    places = _places(text, slots, _render(tokenizer, chat, slots, [_mark(number) for number in range(len(slots))]))
+    regions = tuple(sorted(places.values()))
+    sealed = sealed_around(tokenizer, text, regions)
+    ids, offsets = sealed_tokens(tokenizer, sealed)
+    return Prompt(text, ids, offsets, regions, parts=_parts(text, slots, places), sealed=sealed)
+
+
+def _mark(number: int) -> str:
+    return f"raison{number}content"
+
+
+def _check(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> None:
+    if not chat.messages:
+        raise InputError("the chat has no message: give at least one.")
+    for message in chat.messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise InputError(f"{message!r:.80} is no chat message: {_SHAPE}.")
+        content = message.get("content")
+        parts = content if isinstance(content, list) else []
+        known = isinstance(content, str) or (content is None and message.get("tool_calls"))
+        if not known and not (parts and all(isinstance(p, Mapping) and isinstance(p.get("text"), str) for p in parts)):
+            raise InputError(f"{message!r:.80} is no chat message: {_SHAPE}.")
+    for document in chat.documents:
+        if not isinstance(document, Mapping) or not all(isinstance(value, str) for value in document.values()):
+            raise InputError(f"{document!r:.80} is no document: give dicts of strings, such as 'title' and 'text'.")
+    if tokenizer.chat_template is None:
+        raise InputError("the tokenizer has no chat template: pass the prompt as a string.")
+
+
+def _of_messages(messages: Sequence[Mapping[str, Any]]) -> list[_Slot]:
+    slots: list[_Slot] = []
+    for number, message in enumerate(messages):
+        content = message.get("content")
+        name = f"{message['role']} {message['name']}" if isinstance(message.get("name"), str) else str(message["role"])
+        if isinstance(content, str):
+            slots.append(_Slot((number, "content"), content, len(slots), name))
+        else:
+            for place, part in enumerate(content or ()):
+                slots.append(_Slot((number, "content", place, "text"), part["text"], len(slots), name))
+    return slots
+
+
+def _of_documents(documents: Sequence[Mapping[str, str]]) -> list[_Slot]:
+    return [
+        _Slot((number, key), value, -1 - number, document.get("title", "").strip() or f"document {number + 1}")
+        for number, document in enumerate(documents)
+        for key, value in document.items()
+    ]
+
+
+def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat, slots: Sequence[_Slot], contents: Sequence[str]) -> str:
+    """The chat in the template, with other contents."""
+    messages = [_copied(message) for message in chat.messages]
+    documents = [dict(document) for document in chat.documents]
+    for slot, content in zip(slots, contents, strict=True):
+        place: Any = documents if slot.part < 0 else messages
+        for step in slot.path[:-1]:
+            place = place[step]
+        place[slot.path[-1]] = content
+    try:
+        return str(
+            tokenizer.apply_chat_template(
+                messages,
+                tools=list(chat.tools) or None,
+                documents=documents or None,
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+        )
+    except (TemplateError, ValueError, TypeError) as error:
+        raise InputError(f"the tokenizer's chat template refuses the chat ({error}).") from None
+
+
+def _copied(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    return {**message, "content": [dict(part) for part in content]} if isinstance(content, list) else dict(message)
+
+
+def _places(text: str, slots: Sequence[_Slot], marked: str) -> dict[int, tuple[int, int]]:
+    """Where each slot's content is in the text, found where its mark is in the same template with marks."""
+    where = {number: marked.find(_mark(number)) for number in range(len(slots))}
+    for number, place in where.items():
+        if place < 0 and slots[number].part < 0:
+            raise InputError(
+                f"the tokenizer's chat template leaves out {slots[number].path[-1]!r:.40} of the documents: put "
+                "them into a message."
+            )
+    places, cursor, rest = {}, 0, marked
+    for number in sorted(where, key=lambda number: where[number]):
+        before, found, rest = rest.partition(_mark(number))
+        content = slots[number].content
+        # Most templates take the white space around a message away.
+        own = content if text.startswith(before + content, cursor) else content.strip()
+        if not found or not text.startswith(before + own, cursor):
+            raise InputError(_REWRITTEN)
+        start = cursor + len(before)
+        cursor = start + len(own)
+        places[number] = (start, cursor)
+    if text[cursor:] != rest:
+        raise InputError(_REWRITTEN)
+    return places
+
+
+def _parts(text: str, slots: Sequence[_Slot], places: Mapping[int, tuple[int, int]]) -> tuple[Unit, ...]:
+    """Each part from the beginning of its first slot to the end of its last one, in the order of the text."""
+    spans: dict[int, tuple[int, int]] = {}
+    names: dict[int, str] = {}
+    for number, slot in enumerate(slots):
+        start, end = trim(text, *places[number])
+        if start < end:
+            first, last = spans.get(slot.part, (start, end))
+            spans[slot.part] = (min(first, start), max(last, end))
+            names[slot.part] = slot.name
+    ordered = sorted(spans, key=lambda part: spans[part])
+    return tuple(Unit(*spans[part], text[slice(*spans[part])], 0, names[part]) for part in ordered)

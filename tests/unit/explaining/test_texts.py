@@ -1,0 +1,159 @@
+"""Any sequence of texts and of names, from every library that callers use."""
+
+from collections.abc import Callable
+
+import datasets
+import numpy as np
+import pandas as pd
+import pytest
+
+from raison.core.chat import Chat
+from raison.core.errors import InputError
+from raison.core.parts import PartedText, parted
+from raison.data.dataset import Dataset, Row
+from raison.explaining.texts import Reading, is_one, read_names, read_prompts, read_texts, unit_of
+from raison.methods.occlusion import Occlusion
+
+TEXTS = ["good film", "dull plot", "fine"]
+ROWS = [{"said": text, "label": 1} for text in TEXTS]
+
+SEQUENCES: dict[str, Callable[[], object]] = {
+    "list": lambda: TEXTS,
+    "tuple": lambda: tuple(TEXTS),
+    "array": lambda: np.array(TEXTS),
+    "objects": lambda: np.array(TEXTS, dtype=object),
+    "series": lambda: pd.Series(TEXTS, index=[7, 3, 9]),
+    "strings": lambda: pd.Series(TEXTS, dtype="string"),
+    "column": lambda: datasets.Dataset.from_list(ROWS)["said"],
+    "generator": lambda: (text for text in TEXTS),
+    "dataset": lambda: Dataset("own", tuple(Row(text, None, 0) for text in TEXTS)),
+}
+TABLES: dict[str, Callable[[], object]] = {
+    "dataset": lambda: datasets.Dataset.from_list(ROWS),
+    "frame": lambda: pd.DataFrame(ROWS),
+    "rows": lambda: ROWS,
+    "columns": lambda: {"said": TEXTS, "label": [1, 1, 1]},
+}
+
+
+@pytest.mark.parametrize("kind", SEQUENCES)
+def test_sequences_are_the_same_texts(kind: str) -> None:
+    found = read_texts(SEQUENCES[kind]())
+    assert found == TEXTS
+    assert [type(text) for text in found] == [str] * 3
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_have_a_column_of_texts(kind: str) -> None:
+    assert read_texts(TABLES[kind](), "said") == TEXTS
+    with pytest.raises(InputError, match=r"columns said, label: name the texts' own with text="):
+        read_texts(TABLES[kind]())
+    with pytest.raises(InputError, match="no column 'text'.* said, label"):
+        read_texts(TABLES[kind](), "text")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["good", 3], r"texts\[1\] is 3, of type int: a text is a string"),
+        (["good", None], r"texts\[1\] is None"),
+        ([["good", "bad"]], r"texts\[0\] is \['good', 'bad'\], of type list.*a pair is a tuple"),
+        (["good", ["a", "b", "c"]], r"texts\[1\] is"),
+        ([("a", 1)], r"texts\[0\] is"),
+        (pd.Series(["good", float("nan")]), r"texts\[1\] is nan, of type float"),
+        (np.array([["a", "b"]]), r"texts\[0\] is array"),
+        (np.array("good"), "give a list of at least one text"),
+        (b"good", "of type bytes"),
+        (["good", b"bad"], r"texts\[1\] is b'bad'"),
+        ({"good", "bad"}, "of type set"),
+        (3, "texts are 3, of type int"),
+        ([[{"role": "user", "content": "x"}]], r"texts\[0\] is"),
+    ],
+)
+def test_what_is_no_text_is_told_with_its_place(given: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_texts(given)
+
+
+def test_one_or_several() -> None:
+    parts = parted("good film", [(0, 4)])
+    assert all(is_one(given) for given in ("a", ("a", "b"), parts, 3, None, b"a", np.str_("a")))
+    assert not any(is_one(given) for given in (["a"], ("a",), ("a", "b", "c"), (("a", "b"),), np.array(["a"])))
+
+
+def test_units_of_several_texts() -> None:
+    found = read_texts(TEXTS[:2], units=[[(0, 4)], {"what": (5, 9)}])
+    assert all(isinstance(text, PartedText) for text in found)
+    assert [text.parts[0].text for text in found] == ["good", "plot"]
+    for units in ([[(0, 4)]], {"what": (0, 4)}, 3):
+        with pytest.raises(InputError, match="2 texts take a list of as many units"):
+            read_texts(TEXTS[:2], units=units)
+    with pytest.raises(InputError, match="has parts already"):
+        read_texts(found, units=[[(0, 4)]] * 2)
+
+
+def test_the_unit_is_the_part_where_texts_have_some() -> None:
+    parts = parted("good film", [(0, 4)])
+    assert unit_of(None, TEXTS) == "word"
+    assert unit_of(None, [parts]) == unit_of("part", [parts]) == "part"
+    assert unit_of("token", [parts]) == unit_of("token", [parts, "a"]) == "token"
+    with pytest.raises(InputError, match=r"texts\[1\] has no parts"):
+        unit_of(None, [parts, "a"])
+    with pytest.raises(InputError, match="leave unit out"):
+        unit_of("word", [parts], [[(0, 4)]])
+
+
+@pytest.mark.parametrize(
+    "given", ["lime", ["lime"], ("lime",), np.array(["lime"]), pd.Series(["lime"]), {"lime": 1}.keys()]
+)
+def test_names(given: object) -> None:
+    assert read_names(given) == ["lime"]
+
+
+def test_instances_and_classes_are_names_too() -> None:
+    assert read_names(Occlusion()) == [Occlusion()]
+    assert read_names(Occlusion) == [Occlusion]
+    assert read_names(["lime", Occlusion()]) == ["lime", Occlusion()]
+
+
+def test_prompts_and_chats() -> None:
+    chat = [{"role": "user", "content": "hello"}]
+    assert read_prompts("hello") == (["hello"], True)
+    assert read_prompts(chat) == ([Chat(tuple(chat))], True)
+    assert read_prompts([chat, chat]) == ([Chat(tuple(chat))] * 2, False)
+    assert read_prompts(Chat(chat)) == ([Chat(chat)], True)
+    assert read_prompts(("a", "b")) == (["a", "b"], False)
+    assert read_prompts([{"prompt": "a"}], "prompt") == (["a"], False)
+    assert read_prompts("hello", units=[(0, 5)])[0][0].parts[0].text == "hello"
+    for wrong, said in (([], "at least one prompt"), (["a", 3], r"texts\[1\] is 3"), (None, "the prompt is None")):
+        with pytest.raises(InputError, match=said):
+            read_prompts(wrong)
+    with pytest.raises(InputError, match="parts of a chat are its messages"):
+        read_prompts(chat, units=[(0, 1)])
+
+
+def test_sentences_of_a_language_are_parts() -> None:
+    text = "Das kam am 3. Oktober. Es war gut."
+    [found], unit, single = Reading("sentence", language="de").any(text)
+    assert isinstance(found, PartedText)
+    assert [part.text for part in found.parts] == ["Das kam am 3. Oktober.", "Es war gut."]
+    assert (unit, single) == ("part", True)
+    [pair], _ = Reading("sentence", language="de").several([(text, "Ja.")])
+    assert [part.segment for part in pair.parts] == [0, 0, 1]
+    for reading, given, said in (
+        (Reading("word", language="de"), text, "take unit='sentence'"),
+        (Reading(language="de"), text, "take unit='sentence'"),
+        (Reading("sentence", language="German"), text, "such as 'de'"),
+        (Reading("sentence", language="de"), " ", "empty or blank"),
+    ):
+        with pytest.raises(InputError, match=said):
+            reading.any(given)
+
+
+def test_no_text_at_all_is_refused_where_some_are_needed() -> None:
+    assert Reading().any([])[0] == []
+    for given in ([], np.array([], dtype=str)):
+        with pytest.raises(InputError, match="list of at least one text"):
+            Reading().several(given)
+    with pytest.raises(InputError, match="give a list of at least one text"):
+        Reading().several("good film")
