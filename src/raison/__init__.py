@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
     from raison.models.loading.load import load
+    from raison.report.pages.showing import show
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
     from raison.text.template import template
@@ -50,6 +51,7 @@ __all__ = [
     "load",
     "methods",
     "metrics",
+    "show",
     "template",
 ]
 
@@ -61,6 +63,7 @@ _FUNCTIONS = {
     "compare": "raison.judging.compare",
     "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
+    "show": "raison.report.pages.showing",
     "template": "raison.text.template",
 }
 _PACKAGES = ("methods", "metrics", "data")

@@ -10,13 +10,13 @@ import pytest
 from raison.report.style.markup import Markup, html, joined
 
 REPORT = Path(__file__).parents[2] / "src/raison/report"
-MARKUP = REPORT / "markup.py"
-VIEWS = [path for path in sorted(REPORT.glob("*.py")) if path != MARKUP]
+MARKUP = REPORT / "style/markup.py"
+VIEWS = [path for path in sorted(REPORT.rglob("*.py")) if path != MARKUP]
 TAG = re.compile(r"<[a-zA-Z/!]")
 ELSEWHERE = {
     # Markdown has no mark of its own for these; what stands between them is escaped as Markdown.
     "examples.py": {"<u>**", "**</u>", "<strong>", "</strong>"},
-    "tables.py": {"<u>{}</u>"},
+    "results.py": {"<u>{}</u>"},
     "papers.py": {"<u>{}</u>"},
     # What is looked for in matplotlib's output, to leave it out.
     "canvas.py": {"<svg", "<style.*?</style>|<!--.*?-->|<metadata.*?</metadata>"},
@@ -61,6 +61,11 @@ def problems(source: str, file: str) -> list[str]:
             found += [f"{file}:{node.lineno}: imports {name}" for name in modules if name in ("html", "markupsafe")
                       and getattr(node, "module", None) != "raison.report.style.markup"]  # fmt: skip
     return found
+
+
+def test_every_view_is_looked_at() -> None:
+    assert MARKUP.exists()
+    assert len(VIEWS) > 20
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda path: path.name)

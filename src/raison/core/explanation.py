@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
@@ -10,10 +10,14 @@ from raison.core.notes import check_notes
 from raison.core.outputs import THRESHOLD, Outputs
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Text, Unit
-from raison.core.views import View, rendered
+from raison.core.views import View, called, rendered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
+    from matplotlib.figure import Figure
+    from shap import Explanation as ShapExplanation
 
 SCHEMA = 1
 
@@ -156,6 +160,25 @@ class Explanation:
     def to_html(self) -> str:
         """A standalone page that needs no network."""
         return rendered(self, View.EXPLANATION_PAGE)
+
+    def show(self) -> None:
+        """Show it: in a notebook as HTML, elsewhere in the terminal."""
+        called("pages.showing.show", self)
+
+    def save(self, path: "str | Path") -> "Path":
+        """Write it whole to a file, by its ending: .html, .json, .svg, .tex, or .png (needs the extra `report`).
+
+        Raises InputError for another ending.
+        """
+        return cast("Path", called("pages.saving.save", self, path))
+
+    def plot(self) -> "Figure":
+        """Bars of the units' scores, as a matplotlib figure (needs the extra `report`)."""
+        return cast("Figure", called("figures.scores.figure", self))
+
+    def to_shap(self) -> "ShapExplanation":
+        """The scores as a shap.Explanation, whose base value is `value_empty` (needs shap)."""
+        return called("explanations.shap_values.to_shap", self)
 
     def _repr_html_(self) -> str:
         return rendered(self, View.EXPLANATION_FRAGMENT)

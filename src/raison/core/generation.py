@@ -2,15 +2,17 @@
 
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation, check_sign
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Unit
-from raison.core.views import View, rendered
+from raison.core.views import View, called, rendered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 SCHEMA = 1
@@ -213,6 +215,17 @@ class GenerationExplanation:
     def to_html(self) -> str:
         """A standalone page that needs no network."""
         return rendered(self, View.GENERATION_PAGE)
+
+    def show(self) -> None:
+        """Show it: in a notebook as HTML, elsewhere in the terminal."""
+        called("pages.showing.show", self)
+
+    def save(self, path: "str | Path") -> "Path":
+        """Write it whole to a file, by its ending: .html, .json, .svg, .tex, or .png (needs the extra `report`).
+
+        Raises InputError for another ending.
+        """
+        return cast("Path", called("pages.saving.save", self, path))
 
     def _repr_html_(self) -> str:
         return rendered(self, View.GENERATION_FRAGMENT)

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 from importlib import import_module
+from typing import Any
 
 
 class View(StrEnum):
@@ -20,8 +21,13 @@ class View(StrEnum):
     CSV = "tables.results.csv_text"
 
 
+def called(place: str, *arguments: object) -> Any:
+    """What a function of raison.report gives, named like a view: one that shows, draws or writes."""
+    module, function = place.rsplit(".", 1)
+    return vars(import_module(f"raison.report.{module}"))[function](*arguments)
+
+
 def rendered(result: object, view: View) -> str:
     """The result as the view shows it."""
-    module, function = view.rsplit(".", 1)
-    found: str = vars(import_module(f"raison.report.{module}"))[function](result)
+    found: str = called(view, result)
     return found

@@ -58,6 +58,14 @@ def compact(e: Explanation, heading: str, anchor: str, scores: Markup = NOTHING)
     return html('<article class="raison" id="{}">\n{}\n</article>', anchor, lines(parts))
 
 
+def beside(explanations: Sequence[Explanation]) -> str:
+    """Explanations side by side for a notebook, their colours and bars on one scale."""
+    scale = max(map(largest, explanations))
+    articles = lines(_article(e, "", scale) for e in explanations)
+    style = html("<style>\n{}{}</style>", asset("explanation.css"), asset("fragment.css"))
+    return str(html('{}\n<div class="raison-beside">\n{}\n</div>', style, articles))
+
+
 def headline(e: Explanation) -> Markup:
     """What was predicted and what is explained, as two paragraphs."""
     return html('{}\n<p class="goal">Explained: {}</p>', _verdict(e), _goal(e))
@@ -102,8 +110,9 @@ def _contents(shown: list[Explanation]) -> Markup:
     return html('<nav aria-label="Explanations"><ol>\n{}</ol></nav>\n', items)
 
 
-def _article(e: Explanation, anchor: str) -> Markup:
-    scale = largest(e)
+def _article(e: Explanation, anchor: str, shared: float | None = None) -> Markup:
+    """One explanation; `shared` is the end of the scale that it has in common with others."""
+    scale = largest(e) if shared is None else shared
     parts = [
         _verdict(e),
         html('<p class="goal">Explained: {}, with {}</p>', _goal(e), phrases.made_by(e)),

@@ -1,6 +1,7 @@
 """Explanations for the terminal. Colour is rich's decision: none with NO_COLOR or into a file."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -19,6 +20,8 @@ from raison.report.style.terminal_text import safe
 
 TOP = 8
 _HALF = 14
+_COLUMN = 60
+"""Characters that an explanation needs beside another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,12 @@ class Bar:
         return Measurement(2 * _HALF + 1, 2 * _HALF + 1)
 
 
-def explanation_text(e: Explanation) -> RenderableType:
-    """One explanation: what was predicted, the coloured text, its strongest units, what it cost."""
-    scale = largest(e)
+def explanation_text(e: Explanation, shared: float | None = None) -> RenderableType:
+    """One explanation: what was predicted, the coloured text, its strongest units, what it cost.
+
+    `shared` is the end of the scale that it has in common with others.
+    """
+    scale = largest(e) if shared is None else shared
     shown: list[RenderableType] = [_header(e), Text("")]
     for number, (label, text) in enumerate(zip(text_labels(e), pieces(e), strict=True)):
         if label:
@@ -56,6 +62,31 @@ def explanation_text(e: Explanation) -> RenderableType:
         shown += [Padding(_coloured(e, number, text, scale), (0, 2)), Text("")]
     shown += [_legend(e, scale), *_answer_legend(e), Text(""), *_ranking(e, scale), Text(""), *_footer(e)]
     return Group(*shown)
+
+
+def beside_text(explanations: Sequence[Explanation]) -> RenderableType:
+    """Explanations side by side, their colours and bars on one scale; below each other where the terminal is narrow."""
+    scale = max(map(largest, explanations))
+    return Beside(tuple(explanation_text(e, scale) for e in explanations))
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Columns as far as there is room for them."""
+
+    shown: tuple[RenderableType, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        across = max(1, options.max_width // _COLUMN)
+        for start in range(0, len(self.shown), across):
+            grid = Table.grid(padding=(0, 2), expand=True)
+            row = self.shown[start : start + across]
+            for _ in range(min(across, len(self.shown))):
+                grid.add_column(ratio=1)
+            grid.add_row(*row)
+            yield grid
+            if start + across < len(self.shown):
+                yield Text("")
 
 
 def _header(e: Explanation) -> RenderableType:

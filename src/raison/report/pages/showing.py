@@ -1,0 +1,87 @@
+"""Shows results where the caller is: in a notebook as HTML, else in the terminal."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation
+from raison.core.results import Comparison, Scores
+from raison.report.explanations.generation_page import fragment as generation_fragment
+from raison.report.explanations.generation_terminal import generation_text
+from raison.report.explanations.html import beside, fragment
+from raison.report.explanations.terminal import beside_text, explanation_text
+from raison.report.style import phrases
+from raison.report.tables.html import results_fragment
+from raison.report.tables.terminal import table
+
+Shown = Explanation | GenerationExplanation | Comparison | Scores
+
+
+def show(result: Shown | Iterable[Shown]) -> None:
+    """Show a result, or several: explanations side by side on one scale, others below each other.
+
+    In a notebook as HTML, elsewhere in the terminal. Raises InputError for what is no result, and for explanations of
+    different quantities, which have no common scale.
+    """
+    shown = [result] if isinstance(result, Explanation | GenerationExplanation | Comparison | Scores) else _all(result)
+    explanations = [one for one in shown if isinstance(one, Explanation)]
+    together = len(explanations) > 1 and len(explanations) == len(shown)
+    if together:
+        _check_scale(explanations)
+    if in_notebook():
+        display([beside(explanations)] if together else [_html(one) for one in shown])
+        return
+    parts = [beside_text(explanations)] if together else [_text(one) for one in shown]
+    spaced = [line for part in parts for line in (part, Text(""))][:-1]
+    Console(highlight=False).print(Group(*spaced))
+
+
+def in_notebook() -> bool:
+    """Whether IPython runs here with a kernel, whose front end shows HTML."""
+    ipython = sys.modules.get("IPython")
+    shell: Any = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def display(fragments: list[str]) -> None:
+    """HTML in the notebook, one output each."""
+    from IPython import display as output
+
+    for fragment_ in fragments:
+        output.display(output.HTML(fragment_))
+
+
+def _all(results: Iterable[Shown]) -> list[Shown]:
+    shown = list(results) if isinstance(results, Iterable) and not isinstance(results, str) else [results]
+    for place, one in enumerate(shown):
+        if not isinstance(one, Explanation | GenerationExplanation | Comparison | Scores):
+            raise InputError(f"results[{place}] is {one!r:.60}: show takes explanations, comparisons and scores.")
+    if not shown:
+        raise InputError("there is nothing to show: give at least one explanation.")
+    return shown
+
+
+def _check_scale(explanations: list[Explanation]) -> None:
+    kinds = {e.of: phrases.quantity(e.of) for e in explanations}
+    if len(kinds) > 1:
+        raise InputError(
+            f"explanations of {' and '.join(kinds.values())} have no common scale: explain the same quantity (of=), or "
+            "show each alone."
+        )
+
+
+def _html(result: Shown) -> str:
+    if isinstance(result, Explanation):
+        return fragment(result)
+    return generation_fragment(result) if isinstance(result, GenerationExplanation) else results_fragment(result)
+
+
+def _text(result: Shown) -> RenderableType:
+    if isinstance(result, Explanation):
+        return explanation_text(result)
+    return generation_text(result) if isinstance(result, GenerationExplanation) else table(result)
