@@ -12,8 +12,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.generator import Generator
 from raison.runs.run import read_run
 from tests.integration.test_compare import TEXTS
-from tests.integration.test_generation import language_model
-from tests.tiny import TINY
+from tests.tiny import TINY, build_language_model
 
 DRAWS = 5
 METHOD = f"random(draws={DRAWS})"
@@ -75,7 +74,7 @@ def test_what_cannot_be_chosen_is_refused_in_one_line(model: Classifier) -> None
 
 
 def test_what_is_written_has_no_choice() -> None:
-    generator = Generator(*language_model(), "tiny")
+    generator = Generator(*build_language_model("llama"), "tiny")
     with pytest.raises(InputError, match=r"select= .* load it with a prompt"):
         raison.explain(generator, "the old sailor told", METHOD, select="comprehensiveness")
 
