@@ -261,7 +261,7 @@ def test_settings_of_functions_are_not_for_models() -> None:
 
 @pytest.mark.parametrize("thing", [3, None, ["good"], {}, object()])
 def test_what_is_no_model_is_refused(thing: object) -> None:
-    with pytest.raises(InputError, match="is no model"):
+    with pytest.raises(InputError, match="is not a model"):
         from_given(thing, Agreement(), lambda model, tokenizer: pytest.fail("nothing to adapt"))
 
 
