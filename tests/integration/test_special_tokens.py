@@ -88,6 +88,9 @@ def test_no_special_token_comes_out_of_a_text_behind_a_prompt(name: str, chat: C
     names = [name for name in tokenizer.all_special_tokens if name != tokenizer.unk_token] or [tokenizer.unk_token]
     tokenizer.bos_token, tokenizer.eos_token = names[0], names[-1]
     tokenizer.chat_template = TEMPLATE
+    # The call of the chat template below writes these settings; those of a tokenizer that others used may differ.
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
     state = tokenizer.backend_tokenizer.to_str()
     texts = texts_of(tokenizer)
     made = PromptEncoder(tokenizer, replace(DAY, chat=chat), None, "input")

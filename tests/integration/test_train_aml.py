@@ -210,7 +210,7 @@ def test_the_command_writes_where_the_method_looks(
         assert f"{name} {goal.validation:.4f}" in out
     assert list(card.goals) == ["sufficiency", "log_odds"]
     command = card.provenance["command"]
-    assert command.startswith("raison train aml --data planted.tsv --model model ")
+    assert command.startswith("raison train aml --data planted.tsv --dev planted.tsv --model model ")
     assert str(folder.parent) not in command
     data = card.provenance["data"][0]
     assert data["name"].endswith("planted.tsv, the first 9 words, texts of at most 8 words")
@@ -262,8 +262,8 @@ def test_the_command_says_what_is_wrong_in_one_line(
         ("--merge sum", "unknown"),
         ("--size l2", "Did you mean 'l1'"),
         ("--unit words", "Did you mean 'word'"),
-        ("--without size", "unknown loss to leave out"),
-        ("--lr 0", "learning rate"),
+        ("--without size", "unknown without 'size'"),
+        ("--lr 0", "learning_rate cannot be 0.0"),
         ("--lr 1e30", "every one of the 2 trials diverged"),
     ):
         code, out, err = run(monkeypatch, capsys, *usual, *arguments.split())

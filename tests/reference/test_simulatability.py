@@ -239,7 +239,7 @@ def test_one_step_of_teaching_is_that_of_the_loss(base: str) -> None:
     encoding = literal.encode([lesson.text for lesson in lessons], "token")
     optimizer = torch.optim.AdamW(literal.model.parameters(), lr=1e-3)
     with tap(literal.core, record=("scores",)) as seen:
-        logits = literal.logits(encoding)
+        logits = literal.ask(Passes).logits(encoding)
     heads = torch.zeros(sum(layer.shape[1] for layer in seen.scores.values()))
     explained = attention_explanation([seen.scores[layer] for layer in sorted(seen.scores)], encoding, heads).exp()
     loss = torch.zeros(())
