@@ -64,11 +64,11 @@ class PerToken(Own):
 
 
 class Dice(BertForSequenceClassification):
-    """Dropout that no mode turns off."""
+    """Random numbers that no mode turns off."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         found = super().forward(*args, **kwargs)
-        found.logits = nn.functional.dropout(found.logits, 0.5, training=True)
+        found.logits = found.logits + torch.randn_like(found.logits)
         return found
 
 

@@ -58,8 +58,9 @@ def applied(book: RuleBook, model: nn.Module) -> Iterator[None]:
 
 def pulled(value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:
     """`value`, of which gradients go to `source` as `pull` says."""
-    result: Tensor = _Pulled.apply(value.detach(), source, pull)  # type: ignore[no-untyped-call]
-    return result
+    # Not every version of torch annotates it.
+    apply: Callable[..., Tensor] = _Pulled.apply
+    return apply(value.detach(), source, pull)
 
 
 def carries(value: Any) -> bool:
