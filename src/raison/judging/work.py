@@ -41,6 +41,7 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     texts, rows = comparison.header["texts"], comparison.header["rows"]
     # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
     left = [row for row in rows if not _is_done(row, comparison, range(texts))]
+    labels = [row["label"] for row in left]
     jobs = []
     for start in range(0, texts, CHUNK):
         numbers = range(start, min(start + CHUNK, texts))
@@ -48,7 +49,7 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
             Job(
                 f"{name} texts {start}",
                 "compare",
-                partial(_do_chunk, plan, comparison, [row["label"] for row in left], numbers),
+                partial(_do_chunk, plan, comparison, labels, numbers),
                 partial(_are_done, left, comparison, numbers),
                 cost=len(numbers) * sum(len(row["seeds"]) for row in rows),
                 size=len(numbers),

@@ -1,6 +1,6 @@
 """The records of a run as arrays, 8 bytes per number."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,13 +62,13 @@ class Columns(Mapping[RecordKey, Record]):
         column = self._columns.get((row, seed))
         return np.zeros(self._texts, dtype=np.bool_) if column is None else column.done[: self._texts]
 
-    def scores(self, row: str, seed: int, place: int, texts: Sequence[int]) -> np.ndarray:
+    def scores(self, row: str, seed: int, place: int, texts: np.ndarray) -> np.ndarray:
         """One metric's values of some texts, (texts, parts)."""
-        return self._columns[row, seed].scores[place][np.asarray(texts, dtype=np.int64)]
+        return self._columns[row, seed].scores[place][texts]
 
-    def costs(self, row: str, seed: int, texts: Sequence[int]) -> np.ndarray:
+    def costs(self, row: str, seed: int, texts: np.ndarray) -> np.ndarray:
         """Evaluations, gradients and seconds of some texts, (texts, 3)."""
-        return self._columns[row, seed].costs[np.asarray(texts, dtype=np.int64)]
+        return self._columns[row, seed].costs[texts]
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, tuple):

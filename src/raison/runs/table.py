@@ -17,7 +17,7 @@ def comparison(run: Run) -> Comparison:
     Raises DataError where there is no such text yet.
     """
     texts = finished_texts(run)
-    if not texts:
+    if not len(texts):
         raise DataError(f"{run.folder} has no text yet that every method has explained: let the run finish first.")
     metrics = [MetricInfo(**metric) for metric in run.header["metrics"]]
     rows = [_scores(run, row, metrics, texts) for row in run.header["rows"]]
@@ -38,7 +38,7 @@ def comparison(run: Run) -> Comparison:
     )
 
 
-def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricScores | None:
+def scores_of(run: Run, row: str, metric: str, texts: np.ndarray) -> MetricScores | None:
     """One cell of `comparison`, without the others and its interval; None where the run has no such row or metric."""
     rows = [known for known in run.header["rows"] if known["label"] == row]
     metrics = [MetricInfo(**known) for known in run.header["metrics"]]
@@ -46,14 +46,14 @@ def scores_of(run: Run, row: str, metric: str, texts: Sequence[int]) -> MetricSc
     return _cell(run, rows[0], (asked[0], metrics), texts, interval=False) if rows and asked else None
 
 
-def finished_texts(run: Run) -> list[int]:
+def finished_texts(run: Run) -> np.ndarray:
     """The numbers of the texts that have a record of every row and seed."""
     rows = [(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]]
     done = np.logical_and.reduce([run.records.done(*row) for row in rows])
-    return [int(text) for text in np.flatnonzero(done)]
+    return np.flatnonzero(done)
 
 
-def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts: Sequence[int]) -> Scores:
+def _scores(run: Run, row: dict[str, Any], metrics: Sequence[MetricInfo], texts: np.ndarray) -> Scores:
     label, seeds = row["label"], row["seeds"]
     cells = [_cell(run, row, (metric, metrics), texts) for metric in metrics]
     costs = np.concatenate([run.records.costs(label, seed, texts) for seed in seeds])
@@ -64,7 +64,7 @@ def _cell(
     run: Run,
     row: dict[str, Any],
     metric: tuple[MetricInfo, Sequence[MetricInfo]],
-    texts: Sequence[int],
+    texts: np.ndarray,
     interval: bool = True,
 ) -> MetricScores:
     """A row's scores by one of the run's metrics."""

@@ -61,7 +61,7 @@ class StudyRuns(Written):
         key = (run, row, metric)
         if key not in self.cells:
             texts = finished_texts(self.runs[run])
-            self.cells[key] = scores_of(self.runs[run], row, metric, texts) if texts else None
+            self.cells[key] = scores_of(self.runs[run], row, metric, texts) if len(texts) else None
         return self.cells[key]
 
     def to_dict(self) -> dict[str, Any]:
