@@ -1,11 +1,10 @@
 """What callers give as texts and as names: one text or any sequence, of whatever library, read to plain values."""
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
-
-import pandas as pd
+from typing import Any, TypeGuard, TypeVar, cast
 
 from raison.core.chat import Chat
 from raison.core.errors import InputError
@@ -192,7 +191,7 @@ def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
         raise InputError(f"texts are {given!r:.60}, of type {type(given).__name__}: give a list of at least one text.")
     if column is not None:
         return _column(given, column)
-    if isinstance(given, pd.DataFrame | Mapping):
+    if _is_table(given):
         names = ", ".join(map(str, given))
         raise InputError(f"texts are a table with the columns {names}: name the texts' own with text=.")
     items = list(_entries(cast("Iterable[Any]", given)))
@@ -200,6 +199,12 @@ def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
         names = ", ".join(map(str, items[0]))
         raise InputError(f"texts are rows with the columns {names}: name the texts' own with text=.")
     return items
+
+
+def _is_table(given: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether it has named columns. pandas takes half a second to import; a DataFrame is there only if somebody did."""
+    pandas = sys.modules.get("pandas")
+    return isinstance(given, Mapping) or (pandas is not None and isinstance(given, pandas.DataFrame))
 
 
 def _entries(given: Iterable[Any]) -> Iterable[Any]:
@@ -214,7 +219,7 @@ def _column(given: Any, column: str) -> Iterable[Any]:
     """A column of a table, or of rows."""
     if isinstance(given, Dataset):
         raise InputError("text= names the column of rows, and this data set knows its texts: leave text out.")
-    if isinstance(given, pd.DataFrame | Mapping):
+    if _is_table(given):
         names, found = list(map(str, given)), given.get(column)
     else:
         rows = list(_entries(cast("Iterable[Any]", given)))
