@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
     from raison.models.loading.load import load
+    from raison.report.pages.saving import save
     from raison.report.pages.showing import show
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
@@ -51,6 +52,7 @@ __all__ = [
     "load",
     "methods",
     "metrics",
+    "save",
     "show",
     "template",
 ]
@@ -63,6 +65,7 @@ _FUNCTIONS = {
     "compare": "raison.judging.compare",
     "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
+    "save": "raison.report.pages.saving",
     "show": "raison.report.pages.showing",
     "template": "raison.text.template",
 }

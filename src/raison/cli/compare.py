@@ -20,6 +20,7 @@ def compare(
     settings: Annotated[Settings, options.But(without=("seed",))],
     sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="With --target each: explain labels from here on.")] = None,
     json: options.Json = False,
 ) -> None:
     """Compare methods on a data set, with random scores as the baseline."""
@@ -49,5 +50,6 @@ def compare(
         data=data.name,
         sharing=sharing,
         load=partial(load_named_model, entry),
+        threshold=threshold,
     )
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

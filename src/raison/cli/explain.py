@@ -30,6 +30,9 @@ Select = Annotated[
     str | None,
     typer.Option(help="Metric that selects one of the method's candidate maps, such as comprehensiveness."),
 ]
+Threshold = Annotated[
+    float | None, typer.Option(help="With --target each: explain labels from this probability on; 0.5 by default.")
+]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
@@ -47,6 +50,7 @@ def explain(
     chat: Chat = False,
     select: Select = None,
     html: Html = None,
+    threshold: Threshold = None,
     json: options.Json = False,
 ) -> None:
     """Show which parts of a text made the model predict or write what it did."""
@@ -56,7 +60,7 @@ def explain(
 
     # Only the model's files tell whether a prediction or an output is explained.
     asked: Any = _input(text, pair, chat)
-    explanation: Explanation | GenerationExplanation = run(
+    explanation: Explanation | GenerationExplanation | list[Explanation] = run(
         load_entry(entry),
         asked,
         method,
@@ -72,7 +76,11 @@ def explain(
         max_new_tokens=max_new_tokens,
         contrast=contrast[0] if contrast and len(contrast) == 1 else contrast or None,
         earlier=earlier,
+        threshold=threshold,
     )
+    if isinstance(explanation, list):
+        _tell_each(explanation, html, json)
+        return
     if html is not None:
         write_text(html, explanation.to_html())
         typer.echo(f"raison: wrote the page to {html}", err=True)
@@ -80,6 +88,21 @@ def explain(
         typer.echo(explanation.to_json(indent=1))
     else:
         _show(explanation)
+
+
+def _tell_each(explanations: list[Explanation], html: Path | None, json: bool) -> None:
+    """One explanation for each target of the text, or one line where there is none."""
+    from raison.report.pages.saving import json_of, save
+    from raison.report.pages.showing import show
+
+    if not explanations:
+        typer.echo("raison: no label of the text reaches the threshold (--threshold): nothing is explained", err=True)
+    elif html is not None:
+        typer.echo(f"raison: wrote the page to {save(explanations, html)}", err=True)
+    if json:
+        typer.echo(json_of(explanations))
+    elif explanations:
+        show(explanations)
 
 
 def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | list[dict[str, str]]:

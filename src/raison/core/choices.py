@@ -9,6 +9,8 @@ of each text's class.
 
 Where a model answers questions, a string is a part of the context, and a list of strings names one for each text.
 """
+EACH = "each"
+"""As a target: every label from a threshold on, each with an explanation of its own."""
 Explained = Literal["input", "prompt"]
 """What of a prompted model's input receives scores: the text alone, or the prompt's sentences and shots, too."""
 Dtype = Literal["float32", "bfloat16", "float16", "auto"]

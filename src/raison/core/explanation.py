@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
-from raison.core.notes import check_notes
+from raison.core.notes import EACH_FROM, check_notes
 from raison.core.outputs import THRESHOLD, Outputs
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Text, Unit
@@ -82,12 +82,17 @@ class Explanation:
         return self.classes[max(range(len(self.classes)), key=self.probabilities.__getitem__)]
 
     @property
+    def threshold(self) -> float:
+        """The probability from which a label counts as predicted: one half, unless target="each" named another."""
+        return float(self.notes.get(EACH_FROM, THRESHOLD))
+
+    @property
     def decided(self) -> tuple[str, ...]:
-        """The predicted labels, those with a probability of at least one half; for other models the prediction."""
+        """The predicted labels, those with a probability of at least `threshold`; for other models the prediction."""
         if self.outputs != "labels":
             return (self.prediction,)
         pairs = zip(self.classes, self.probabilities, strict=True)
-        return tuple(name for name, probability in pairs if probability >= THRESHOLD)
+        return tuple(name for name, probability in pairs if probability >= self.threshold)
 
     @property
     def completeness_gap(self) -> float:

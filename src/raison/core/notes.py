@@ -9,6 +9,8 @@ from raison.core.unknown import NOTE
 
 EXTENDED = "extended"
 """The units with more characters than the caller's spans, which cut a token."""
+EACH_FROM = "threshold"
+"""The probability from which the labels of a text were explained, each on its own."""
 _NUMBERS = ("completeness_gap", "decomposition_gap")
 _SENTENCES = ("caution", "unsteady", "decomposed", "trained_for", "selected_by")
 _LISTED = ("trained_for", "caution")
@@ -28,6 +30,8 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
             found.string(name)
         elif name in _LISTED:
             found.strings(name)
+    if EACH_FROM in found.data:
+        found.number(EACH_FROM, 0.0, 1.0)
     if "selected_by" in found.data:
         found.whole("candidates", 1)
     elif "candidates" in found.data:

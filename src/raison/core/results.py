@@ -1,6 +1,7 @@
 """Metric scores of methods: what evaluating and comparing return. Plain numbers: this file never needs torch."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ class Scores:
     """The results of one method, and its cost per text.
 
     `selected_by` is the metric that chose each text's map among the method's candidates, if any. `cautions` are
-    sentences, without full stops, that a reader needs to know before relying on the numbers.
+    sentences, without full stops, that a reader needs to know before relying on the numbers. `by_target` has the same
+    for each label alone, where explanations of several labels of a multi-label model were judged.
     """
 
     method: str
@@ -55,6 +57,7 @@ class Scores:
     seconds: Summary
     selected_by: str | None = None
     cautions: tuple[str, ...] = ()
+    by_target: Mapping[str, "Scores"] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> MetricScores:
         """The scores of a metric by its name."""
@@ -101,7 +104,7 @@ class Scores:
 class Comparison:
     """Methods side by side on the same texts. `settings` holds whatever else is needed to repeat it.
 
-    `cautions` are as in Scores.
+    `cautions` and `by_target` are as in Scores. With target="each", `texts` counts the explained labels of all texts.
     """
 
     rows: tuple[Scores, ...]
@@ -113,6 +116,7 @@ class Comparison:
     seed: int
     settings: dict[str, Any] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
+    by_target: Mapping[str, "Comparison"] = field(default_factory=dict)
 
     def __getitem__(self, method: str) -> Scores:
         """The scores of a method by its name."""

@@ -18,7 +18,7 @@ from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
-from raison.core.notes import EXTENDED
+from raison.core.notes import EACH_FROM, EXTENDED
 from raison.core.parts import Given, PartedText
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
@@ -68,6 +68,8 @@ class Batch:
     """What is explained where the model answers questions, one per text."""
     extended: tuple[tuple[int, ...], ...] = ()
     """Per text, the units that have more characters than the caller's span, because a token is whole or out."""
+    threshold: float | None = None
+    """The probability from which labels are explained, where each one is."""
     unsteady: str | None = None
     """What is to be said of a model whose answers differ between equal calls."""
 
@@ -310,6 +312,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             notes=ledger.notes[i]
             | ({NOTE: unknown[i].to_note()} if unknown[i].units else {})
             | ({EXTENDED: list(batch.extended[i])} if batch.extended and batch.extended[i] else {})
+            | ({} if batch.threshold is None else {EACH_FROM: batch.threshold})
             | ({"unsteady": batch.unsteady} if batch.unsteady else {}),
             version=__version__,
             answer=answer,

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack, cast, overload
+from typing import Literal, TypedDict, Unpack, cast, overload
 
 from raison.core.chat import Chat, Message
+from raison.core.choices import EACH
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
@@ -18,6 +19,7 @@ from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare, prepare_stated, run, run_candidates
+from raison.explaining.each import threshold_of, with_targets
 from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, missing_needs
 from raison.explaining.selection import best_maps, check_selection
@@ -25,6 +27,10 @@ from raison.explaining.texts import Asks, Reading, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.generator import Generator
 from raison.progress import Advance, progress_bar
+
+_Result = (
+    Explanation | GenerationExplanation | list[Explanation] | list[list[Explanation]] | list[GenerationExplanation]
+)
 
 Asked = Given | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
@@ -39,20 +45,20 @@ class _How:
     """The metric that chooses among the maps of the method; None for a method's only map."""
     settings: Settings
     progress: bool | Advance
+    threshold: float | None
 
     def of(self, unit: Granularity) -> "_How":
         """The same for another unit."""
         return replace(self, settings=replace(self.settings, unit=unit))
 
 
-class Options(TypedDict, total=False):
-    """The settings of `explain` by name, for type checkers."""
+class EachOptions(TypedDict, total=False):
+    """The settings of `explain` with target="each" by name, for type checkers."""
 
     unit: Granularity | None
     units: Spans | Sequence[Spans] | None
     text: str | None
     language: str | None
-    target: TargetSpec
     of: str | None
     removal: str | None
     seed: int
@@ -60,6 +66,13 @@ class Options(TypedDict, total=False):
     precision: Precision
     select: str | Metric | None
     progress: bool | Advance
+    threshold: float | None
+
+
+class Options(EachOptions, total=False):
+    """All settings of `explain` by name, for type checkers."""
+
+    target: TargetSpec
     output: str | None
     max_new_tokens: int | None
     contrast: Contrast
@@ -67,6 +80,24 @@ class Options(TypedDict, total=False):
 
 
 # A string is itself a sequence of strings: the first signature that fits is the one that holds.
+@overload
+def explain(  # type: ignore[overload-overlap]
+    model: LanguageModel,
+    texts: Given,
+    method: str | Method = ...,
+    *,
+    target: Literal["each"],
+    **options: Unpack[EachOptions],
+) -> list[Explanation]: ...
+@overload
+def explain(  # type: ignore[overload-overlap]
+    model: LanguageModel,
+    texts: Texts,
+    method: str | Method = ...,
+    *,
+    target: Literal["each"],
+    **options: Unpack[EachOptions],
+) -> list[list[Explanation]]: ...
 @overload
 def explain(  # type: ignore[overload-overlap]
     model: LanguageModel, texts: Given, method: str | Method = ..., **options: Unpack[Options]
@@ -110,7 +141,8 @@ def explain(
     max_new_tokens: int | None = None,
     contrast: Contrast = None,
     earlier: bool = False,
-) -> Explanation | GenerationExplanation | list[Explanation] | list[GenerationExplanation]:
+    threshold: float | None = None,
+) -> _Result:
     """Explain the model's prediction on one text, or on each text of any sequence.
 
     For a language model that was loaded without a prompt for classification, explain what it writes after the text:
@@ -127,7 +159,8 @@ def explain(
             text. The rest is context, never removed. A span that cuts a token is extended to it; the notes say so.
         text: the column of texts, of rows. language: of sentences, such as "de"; they become parts of the text.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
-            each text. If the model answers questions: None for its answer, or a part of the context.
+            each text. If the model answers questions: None for its answer, or a part of the context. "each" gives a
+            list per text: every label with at least `threshold` (0.5), the likeliest first.
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
         seed: of random methods. A text's draws depend only on the seed and the text.
@@ -144,20 +177,23 @@ def explain(
     """
     chosen = CATALOGUE.create(method)
     settings = Settings("word", target, of, removal, seed, truncate, precision)
-    how = _How(chosen, _chooser(model, chosen, select), settings, progress)
+    how = _How(chosen, _chooser(model, chosen, select), settings, progress, threshold)
     writing = Writing(output, max_new_tokens, contrast, earlier)
     return _explain(model, texts, Reading(unit, units, text, language), how, writing)
 
 
-def _explain(
-    model: LanguageModel | Generator, texts: Asked, reading: Reading, how: _How, writing: Writing
-) -> Explanation | GenerationExplanation | list[Explanation] | list[GenerationExplanation]:
+def _explain(model: LanguageModel | Generator, texts: Asked, reading: Reading, how: _How, writing: Writing) -> _Result:
     if isinstance(model, Generator):
         prompts, unit, single = reading.prompts(texts)
         written = _explain_writing(model, prompts, how.of(unit), writing)
         return written[0] if single else written
     _check_unwritten(writing)
     given, unit, single = reading.any(texts)
+    # Asked also where it is refused.
+    threshold = threshold_of(model, how.settings.target, how.threshold)
+    if how.settings.target == EACH:
+        several = _explain_each(model, given, how.of(unit), threshold)
+        return several[0] if single else several
     found = _explain_all(model, given, how.of(unit))
     return found[0] if single else found
 
@@ -216,13 +252,30 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
     return replace(settings, target=[target[row] for row in rows])
 
 
-def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _How) -> list[Explanation]:
+def _batches(texts: Sequence[Given]) -> list[list[int]]:
     """Texts of similar length are batched together, so that batches need little padding."""
     order = sorted(range(len(texts)), key=lambda i: len(str(plain(texts[i]))))
+    return [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+
+
+def _explain_each(model: LanguageModel, texts: Sequence[Given], how: _How, threshold: float) -> list[list[Explanation]]:
+    """Every label of every text from the threshold on."""
+    settings = replace(how.settings, target=None)
+    found: list[list[Explanation]] = [[] for _ in texts]
+    with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
+        for rows in _batches(texts):
+            batch, owners = with_targets(_prepared(model, [texts[i] for i in rows], settings, how.chooser), threshold)
+            explained = [] if batch is None else _explained(batch, how)
+            for owner, e in zip(owners, explained, strict=True):
+                found[rows[owner]].append(e)
+            advance(len(rows))
+    return found
+
+
+def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _How) -> list[Explanation]:
     explanations: dict[int, Explanation] = {}
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
+        for rows in _batches(texts):
             settings = _settings_of(how.settings, rows, len(texts))
             batch = _prepared(model, [texts[i] for i in rows], settings, how.chooser)
             explanations.update(zip(rows, _explained(batch, how), strict=True))

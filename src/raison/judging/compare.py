@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raison.core.choices import TargetSpec
+from raison.core.choices import EACH, TargetSpec
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.method import Method
 from raison.core.metric import Metric
@@ -15,7 +15,8 @@ from raison.core.registry import label_of
 from raison.core.results import Comparison
 from raison.core.unit import Granularity
 from raison.core.unknown import caution_of_texts
-from raison.explaining.attribution import Settings, check, check_model, prepare
+from raison.explaining.attribution import BATCH, Settings, check, check_model, prepare
+from raison.explaining.each import predicted_labels, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.settings import Compared
 from raison.explaining.texts import Reading, Texts, read_names
@@ -56,6 +57,7 @@ def compare(
     progress: bool | Advance = True,
     sharing: Sharing = ALONE,
     load: Callable[[], LanguageModel] | None = None,
+    threshold: float | None = None,
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
@@ -64,15 +66,16 @@ def compare(
 
     Args:
         texts: any sequence of texts; here a tuple is one, too. methods, metrics, select: one name, or several.
-        target: as in `explain`; a list names each text's class, such as its true one.
+        target: as in `explain`; a list names each text's class, such as its true one. "each": every label of every
+            text that has at least `threshold`; `by_target` then has a table for each label.
         seed: of random methods; with several seeds these methods run once with each, and the results are averaged.
         rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
             gets one more row per metric, and so does `random` with as many draws, as the control for choosing.
         out: a folder that keeps every explanation and score, empty or the same run's; it resumes there.
         data: the texts' name in the table. progress: a bar on stderr, or a function that is told of finished texts.
-        sharing: with `out`, this process's share of the work, or how many processes to start.
-        load: how processes that are started load the model; one that can be sent to them needs none.
+        sharing: with `out`, this process's share of the work, or how many processes to start; `load` is how these load
+            the model, and one that can be sent to them needs none.
         The others are those of `explain` and `evaluate`; methods None are those of DEFAULT_METHODS that work.
 
     Raises:
@@ -86,16 +89,40 @@ def compare(
     choosers = create_metrics(select)
     rows = plan_rows(_created(model, methods), choosers, seeds)
     chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
-    marks = () if rationales is None else tuple(tuple(one) for one in rationales)
-    plan = Plan(model, tuple(given), marks, rows, chosen, settings, data)
+    marks = tuple(tuple(one) for one in rationales or ())
+    plan = _of_labels(Plan(model, tuple(given), marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, load), progress)
+    return _compared_in_memory(plan, choosers, sharing, progress)
+
+
+def _of_labels(plan: Plan, given: float | None) -> Plan:
+    """With target="each", the plan for every label from the threshold on: texts repeat, which are evaluated once."""
+    threshold = threshold_of(plan.model, plan.settings.target, given)
+    if plan.settings.target != EACH:
+        return plan
+    settings, found = replace(plan.settings, target=None), []
+    for start in range(0, len(plan.texts), BATCH):
+        batch = prepare(plan.model, plan.texts[start : start + BATCH], settings)
+        found += predicted_labels(batch, threshold)
+    texts = [text for text, labels in enumerate(found) for _ in labels]
+    if not texts:
+        raise InputError(f"no label of any text reaches {100 * threshold:g} %: lower the threshold.")
+    _check_annotations(plan)
+    return replace(
+        plan,
+        texts=tuple(plan.texts[text] for text in texts),
+        rationales=tuple(plan.rationales[text] for text in texts) if plan.rationales else (),
+        settings=replace(settings, target=[label for labels in found for label in labels]),
+        threshold=threshold,
+    )
+
+
+def _compared_in_memory(
+    plan: Plan, choosers: Sequence[AnyMetric], sharing: Sharing, progress: bool | Advance
+) -> Comparison:
     if sharing != ALONE:
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
-    return _compared_in_memory(plan, choosers, progress)
-
-
-def _compared_in_memory(plan: Plan, choosers: Sequence[AnyMetric], progress: bool | Advance) -> Comparison:
     run = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
     execute(plan, run, progress)
     return comparison(run)
@@ -186,9 +213,14 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
         check(plan.model, method)
     has_rationales = bool(plan.rationales)
     check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
-    if has_rationales and len(plan.rationales) != len(plan.texts):
-        raise InputError(f"{len(plan.texts)} texts but rationales of {len(plan.rationales)}: give one entry per text.")
+    _check_annotations(plan)
     return caution_of_texts(_unknown_shares(plan))
+
+
+def _check_annotations(plan: Plan) -> None:
+    """InputError unless there are rationales of all texts or of none."""
+    if plan.rationales and len(plan.rationales) != len(plan.texts):
+        raise InputError(f"{len(plan.texts)} texts but rationales of {len(plan.rationales)}: give one entry per text.")
 
 
 def _unknown_shares(plan: Plan) -> list[float]:

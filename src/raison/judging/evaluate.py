@@ -1,6 +1,6 @@
 """Scores of one method's explanations: a value per text (or group) and metric, then means with intervals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -32,7 +32,7 @@ DEFAULT_METRICS = (
 
 def evaluate(
     model: LanguageModel,
-    explanations: Explanation | Iterable[Explanation],
+    explanations: Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]],
     metrics: Metrics | None = None,
     *,
     rationales: Annotations | None = None,
@@ -42,7 +42,8 @@ def evaluate(
 
     Args:
         model: the model that was explained.
-        explanations: one, or any sequence of them, of one method with one setting, all at the same unit.
+        explanations: one, or any sequence of them, of one method with one setting, all at the same unit; also the
+            lists that target="each" gives.
         metrics: one or more names, calls such as "comprehensiveness(share=0.1)" or instances; None for the default ones
             of the model's outputs (DEFAULT_METRICS, without log-odds for a number).
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
@@ -50,7 +51,8 @@ def evaluate(
         progress: a progress bar on stderr, or a function that is told of finished texts.
 
     Returns:
-        Each metric's values, mean and 95 % bootstrap interval, and the cost of the explanations.
+        Each metric's values, mean and 95 % bootstrap interval, and the cost of the explanations; the same for each
+        label alone in `by_target`, where a multi-label model's explanations are of several labels.
 
     Raises:
         InputError: explanations of several methods or units, or whose units the model's tokenizer does not find.
@@ -61,7 +63,7 @@ def evaluate(
             "evaluate judges explanations of a model that predicts classes or a number, one that raison.load gave. A "
             "language model's own output is judged token by token: as a classifier, load it with a prompt."
         )
-    given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    given = _listed(explanations)
     if not all(isinstance(explanation, Explanation) for explanation in given):
         raise InputError(
             "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier."
@@ -83,9 +85,40 @@ def evaluate(
     for metric in chosen:
         if isinstance(metric, GroupMetric):
             columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]
-    scores = [metric_scores(info_of(metric), [columns[metric]]) for metric in chosen]
-    row_scores = method_scores(label, scores, [costs_of(e) for e in given])
-    return replace(row_scores, cautions=caution_of_texts([share_in(e.notes) for e in given]))
+    whole = _scores_of(label, {info_of(metric): columns[metric] for metric in chosen}, given)
+    targets = dict.fromkeys(e.target for e in given)
+    if model.outputs != "labels" or len(targets) < 2:
+        return whole
+    return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
+
+
+def _listed(given: Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]]) -> list[Explanation]:
+    """All explanations one after the other; what is none stays as it is."""
+    if isinstance(given, Explanation):
+        return [given]
+    found: list[Explanation] = []
+    for one in given:
+        found += [one] if isinstance(one, Explanation) or not isinstance(one, Iterable) else list(one)
+    return found
+
+
+def _of_target(
+    name: str, label: str, columns: Mapping[AnyMetric, Sequence[Value]], given: Sequence[Explanation]
+) -> Scores:
+    """The scores of the explanations of one label, by the metrics of single texts."""
+    places = [place for place, e in enumerate(given) if e.target == name]
+    own = {
+        info_of(metric): [column[place] for place in places]
+        for metric, column in columns.items()
+        if isinstance(metric, Metric)
+    }
+    return _scores_of(label, own, [given[place] for place in places])
+
+
+def _scores_of(label: str, columns: Mapping[MetricInfo, Sequence[Value]], given: Sequence[Explanation]) -> Scores:
+    scores = [metric_scores(info, [column]) for info, column in columns.items()]
+    found = method_scores(label, scores, [costs_of(e) for e in given])
+    return replace(found, cautions=caution_of_texts([share_in(e.notes) for e in given]))
 
 
 def default_metrics(model: LanguageModel) -> list[str]:

@@ -12,6 +12,7 @@ from raison.core.errors import InputError
 from raison.core.method import Method, Property
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
+from raison.core.notes import EACH_FROM
 from raison.core.parts import Given, written
 from raison.core.registry import label_of
 from raison.explaining.attribution import Settings
@@ -47,6 +48,8 @@ class Plan:
     metrics: tuple[AnyMetric, ...]
     settings: Settings
     data: str
+    threshold: float | None = None
+    """With target="each": the probability from which labels are explained."""
 
     @property
     def judges(self) -> list[Metric]:
@@ -99,7 +102,7 @@ def header_of(plan: Plan) -> dict[str, object]:
             for row in plan.rows
         ],
         "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
-        "settings": _stated(plan.settings),
+        "settings": _stated(plan.settings) | ({} if plan.threshold is None else {EACH_FROM: plan.threshold}),
         IDENTITY: _identity(plan),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
     }

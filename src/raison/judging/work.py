@@ -88,6 +88,7 @@ def _are_done(rows: Sequence[Mapping[str, Any]], comparison: Run, numbers: range
 def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:
     """All rows on some texts; explanations of all rows are judged together."""
     batch = prepare(plan.model, [plan.texts[number] for number in numbers], plan.settings_of(numbers))
+    batch = replace(batch, threshold=plan.threshold)
     marks = [plan.rationales[number] for number in numbers] if plan.rationales else ()
     jobs = [(row, seed) for row in plan.rows for seed in row.seeds]
     # Selected rows come first, then methods with several parts: the others find their maps in the batch.

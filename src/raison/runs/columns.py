@@ -70,6 +70,10 @@ class Columns(Mapping[RecordKey, Record]):
         """Evaluations, gradients and seconds of some texts, (texts, 3)."""
         return self._columns[row, seed].costs[texts]
 
+    def targets(self, row: str, seed: int, texts: np.ndarray) -> list[str]:
+        """What was explained of some texts."""
+        return [self._names.names[number] for number in self._columns[row, seed].words[texts, 0].tolist()]
+
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, tuple):
             return False

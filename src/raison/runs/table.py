@@ -1,6 +1,7 @@
 """A run's records as a comparison of methods."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_
 
 
 def comparison(run: Run) -> Comparison:
-    """Methods side by side on the texts that all of them have been judged on.
+    """Methods side by side on the texts that all of them have been judged on, and so for each label of several.
 
     Raises DataError where there is no such text yet.
     """
@@ -20,6 +21,19 @@ def comparison(run: Run) -> Comparison:
     if not len(texts):
         raise DataError(f"{run.folder} has no text yet that every method has explained: let the run finish first.")
     metrics = [MetricInfo(**metric) for metric in run.header["metrics"]]
+    whole = _table(run, metrics, texts)
+    first = run.header["rows"][0]
+    targets = run.records.targets(first["label"], first["seeds"][0], texts)
+    if run.header.get(OUTPUTS) != "labels" or len(set(targets)) < 2:
+        return whole
+    own = [metric for metric in metrics if not metric.grouped]
+    return replace(
+        whole,
+        by_target={name: _table(run, own, texts[[own == name for own in targets]]) for name in dict.fromkeys(targets)},
+    )
+
+
+def _table(run: Run, metrics: Sequence[MetricInfo], texts: np.ndarray) -> Comparison:
     rows = [_scores(run, row, metrics, texts) for row in run.header["rows"]]
     seeds = sorted({seed for row in run.header["rows"] for seed in row["seeds"]})
     settings = {**run.header["settings"], "seeds": seeds}

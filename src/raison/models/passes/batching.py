@@ -116,9 +116,11 @@ def masked_logits(
 ) -> list[Float[Tensor, "_masks classes"]]:
     """Logits of every text under every keep; `forward` runs one batch.
 
-    A text's rows share its context and its span; with these, tokens are replaced and never deleted.
+    A text's rows share its context and its span; with these, tokens are replaced and never deleted. Where a text is
+    named several times, its equal rows are run once.
     """
     results: list[list[Tensor]] = [[] for _ in keeps]
+    repeated = encoding.spans is None and len(set(encoding.texts)) < len(encoding)
     context = None if encoding.spans is None else encoding.context
     for pieces in _pieces(encoding, keeps):
         rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
@@ -127,7 +129,7 @@ def masked_logits(
             texts = torch.cat([torch.full((len(own[2]),), text) for (text, _), own in zip(pieces, rows, strict=True)])
             width = table.ids.shape[1]
             table = replace(table, context=context[texts, :width], spans=encoding.spans[texts])
-        logits = _run(table, budget, forward)
+        logits = _run_once(table, budget, forward) if repeated else _run(table, budget, forward)
         for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
             results[text].append(part)
     return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
@@ -238,6 +240,16 @@ def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
     ids = torch.cat([torch.nn.functional.pad(row[0], pad) for row, pad in zip(rows, pads, strict=True)])
     types = torch.cat([torch.nn.functional.pad(row[1], pad) for row, pad in zip(rows, pads, strict=True)])
     return TokenBatch(ids, types, torch.cat([row[2] for row in rows]))
+
+
+def _run_once(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
+    """The same with equal rows run once, in the order in which they first appear."""
+    whole = torch.cat([table.ids, table.type_ids, table.lengths[:, None]], 1)
+    _, kinds = whole.unique(dim=0, return_inverse=True)
+    rows = torch.arange(len(kinds))
+    first = rows.new_full((int(kinds.max()) + 1,), len(rows)).scatter_reduce(0, kinds, rows, "amin")
+    distinct = first.sort().values
+    return _run(table.select(distinct.tolist()), budget, forward)[torch.searchsorted(distinct, first[kinds])]
 
 
 def _run(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:

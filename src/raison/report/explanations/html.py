@@ -17,6 +17,7 @@ from raison.report.explanations.layout import (
     strongest,
     text_labels,
 )
+from raison.report.explanations.several import are_targets, matrix
 from raison.report.style import phrases
 from raison.report.style.colours import level, scale_of
 from raison.report.style.markup import NOTHING, Markup, asset, document, html, joined, lines
@@ -25,16 +26,24 @@ TOP = 8
 
 
 def page(explanations: Explanation | Sequence[Explanation]) -> str:
-    """A standalone page of one or more explanations, without any link to the network."""
+    """A standalone page of one or more explanations, without any link to the network.
+
+    Several targets of one text have a matrix, and a tab each.
+    """
     shown = [explanations] if isinstance(explanations, Explanation) else list(explanations)
-    title = f"{_title(shown[0])}: {excerpt(shown[0])}" if len(shown) == 1 else f"{len(shown)} explanations"
+    tabs = are_targets(shown)
+    one = len(shown) == 1 or tabs
+    title = f"{_title(shown[0])}: {excerpt(shown[0])}" if one else f"{len(shown)} explanations"
     body = html(
         '<h1>{}</h1>\n{}{}\n<footer>{}</footer>\n<div id="tip" role="tooltip" hidden></div>',
-        "Explanation" if len(shown) == 1 else title,
-        _contents(shown),
+        "Explanation" if one else title,
+        lines([_tabs(shown), matrix(shown)]) if tabs else _contents(shown),
         lines(_article(e, f"explanation-{number}") for number, e in enumerate(shown, 1)),
         " ".join(["raison", *sorted({e.version for e in shown if e.version})]),
     )
+    if tabs:
+        styles = ("explanation.css", "generation.css", "page.css")
+        return document(title, body, styles, asset("page.js") + asset("tabs.js"))
     return document(title, body, ("explanation.css", "page.css"), asset("page.js"))
 
 
@@ -92,6 +101,15 @@ def _title(e: Explanation) -> str:
 def excerpt(e: Explanation, width: int = 60) -> str:
     """The first words of the text, or of both texts of a pair."""
     return phrases.shorten(e.text if isinstance(e.text, str) else " / ".join(e.text), width)
+
+
+def _tabs(shown: list[Explanation]) -> Markup:
+    """A link for each target."""
+    links = joined(
+        html('<a class="out" href="#explanation-{}"><bdi translate="no">{}</bdi></a>', number, phrases.named_target(e))
+        for number, e in enumerate(shown, 1)
+    )
+    return html('<nav class="raison tabs" aria-label="Targets"><div class="output">{}</div></nav>', links)
 
 
 def _contents(shown: list[Explanation]) -> Markup:

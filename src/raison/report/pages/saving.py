@@ -1,13 +1,15 @@
 """Explanations as files, of the kind that the file's name says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
+from raison.core.reading import dump
 from raison.jobs.store import write_whole
 from raison.report.explanations.drawing import svg
+from raison.report.explanations.html import page
 from raison.report.figures.scores import png
 from raison.report.pages.latex import latex
 
@@ -16,15 +18,19 @@ Explained = Explanation | GenerationExplanation
 _KINDS: Mapping[str, Callable[[Explanation], str | bytes]] = {".svg": svg, ".tex": latex, ".png": png}
 
 
-def save(e: Explained, path: str | Path) -> Path:
+def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
     """Write an explanation whole to a file: .html, .json, .svg, .tex or .png (which needs matplotlib).
 
-    Of an output, .svg, .tex and .png show the sum over its tokens. Raises InputError for another ending.
+    Of an output, .svg, .tex and .png show the sum over its tokens. Several explanations, such as those of
+    target="each", become one .html or .json. Raises InputError for another ending.
     """
     file = Path(path)
     kind = file.suffix.lower()
-    if kind == ".html":
-        content: str | bytes = e.to_html()
+    content: str | bytes
+    if not isinstance(e, Explanation | GenerationExplanation):
+        content = _several(list(e), kind)
+    elif kind == ".html":
+        content = e.to_html()
     elif kind == ".json":
         content = e.to_json(indent=1) + "\n"
     elif kind in _KINDS:
@@ -34,3 +40,20 @@ def save(e: Explained, path: str | Path) -> Path:
         raise InputError(f"cannot save an explanation as '{file.name}': its name has to end in one of {known}.")
     write_whole(file, content)
     return file
+
+
+def _several(explanations: list[Explanation], kind: str) -> str:
+    if not explanations or not all(isinstance(e, Explanation) for e in explanations):
+        raise InputError("save takes an explanation, or a list of at least one explanation.")
+    if kind == ".html":
+        return page(explanations)
+    if kind == ".json":
+        return json_of(explanations) + "\n"
+    raise InputError(
+        f"cannot save {len(explanations)} explanations as '{kind}': give a name that ends in .html or .json."
+    )
+
+
+def json_of(explanations: Sequence[Explanation]) -> str:
+    """Several explanations as a JSON array; `Explanation.from_dict` reads each of its items."""
+    return dump([e.to_dict() for e in explanations], 1)

@@ -14,6 +14,7 @@ from raison.core.results import Comparison, Scores
 from raison.report.explanations.generation_page import fragment as generation_fragment
 from raison.report.explanations.generation_terminal import generation_text
 from raison.report.explanations.html import beside, fragment
+from raison.report.explanations.several import are_targets, targets_text
 from raison.report.explanations.terminal import beside_text, explanation_text
 from raison.report.style import phrases
 from raison.report.tables.html import results_fragment
@@ -25,6 +26,7 @@ Shown = Explanation | GenerationExplanation | Comparison | Scores
 def show(result: Shown | Iterable[Shown]) -> None:
     """Show a result, or several: explanations side by side on one scale, others below each other.
 
+    Targets of one text, as target="each" gives them, are a matrix in the terminal.
     In a notebook as HTML, elsewhere in the terminal. Raises InputError for what is no result, and for explanations of
     different quantities, which have no common scale.
     """
@@ -36,7 +38,8 @@ def show(result: Shown | Iterable[Shown]) -> None:
     if in_notebook():
         display([beside(explanations)] if together else [_html(one) for one in shown])
         return
-    parts = [beside_text(explanations)] if together else [_text(one) for one in shown]
+    together_text = targets_text if are_targets(explanations) else beside_text
+    parts = [together_text(explanations)] if together else [_text(one) for one in shown]
     spaced = [line for part in parts for line in (part, Text(""))][:-1]
     Console(highlight=False).print(Group(*spaced))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.core.notes import EXTENDED
-from raison.core.outputs import THRESHOLD
 from raison.core.unit import Unit
 from raison.core.unknown import caution_of_text, unknown_in
 
@@ -74,6 +73,13 @@ def target(e: Explanation) -> str:
     return f"the answer \N{LEFT DOUBLE QUOTATION MARK}{shorten(e.answer.text, 60)}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
+def named_target(e: Explanation) -> str:
+    """What is explained with its probability on the whole text, such as "joy 93.1 %"."""
+    name = target(e) if e.against is None else f"{target(e)}, not {e.against}"
+    places = dict(zip(e.classes, e.probabilities, strict=False))
+    return f"{name} {percent(places[e.target])}" if e.target in places else name
+
+
 def _own_probability(e: Explanation) -> str:
     """The probability of an independent label."""
     if e.outputs != "labels":
@@ -119,7 +125,7 @@ def _labels(e: Explanation) -> Verdict:
     shares = dict(zip(e.classes, e.probabilities, strict=True))
     if not e.decided:
         highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {percent(shares[e.prediction])})"
-        return Verdict("Labels", f"no label reaches {100 * THRESHOLD:.0f} %", highest)
+        return Verdict("Labels", f"no label reaches {100 * e.threshold:g} %", highest)
     ordered = sorted(e.decided, key=lambda name: -shares[name])
     told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:FEW])
     if len(ordered) > FEW:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from raison.core.results import Comparison
 from raison.report.style.markup import NOTHING, Markup, asset, document, html, joined
 from raison.report.tables.records import Cell
-from raison.report.tables.results import Results, caption, columns, rows_of, warnings
+from raison.report.tables.results import Results, by_target, caption, columns, rows_of, warnings
 
 
 def results_page(results: Results) -> str:
@@ -21,23 +21,29 @@ def results_fragment(results: Results) -> str:
 
 
 def _article(results: Results) -> Markup:
-    return html('<article class="raison">\n{}\n{}</article>', scores_table(results), settings_list(results))
+    each = joined(html("<h2>{}</h2>\n{}\n", name, _methods(own)) for name, own in by_target(results).items())
+    return html('<article class="raison">\n{}\n{}{}</article>', scores_table(results), each, settings_list(results))
 
 
-def scores_table(results: Results) -> Markup:
-    """Methods x metrics in a box that scrolls by itself, with the caption below."""
+def _methods(results: Results) -> Markup:
+    """Methods x metrics in a box that scrolls by itself."""
     shown = columns(results)
     head = [html("{} {}", column.name, _arrow(column.arrow)).strip() for column in shown]
     body = [
         [breakable(row.method), *(_cell(column.cells[number]) for column in shown)]
         for number, row in enumerate(rows_of(results))
     ]
+    return grid("Scores", ["method", *head], body)
+
+
+def scores_table(results: Results) -> Markup:
+    """Methods x metrics with the caption below."""
     notes = html("Best in bold, second underlined.")
-    if any(cell.seeds for column in shown for cell in column.cells):
+    if any(cell.seeds for column in columns(results) for cell in column.cells):
         notes += html(" The last line of a cell is the range of the single seeds' values.")
     return html(
         '{}\n<p class="caption">{} {}</p>{}',
-        grid("Scores", ["method", *head], body),
+        _methods(results),
         caption(results),
         notes,
         joined(html('\n<p class="warning">{}</p>', line) for line in warnings(results)),

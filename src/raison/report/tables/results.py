@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from raison.core.notes import EACH_FROM
 from raison.core.results import Comparison, MetricScores, Scores, Summary
 from raison.report.style import phrases
 from raison.report.style.colours import peak
@@ -35,6 +36,11 @@ def rows_of(results: Results) -> tuple[Scores, ...]:
     if isinstance(results, Scores):
         return (results,)
     return results.rows if isinstance(results, Comparison) else tuple(results)
+
+
+def by_target(results: Results) -> dict[str, Results]:
+    """The same for each label alone, where several were explained."""
+    return {**results.by_target} if isinstance(results, Scores | Comparison) else {}
 
 
 def columns(results: Results) -> tuple[ScoresColumn, ...]:
@@ -72,9 +78,17 @@ def caption(results: Results) -> str:
     if not isinstance(results, Comparison):
         return reading
     return (
-        f"{results.model} on {results.data}, {phrases.count(results.texts, 'text')}, {_quantity(results)} explained "
+        f"{results.model} on {results.data}, {_amount(results)}, {_quantity(results)} explained "
         f"{results.unit} by {results.unit}, {_seeds(results)}. {reading}"
     )
+
+
+def _amount(comparison: Comparison) -> str:
+    """How many texts were explained, or labels of texts."""
+    threshold = comparison.settings.get(EACH_FROM)
+    if threshold is None:
+        return phrases.count(comparison.texts, "text")
+    return f"{phrases.count(comparison.texts, 'label')} of texts from {100 * threshold:g} % on"
 
 
 def _quantity(comparison: Comparison) -> str:

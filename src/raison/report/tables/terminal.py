@@ -8,9 +8,13 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from raison.report.style import phrases
 from raison.report.style.terminal_text import plain, safe
 from raison.report.tables.records import Cell
-from raison.report.tables.results import Results, ScoresColumn, caption, columns, rows_of, warnings
+from raison.report.tables.results import Results, ScoresColumn, by_target, caption, columns, rows_of, warnings
+
+SHOWN = 10
+"""Labels of a multi-label model with a table of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,13 @@ class ResultsTable:
         yield Text(safe(caption(self.results)) + " Best in bold with *, second underlined.", "dim")
         for line in warnings(self.results):
             yield Text(safe(line), "bold yellow")
+        labels = by_target(self.results)
+        for name in list(labels)[:SHOWN]:
+            yield Text(safe(f"\n{name}"), "bold")
+            for group in _groups(columns(labels[name]), room):
+                yield _grid(methods, group)
+        if len(labels) > SHOWN:
+            yield Text(f"{phrases.count(len(labels) - SHOWN, 'further label')} in by_target", "dim")
 
 
 def table(results: Results) -> RenderableType:

@@ -1,0 +1,170 @@
+"""target="each": every label from a threshold on has an explanation of its own, from evaluations that all share."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import raison
+from raison.cli import app
+from raison.core.errors import DataError, InputError
+from raison.core.explanation import Explanation
+from raison.models.adapters.classifier import Classifier
+from raison.report.explanations.several import are_targets, targets_text
+from raison.report.style.terminal_text import plain
+from tests.functions import labels
+from tests.tiny import build
+
+NAMES = ("anger", "joy", "love", "fear")
+TEXTS = ["the film is a quiet pleasure", "a dull plot , but the acting is good", "dull"]
+LOW = 0.3
+
+
+def tagged(family: str = "bert") -> Classifier:
+    """A model of four labels whose probabilities lie on both sides of 0.3."""
+    loaded = raison.load(*build(family, NAMES, "multi_label_classification"))
+    assert isinstance(loaded, Classifier)
+    return loaded
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "bart"])
+@pytest.mark.parametrize("method", ["occlusion", "kernel_shap(samples=32)", "integrated_gradients", "partition_shap"])
+def test_each_label_is_explained_as_if_it_were_asked_for_alone(family: str, method: str) -> None:
+    model = tagged(family)
+    each = raison.explain(model, TEXTS, method, target="each", threshold=LOW, progress=False)
+    assert len(each) == len(TEXTS)
+    for text, of_text in zip(TEXTS, each, strict=True):
+        shares = raison.explain(model, text, "random").probabilities
+        order = sorted(range(len(NAMES)), key=lambda label: -shares[label])
+        assert [e.target for e in of_text] == [NAMES[label] for label in order if shares[label] >= LOW]
+        assert {e.threshold for e in of_text} <= {LOW}
+        for e in of_text:
+            alone = raison.explain(model, text, method, target=e.target)
+            assert e.scores == pytest.approx(alone.scores, abs=1e-5)
+            assert (e.value_full, e.value_empty) == pytest.approx((alone.value_full, alone.value_empty), abs=1e-6)
+            assert (e.evaluations, e.gradients, e.units) == (alone.evaluations, alone.gradients, alone.units)
+
+
+@pytest.mark.parametrize("method", ["occlusion", "kernel_shap(samples=16)", "shapley_exact"])
+def test_perturbed_texts_are_run_once_for_all_labels(method: str) -> None:
+    model, run = tagged(), [0]
+    model.model.register_forward_pre_hook(
+        lambda _module, _args, kwargs: run.__setitem__(0, run[0] + len(kwargs["input_ids"])), with_kwargs=True
+    )
+    raison.explain(model, TEXTS[0], "random")  # what a model's first explanation tries
+    run[0] = 0
+    [first, *others] = raison.explain(model, TEXTS[0], method, target="each", threshold=0.0)
+    together, run[0] = run[0], 0
+    raison.explain(model, TEXTS[0], method, target=first.target)
+    assert len(others) == len(NAMES) - 1
+    assert together == run[0]
+
+
+def test_a_function_is_asked_once_for_each_text() -> None:
+    asked: list[str] = []
+
+    def counting(texts: list[str]) -> object:
+        asked.extend(texts)
+        return labels(texts)
+
+    model = raison.load(counting, classes=["some", "more"], multi_label=True)
+    raison.explain(model, "not a good film", "random")
+    asked.clear()
+    es = raison.explain(model, "not a good film", "occlusion", target="each", threshold=0.0)
+    assert len(es) == 2
+    assert len(asked) == 6  # the whole, without each of the four words, and nothing
+
+
+def test_a_text_without_a_label_has_an_empty_list() -> None:
+    model = tagged()
+    assert raison.explain(model, TEXTS, "occlusion", target="each", threshold=1.0, progress=False) == [[], [], []]
+    assert raison.explain(model, TEXTS[0], "occlusion", target="each", threshold=1.0) == []
+
+
+def test_where_there_are_no_labels_each_is_refused_in_one_line() -> None:
+    classes, number = (raison.load(*build("bert", names)) for names in (NAMES, ("rating",)))
+    for model, said in ((classes, "gives one of 4 classes"), (number, "gives one number")):
+        with pytest.raises(InputError, match=said):
+            raison.explain(model, TEXTS[0], "occlusion", target="each")
+    with pytest.raises(InputError, match="threshold=1.5 is no probability"):
+        raison.explain(tagged(), TEXTS[0], "occlusion", target="each", threshold=1.5)
+    with pytest.raises(InputError, match="give that target"):
+        raison.explain(tagged(), TEXTS[0], "occlusion", target="joy", threshold=0.2)
+
+
+def test_scores_are_told_for_all_labels_and_for_each() -> None:
+    model = tagged()
+    es = raison.explain(model, TEXTS, "occlusion", target="each", threshold=LOW, progress=False)
+    scores = raison.evaluate(model, es, ["comprehensiveness", "sufficiency"], progress=False)
+    every = [e for of_text in es for e in of_text]
+    assert set(scores.by_target) == {e.target for e in every}
+    for name, own in scores.by_target.items():
+        alone = raison.evaluate(model, [e for e in every if e.target == name], ["comprehensiveness"], progress=False)
+        assert own["comprehensiveness"].values == pytest.approx(alone["comprehensiveness"].values, abs=1e-6)
+    assert sum(own["sufficiency"].summary.count for own in scores.by_target.values()) == len(every)
+
+
+def test_a_comparison_has_a_table_for_each_label_and_goes_on_in_its_folder(tmp_path: Path) -> None:
+    model = tagged()
+
+    def compare(**more: object) -> raison.Comparison:
+        return raison.compare(
+            model, TEXTS, "occlusion", "comprehensiveness", target="each", threshold=LOW, progress=False, **more
+        )
+
+    table = compare(out=tmp_path / "run")
+    es = raison.explain(model, TEXTS, "occlusion", target="each", threshold=LOW, progress=False)
+    judged = raison.evaluate(model, es, "comprehensiveness", progress=False)
+    assert table.texts == sum(map(len, es))
+    assert table.settings["threshold"] == LOW
+    assert table["occlusion"]["comprehensiveness"].summary.mean == pytest.approx(
+        judged["comprehensiveness"].summary.mean, abs=1e-6
+    )
+    assert set(table.by_target) == set(judged.by_target)
+    for name, own in table.by_target.items():
+        assert [row.method for row in own.rows] == ["occlusion", "random"]
+        mean = judged.by_target[name]["comprehensiveness"].summary.mean
+        assert own["occlusion"]["comprehensiveness"].summary.mean == pytest.approx(mean, abs=1e-6)
+    assert f"{table.texts} labels of texts from 30 % on" in " ".join(str(table).split())
+    assert compare(out=tmp_path / "run").to_dict() == table.to_dict()
+    with pytest.raises(InputError, match="no label of any text reaches 100 %"):
+        raison.compare(model, TEXTS, "occlusion", target="each", threshold=1.0)
+
+
+def test_the_views_show_labels_and_units_as_a_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    es = raison.explain(tagged(), TEXTS[0], "occlusion", target="each", threshold=LOW)
+    assert are_targets(es)
+    shown = plain(targets_text(es))
+    head, *rows = shown.split("\n\n")[1].splitlines()
+    assert all(f"{e.target} {100 * e.probabilities[NAMES.index(e.target)]:.1f} %" in head for e in es)
+    assert [row.split()[0] for row in rows] == [unit.text for unit in es[0].units]
+    assert [[float(cell) for cell in row.split()[1:]] for row in rows] == [
+        pytest.approx([e.scores[unit] for e in es], abs=1e-3) for unit in range(len(es[0].units))
+    ]
+    raison.show(es)
+    assert "3 targets" in capsys.readouterr().out
+    page = raison.save(es, tmp_path / "each.html").read_text(encoding="utf-8")
+    assert re.findall(r'<article class="raison" id="(explanation-\d)"', page) == [f"explanation-{n}" for n in (1, 2, 3)]
+    assert page.count('<td class="cell"') == 3 * len(es[0].units)
+    assert not any("hidden" in tag for tag in re.findall(r"<article[^>]*>", page))  # all are there without the script
+    written = json.loads(raison.save(es, tmp_path / "each.json").read_text(encoding="utf-8"))
+    assert [Explanation.from_dict(one) for one in written] == es
+    with pytest.raises(InputError, match=r"\.html or \.json"):
+        raison.save(es, tmp_path / "each.svg")
+    with pytest.raises(DataError, match="threshold"):
+        Explanation.from_dict(written[0] | {"notes": {"threshold": "half"}})
+
+
+def test_the_command_line_explains_each_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tagged()
+    monkeypatch.setattr("raison.studies.plans.load_entry", lambda _entry: model)
+    call = ["explain", TEXTS[0], "--model", "tiny", "--target", "each", "-M", "occlusion"]
+    done = CliRunner().invoke(app, [*call, "--threshold", str(LOW), "--json", "--html", str(tmp_path / "e.html")])
+    assert done.exit_code == 0, done.output
+    assert [e["target"] for e in json.loads(done.stdout)] == ["fear", "love", "joy"]
+    assert (tmp_path / "e.html").exists()
+    none = CliRunner().invoke(app, [*call, "--threshold", "1"])
+    assert none.exit_code == 0
+    assert "no label of the text reaches the threshold" in none.stderr
