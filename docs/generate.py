@@ -1,8 +1,12 @@
-"""Writes methods.md, metrics.md and families.md from the code. `--check`: are they, or pages of findings.py, stale?"""
+"""Writes methods.md, metrics.md and families.md from the code.
+
+`--check`: are they, or what findings.py and evidence.py write from records, stale?
+"""
 
 import sys
 from pathlib import Path
 
+import evidence
 import families
 import findings
 
@@ -103,7 +107,7 @@ def main() -> int:
             stale.append(name)
             if not check:
                 path.write_text(text, encoding="utf-8")
-    stale += findings.stale(write=not check)
+    stale += findings.stale(write=not check) + evidence.stale(write=not check)
     if stale and check:
         sys.stderr.write(f"stale: {', '.join(stale)}; run python docs/generate.py\n")
         return 1

@@ -4,6 +4,7 @@ import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from uuid import uuid4
 
 import jaxtyping
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 # jaxtyping finds it by its name when it imports the first module of the package.
 import tests.checked  # noqa: F401
+from raison.combining import advice
 
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if _WORKERS > 1:
@@ -83,3 +85,10 @@ def _types_checked(request: pytest.FixtureRequest) -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", off)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(autouse=True)
+def _advice_apart(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a test's audit recommends is known to that test alone, and none of it goes to the user's cache."""
+    place = tmp_path_factory.getbasetemp() / f"audits-{uuid4().hex}"
+    monkeypatch.setattr(advice, "folder", lambda: place)

@@ -3,6 +3,7 @@
     "0"
     "at most the sum of its members'"
     "at most" NAME "times those of the method"
+    "at most" SUM "forward, a backward pass counting as two"
     ["at most"] SUM "forward" ["+" SUM "backward"] [further words] {";" NAME "=" SUM {", or" SUM} "unless given"}
 
 Two things side by side are multiplied, `sum_k` is the sum over k = 1..n of what follows, |layers| how many layers a
@@ -18,6 +19,7 @@ from raison.core.method import Method
 from raison.core.registry import name_of
 
 OF_OTHERS = re.compile(r"at most (?:the sum of its members'|\w+ times those of the method)")
+COUNTED = ", a backward pass counting as two"
 TOKEN = re.compile(r"\d+|[A-Za-z_]+|[-+^(),|/]")
 
 
@@ -30,6 +32,8 @@ class Passes:
     exact: bool
     by_tokens: bool
     """Whether the number of tokens decides, and not that of units."""
+    either: bool = False
+    """Whether backward passes are among the forward ones, two for each."""
 
 
 def passes_of(method: Method, units: int, tokens: int) -> Passes | None:
@@ -49,7 +53,7 @@ def passes_of(method: Method, units: int, tokens: int) -> Passes | None:
         names.setdefault(name, _Sum(alternatives[0], names).value)
     counts = [0.0 if part is None else _Sum(part, names).value for part in (forwards, backwards)]
     exact = bound is None and "E(" not in forwards
-    return Passes(counts[0], counts[1], exact, "t" in _names(forwards))
+    return Passes(counts[0], counts[1], exact, "t" in _names(forwards), method.passes.endswith(COUNTED))
 
 
 def _names(part: str) -> set[str]:

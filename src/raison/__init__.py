@@ -2,7 +2,7 @@
 
     import raison
     model = raison.load("demo/sst2")
-    raison.explain(model, "a modest pleasure", method="integrated_gradients")
+    raison.explain(model, "a modest pleasure")
 
 Everything is imported when it is first used: `import raison` itself needs neither torch nor transformers.
 """

@@ -13,7 +13,10 @@ from raison.core.generation import GenerationExplanation
 from raison.explaining.settings import Settings
 
 Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - for standard input.")]
-Method = Annotated[str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512).")]
+Method = Annotated[
+    str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512). auto chooses, and says why.")
+]
+Budget = Annotated[int | None, typer.Option(min=2, help="Passes that auto may take; 100 by default.")]
 Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as a hypothesis.")]
 Output = Annotated[
     str | None, typer.Option(help="Explain this output of a language model, including its leading space.")
@@ -41,7 +44,8 @@ def explain(
     text: Input,
     entry: options.Model,
     settings: Settings,
-    method: Method = "integrated_gradients",
+    method: Method = "auto",
+    budget: Budget = None,
     pair: Pair = None,
     output: Output = None,
     max_new_tokens: NewTokens = None,
@@ -72,6 +76,7 @@ def explain(
         truncate=settings.truncate,
         precision=settings.precision,
         select=select,
+        budget=budget,
         output=output,
         max_new_tokens=max_new_tokens,
         contrast=contrast[0] if contrast and len(contrast) == 1 else contrast or None,

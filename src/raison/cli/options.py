@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from raison.explaining.settings import Compared, Settings
 
 ALL = "all"
+CHOOSING = "auto"
+"""The method that is another one for each text, which all methods have anyway."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")]
@@ -166,8 +168,8 @@ def _item(hint: Any, typed: str) -> Any:
 
 
 def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
-    """Names or calls; "all" means every name. Raises InputError for an invalid one."""
-    chosen = list(catalogue.names) if [*specs] == [ALL] else [*specs]
+    """Names or calls; "all" means every name but auto. Raises InputError for an invalid one."""
+    chosen = [name for name in catalogue.names if name != CHOOSING] if [*specs] == [ALL] else [*specs]
     for spec in chosen:
         catalogue.create(spec)
     return chosen
@@ -201,7 +203,7 @@ def methods_of(
     if asked.methods != (ALL,):
         return asked.methods
     longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
-    able, reasons = allowed(model, [CATALOGUE.create(name) for name in CATALOGUE.names], longest)
+    able, reasons = allowed(model, [CATALOGUE.create(name) for name in named(asked.methods, CATALOGUE)], longest)
     for label, reason in reasons.items():
         typer.echo(f"left out: {label}: {reason}", err=True)
     return [label_of(method) for method in able]

@@ -7,12 +7,14 @@ from raison.core.errors import DataError
 from raison.core.reading import NAME, Fields
 from raison.core.unknown import NOTE
 
+AUTO = "auto"
+"""Which method was taken, and why: in one line."""
 EXTENDED = "extended"
 """The units with more characters than the caller's spans, which cut a token."""
 EACH_FROM = "threshold"
 """The probability from which the labels of a text were explained, each on its own."""
 _NUMBERS = ("completeness_gap", "decomposition_gap")
-_SENTENCES = ("caution", "unsteady", "decomposed", "trained_for", "selected_by")
+_SENTENCES = (AUTO, "caution", "unsteady", "decomposed", "trained_for", "selected_by")
 _LISTED = ("trained_for", "caution")
 """Notes of which a method that is made of several has one for each, where they differ."""
 

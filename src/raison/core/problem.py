@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,15 @@ from raison.core.model import LanguageModel
 from raison.core.target import Of, Target
 
 
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A method that ran in place of the one that was asked for, as an explanation names it."""
+
+    method: str
+    config: dict[str, Any]
+    signed: bool
+
+
 @dataclass(slots=True)
 class Ledger:
     """The passes that one method made, per text, and its notes."""
@@ -31,6 +40,8 @@ class Ledger:
     gradients: list[int]
     """Backward passes of single sequences."""
     notes: list[dict[str, object]]
+    stand_ins: dict[int, StandIn] = field(default_factory=dict)
+    """Of a method that runs others in its place, by text."""
 
     @classmethod
     def empty(cls, batch: int) -> "Ledger":

@@ -20,7 +20,7 @@ from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
 from raison.core.notes import EACH_FROM, EXTENDED
 from raison.core.parts import Given, PartedText
-from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
+from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem, StandIn
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, probabilities, resolve_target
 from raison.core.unit import Unit
@@ -286,7 +286,8 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
     encoding, classes, ledger = batch.encoding, batch.model.classes, maps.ledger
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
-    against = batch.target.against
+    against, own = batch.target.against, StandIn(name_of(method), asdict(method), method.signed)
+    ran = [ledger.stand_ins.get(text, own) for text in range(len(encoding))]
     return [
         Explanation(
             text=encoding.texts[i],
@@ -300,8 +301,8 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             of=batch.target.of,
             value_full=ends[i][0].item(),
             value_empty=ends[i][1].item(),
-            method=name_of(method),
-            config=asdict(method),
+            method=ran[i].method,
+            config=ran[i].config,
             model=batch.model.name,
             removal=batch.removal,
             seed=batch.settings.seed,
@@ -316,7 +317,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             | ({"unsteady": batch.unsteady} if batch.unsteady else {}),
             version=__version__,
             answer=answer,
-            signed=method.signed,
+            signed=ran[i].signed,
             outputs=batch.model.outputs,
         )
         for i, answer in enumerate(batch.answers or (None,) * len(encoding))

@@ -65,6 +65,7 @@ class EachOptions(TypedDict, total=False):
     truncate: bool
     precision: Precision
     select: str | Metric | None
+    budget: int | None
     progress: bool | Advance
     threshold: float | None
 
@@ -123,7 +124,7 @@ def explain(
 def explain(
     model: LanguageModel | Generator,
     texts: Asked,
-    method: str | Method = "integrated_gradients",
+    method: str | Method = "auto",
     *,
     unit: Granularity | None = None,
     units: Spans | Sequence[Spans] | None = None,
@@ -136,6 +137,7 @@ def explain(
     truncate: bool = False,
     precision: Precision = "float32",
     select: str | Metric | None = None,
+    budget: int | None = None,
     progress: bool | Advance = True,
     output: str | None = None,
     max_new_tokens: int | None = None,
@@ -145,15 +147,14 @@ def explain(
 ) -> _Result:
     """Explain the model's prediction on one text, or on each text of any sequence.
 
-    For a language model that was loaded without a prompt for classification, explain what it writes after the text:
-    each output token, and all together (`GenerationExplanation`).
+    For a language model without a prompt for classification, explain what it writes: each output token, and all.
 
     Args:
         model: from `raison.load`.
-        texts: a string, a pair (premise, hypothesis) or (question, context), or any sequence of these, which gives a
-            list; a tuple of two strings is always a pair. For a language model, a prompt, a list of prompts, or one
-            chat: a list of dicts with "role" and "content".
+        texts: a string, a pair (premise, hypothesis) or (question, context): a tuple of two strings; any sequence of
+            these gives a list. For a language model, prompts, or chats: lists of dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
+            "auto" takes one for each text, within `budget` passes (100), and notes why.
         unit: "token", "word", "sentence", or "part": parts of a text, messages of a chat. None: parts if any, or words.
         units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
             text. The rest is context, never removed. A span that cuts a token is extended to it; the notes say so.
@@ -168,18 +169,28 @@ def explain(
         precision: "bfloat16" evaluates perturbed texts with 16-bit weights; the notes report how well this agrees.
         select: a metric that chooses each text's map among those of the method; `evaluations` include its cost.
         progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
-        output: the output to explain, exactly as it follows the prompt, leading space included; None: the model's own.
-        max_new_tokens: the most tokens of the model's own output; 20 by default.
+        output: the output to explain, exactly as it follows the prompt, leading space included; None: the model's own,
+            of at most `max_new_tokens` (20).
         contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
     """
-    chosen = CATALOGUE.create(method)
+    chosen = CATALOGUE.create(method) if budget is None else _within(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)
     how = _How(chosen, _chooser(model, chosen, select), settings, progress, threshold)
     writing = Writing(output, max_new_tokens, contrast, earlier)
     return _explain(model, texts, Reading(unit, units, text, language), how, writing)
+
+
+def _within(method: str | Method, budget: int) -> Method:
+    """auto with a budget. InputError for another method, which has settings of its own."""
+    if method != "auto":
+        raise InputError(
+            "budget= is for method='auto'; other methods say in their own settings how many passes they take, such as "
+            "kernel_shap(samples=100)."
+        )
+    return CATALOGUE.create(f"auto(budget={budget!r})")
 
 
 def _explain(model: LanguageModel | Generator, texts: Asked, reading: Reading, how: _How, writing: Writing) -> _Result:

@@ -11,9 +11,8 @@ from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.method import Method
-from raison.core.notes import EXTENDED
+from raison.core.notes import AUTO, EXTENDED
 from raison.core.parts import PartedText
-from raison.core.registry import name_of
 from raison.core.target import Target
 from raison.core.unit import PART
 from raison.core.unknown import NOTE as UNKNOWN
@@ -71,7 +70,7 @@ def explain_generation(
     other = None if against is None else torch.tensor([tokens.index(token) for token in against])
     batch = replace(batch, target=Target(batch.target.index, other, batch.target.of))
     explained = run(batch, method)
-    return _result(batch, method, rows, explained, notes)
+    return _result(batch, rows, explained, notes)
 
 
 def _check(settings: Settings) -> None:
@@ -108,7 +107,7 @@ def _against(
 
 
 def _result(
-    batch: Batch, method: Method, rows: ContinuationEncoder, explained: list[Explanation], notes: dict[str, object]
+    batch: Batch, rows: ContinuationEncoder, explained: list[Explanation], notes: dict[str, object]
 ) -> GenerationExplanation:
     gaps = [e.notes["completeness_gap"] for e in explained if "completeness_gap" in e.notes]
     if len(gaps) == len(explained):
@@ -117,8 +116,7 @@ def _result(
     wider = extended(PartedText(rows.prompt.text, parts), explained[0].units) if batch.settings.unit == PART else ()
     if wider:
         notes = {**notes, EXTENDED: list(wider)}
-    if UNKNOWN in explained[-1].notes:
-        notes = {**notes, UNKNOWN: explained[-1].notes[UNKNOWN]}
+    notes = {**notes, **{name: explained[-1].notes[name] for name in (UNKNOWN, AUTO) if name in explained[-1].notes}}
     return GenerationExplanation(
         prompt=rows.prompt.text,
         output=rows.output.text,
@@ -127,8 +125,8 @@ def _result(
         units=explained[-1].units,
         scores=tuple(e.scores for e in explained),
         of=batch.target.of,
-        method=name_of(method),
-        config=asdict(method),
+        method=explained[0].method,
+        config=explained[0].config,
         model=batch.model.name,
         removal=batch.removal,
         seed=batch.settings.seed,
@@ -136,7 +134,7 @@ def _result(
         earlier=rows.earlier,
         notes=notes,
         version=__version__,
-        signed=method.signed,
+        signed=explained[0].signed,
     )
 
 

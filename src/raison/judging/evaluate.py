@@ -9,6 +9,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
+from raison.core.notes import AUTO
 from raison.core.outputs import PROBABILITIES
 from raison.core.parts import again
 from raison.core.registry import label_of
@@ -42,8 +43,8 @@ def evaluate(
 
     Args:
         model: the model that was explained.
-        explanations: one, or any sequence of them, of one method with one setting, all at the same unit; also the
-            lists that target="each" gives.
+        explanations: one, or any sequence of them, of one method with one setting or all of auto, all at the same unit;
+            also the lists that target="each" gives.
         metrics: one or more names, calls such as "comprehensiveness(share=0.1)" or instances; None for the default ones
             of the model's outputs (DEFAULT_METRICS, without log-odds for a number).
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
@@ -176,14 +177,15 @@ def costs_of(explanation: Explanation) -> Costs:
 def _one_method(explanations: Sequence[Explanation]) -> str:
     if not explanations:
         raise InputError("no explanation to evaluate: give at least one.")
-    kinds = {(e.method, repr(e.config), e.unit) for e in explanations}
+    chosen = all(AUTO in e.notes for e in explanations)
+    kinds = {("auto", "", e.unit) if chosen else (e.method, repr(e.config), e.unit) for e in explanations}
     if len(kinds) > 1:
         names = ", ".join(sorted({f"{method} ({unit})" for method, _, unit in kinds}))
         raise InputError(
             f"these explanations differ in method, settings or unit ({names}): evaluate each kind on its own, "
             "or use raison.compare."
         )
-    return explanations[0].method
+    return "auto" if chosen else explanations[0].method
 
 
 def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batch:

@@ -2,18 +2,19 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.combining.members import in_units, run_alone
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
-from raison.core.problem import Attributed, Ledger, Problem
-from raison.core.registry import label_of, name_of
+from raison.core.problem import Attributed, Problem
+from raison.core.registry import label_of
 from raison.methods import CATALOGUE
 
 NORMALISATIONS = ("absolute", "sum")
@@ -104,10 +105,10 @@ class Ensemble(Method):
         told: list[dict[str, object]] = [{} for _ in range(batch)]
         turned: list[list[str]] = [[] for _ in range(batch)]
         total = torch.zeros(batch, max(problem.encoding.unit_counts), dtype=torch.float64)
-        results = [_attributed(problem, member) for member in members]
+        results = [run_alone(problem, member) for member in members]
         _count(problem, results)
         for member, alone in zip(members, results, strict=True):
-            scores, ledger = _in_units(problem, member, alone.scores), alone.ledger
+            scores, ledger = in_units(problem, member, alone.scores), alone.ledger
             sizes = self._sizes(scores, member, problem)
             total += scores / sizes[:, None]
             for text in range(batch):
@@ -135,21 +136,6 @@ class Ensemble(Method):
         return sizes.masked_fill(magnitudes == 0, 1.0)
 
 
-def _attributed(problem: Problem, member: Method) -> Attributed:
-    """The member's result when run alone; reused if it was computed before."""
-    key = (label_of(member), problem.seed)
-    if key not in problem.attributed:
-        alone = replace(problem, ledger=Ledger.empty(len(problem.encoding)), asked=set())
-        if len(member.parts) == 1:
-            scores = member.attribute(alone, alone.generators(name_of(member)))
-        else:
-            # As raison.explaining.attribution has it: each part draws as if alone.
-            maps = [part.candidates(alone, alone.generators(name_of(part))) for part in member.parts]
-            scores = member.unselected(torch.cat(maps))
-        problem.attributed[key] = Attributed(scores.detach().cpu(), alone.ledger, frozenset(alone.asked))
-    return problem.attributed[key]
-
-
 def _count(problem: Problem, members: Sequence[Attributed]) -> None:
     """Tell the ledger of the members' passes; keeps that several of them asked for count once."""
     asked = frozenset().union(*(member.asked for member in members))
@@ -160,16 +146,6 @@ def _count(problem: Problem, members: Sequence[Attributed]) -> None:
         problem.ledger.evaluations[text] += sum(member.ledger.evaluations[text] for member in members)
         problem.ledger.evaluations[text] -= repeated[text] - once[text]
         problem.ledger.gradients[text] += sum(member.ledger.gradients[text] for member in members)
-
-
-def _in_units(problem: Problem, member: Method, scores: Tensor) -> Float[Tensor, "batch units"]:
-    """The member's scores, summed to units; zero past a text's own units."""
-    encoding = problem.encoding
-    if Property.TOKENWISE in member.properties:
-        return encoding.sum_to_units(scores).double()
-    counts = torch.tensor(encoding.unit_counts)
-    width = int(counts.max())
-    return scores[:, :width].double().masked_fill(torch.arange(width) >= counts[:, None], 0.0)
 
 
 def _members(methods: Sequence[str]) -> list[Method]:

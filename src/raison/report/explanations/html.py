@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from raison.core.explanation import Explanation
-from raison.core.notes import EXTENDED
+from raison.core.notes import AUTO, EXTENDED
 from raison.core.unknown import NOTE
 from raison.report.explanations.layout import (
     AnswerPart,
@@ -259,7 +259,7 @@ def _bar_row(e: Explanation, unit: int, scale: float) -> Markup:
     )
 
 
-_TOLD = ("completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED)
+_TOLD = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED)
 """Notes that the page phrases itself."""
 
 

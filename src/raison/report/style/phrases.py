@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
-from raison.core.notes import EXTENDED
+from raison.core.notes import AUTO, EXTENDED
 from raison.core.unit import Unit
 from raison.core.unknown import caution_of_text, unknown_in
 
@@ -189,7 +189,9 @@ def truncation(e: Explanation) -> str | None:
 
 
 def made_by(e: Explanation) -> str:
-    """The method, what it was trained for, and what chose among its maps."""
+    """The method, why it was taken, what it was trained for, and what chose among its maps."""
+    if AUTO in e.notes:
+        return f"auto took {e.notes[AUTO]}"
     metric, trained = e.notes.get("selected_by"), e.notes.get("trained_for")
     name = e.method if trained is None else f"{e.method}, trained for {trained}"
     return name if metric is None else f"{name}, the best of {e.notes['candidates']} maps by {metric}"

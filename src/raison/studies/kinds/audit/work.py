@@ -2,13 +2,15 @@
 
 import json
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import RaisonError
+from raison.combining import advice
+from raison.core.errors import DataError, RaisonError
 from raison.core.model import LanguageModel
 from raison.core.parts import written
 from raison.core.unit import PART
@@ -82,7 +84,8 @@ def audit(
 
     Four questions, see raison.studies.kinds.audit.results: is a method faithful, does it depend on the model's
     parameters, does it stay the same under harmless changes, does it withstand attacks. What was measured is written to
-    the folder `out`; an audit that was interrupted goes on from there.
+    the folder `out`; an audit that was interrupted goes on from there. The recommendation of a finished one is kept in
+    the cache, where method="auto" finds it for this very model.
 
     Args:
         texts: any sequence of texts, as in `explain`; of rows, `text` names the column.
@@ -104,7 +107,20 @@ def audit(
     study = replace(study, spec=replace(study.spec, model=entry))
     suite = suite_of(model, read_texts(texts, text), study.spec, data)
     execute(_examined(study, model, suite, None, read_marker(folder, AUDIT)), folder, progress, sharing=sharing)
-    return read(folder)
+    audited = read(folder)
+    _remember(model, audited)
+    return audited
+
+
+def _remember(model: LanguageModel, audited: Audit) -> None:
+    """Keep the recommendation of a finished audit for method="auto"; say so where that is not possible."""
+    done, wanted = audited.progress
+    if audited.recommended is None or done < wanted:
+        return
+    try:
+        advice.remember(model, audited.recommended)
+    except DataError as error:
+        warnings.warn(f"method='auto' will not know of this audit: {error}", stacklevel=3)
 
 
 def estimate_audit(

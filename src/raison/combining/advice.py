@@ -1,0 +1,79 @@
+"""What audits recommended, kept in the cache by the identity of the model that was audited.
+
+A file holds a method's call and digests, and no text. Whoever can write to the cache can write one, so it is read as
+input from outside: what is no recommendation for this model counts as none, and so does a call that is not `harmless`.
+"""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+from raison.core.errors import DataError
+from raison.core.method import Method, Property
+from raison.core.model import LanguageModel
+from raison.core.reading import NAME, Fields, parse
+from raison.core.registry import name_of
+from raison.jobs import disk
+from raison.jobs.identity import digest_of
+from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.classifier import text_classifier
+from raison.models.derived.identity import identity_of
+from raison.paths import cache_folder
+
+SCHEMA = 1
+LONGEST = 10_000
+"""Bytes that a file may have."""
+
+
+def folder() -> Path:
+    """Where recommendations are kept."""
+    return cache_folder() / "audits"
+
+
+def remember(model: LanguageModel, method: str) -> None:
+    """Keep an audit's recommendation for this very model. Raises DataError if it cannot be written."""
+    identity = identity_of(model)
+    held = {"schema": SCHEMA, "method": method, "identity": identity}
+    disk.write_whole(_place(identity), json.dumps(held, indent=1) + "\n")
+
+
+def kept(model: LanguageModel) -> Path | None:
+    """The file of this very model, if there is one; a model that has changed has none."""
+    if not folder().is_dir() or not (isinstance(model, BlackBox) or text_classifier(model) is not None):
+        return None
+    place = _place(identity_of(model))
+    return place if place.is_file() else None
+
+
+def advised(model: LanguageModel) -> str | None:
+    """The call of the method that an audit of this very model recommended; None without one, or one that is damaged."""
+    place = kept(model)
+    if place is None:
+        return None
+    try:
+        with place.open("rb") as file:
+            found = Fields(parse(file.read(LONGEST).decode(), "a recommendation"), "a recommendation")
+        found.schema(SCHEMA)
+        found.string("method", NAME)
+        found.mapping("identity")
+    except (OSError, ValueError, DataError):
+        return None
+    return str(found.data["method"]) if found.data["identity"] == identity_of(model) else None
+
+
+def harmless(method: Method) -> bool:
+    """Whether a call from the cache can be run: it names no file and no other method, and is not auto's own."""
+    if name_of(method) == "auto":
+        return False
+    changed = [one.name for one in fields(method) if getattr(method, one.name) != one.default]
+    if changed and Property.TRAINED in method.properties:
+        return False
+    return all(_plain(getattr(method, name)) for name in changed)
+
+
+def _plain(value: object) -> bool:
+    return value is None or isinstance(value, int | float) or (isinstance(value, str) and value.isidentifier())
+
+
+def _place(identity: dict[str, str]) -> Path:
+    return folder() / f"{digest_of(identity)}.json"

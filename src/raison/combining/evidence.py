@@ -1,0 +1,57 @@
+"""What the committed records say of methods: the numbers that method="auto" rests on."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class OnePass:
+    """A method of one pass that is as faithful as kernel_shap with up to `passes`, from so many units of a text on.
+
+    Shown on words and tokens of texts that models of this architecture classify. `gain` is the mean difference of
+    AOPC comprehensiveness minus AOPC sufficiency, with its 95 % interval.
+    """
+
+    architecture: str
+    method: str
+    units: int
+    passes: int
+    gain: float
+    low: float
+    high: float
+    texts: int
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """The call of kernel_shap with the smallest error at a number of passes."""
+
+    passes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """evidence.json, which `python docs/evidence.py` writes from the records."""
+
+    one_pass: tuple[OnePass, ...]
+    """The largest gain first."""
+    estimators: tuple[Estimator, ...]
+    """By passes, the fewest first."""
+
+    def estimator(self, passes: int) -> Estimator:
+        """That of the largest tabulated number of passes that is no larger; of the smallest one below that."""
+        return [*self.estimators[:1], *(known for known in self.estimators if known.passes <= passes)][-1]
+
+
+@cache
+def evidence() -> Evidence:
+    """The numbers as committed."""
+    found = json.loads(Path(__file__).with_name("evidence.json").read_text(encoding="utf-8"))
+    return Evidence(
+        tuple(OnePass(**entry | {"runs": tuple(entry["runs"])}) for entry in found["one_pass"]),
+        tuple(Estimator(**entry) for entry in found["estimators"]),
+    )

@@ -1,0 +1,80 @@
+"""Which method method="auto" takes for a text: the options in their order, each with its reason in one line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from raison.combining.evidence import OnePass, evidence
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.encoding import Encoding
+from raison.core.model import LanguageModel
+
+USUAL_LIMIT, MOST_UNITS = 16, 24
+"""Of shapley_exact: the units of a text that it takes by default, and those that it can be set to."""
+SHOWN = ("word", "token")
+"""The units that the records are about."""
+BY_TOKENS = frozenset({"decompx"})
+"""Methods whose one pass is as much work as a pass for each token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A method as a call, and why it is taken. `proven` where the reason rests on the method fitting the model."""
+
+    method: str
+    why: str
+    proven: bool = False
+
+
+def options(
+    model: LanguageModel, encoding: Encoding, text: int, budget: int, advice: str | None = None
+) -> Iterator[Option]:
+    """What to try for a text within so many passes: the first that works is taken, and the last always works.
+
+    `advice` is what an audit of this model recommended.
+    """
+    units = encoding.unit_counts[text]
+    if units <= MOST_UNITS and 2**units <= budget:
+        limit = "" if units <= USUAL_LIMIT else f"(limit={units})"
+        yield Option(f"shapley_exact{limit}", f"all {2**units} sets of its {units} units are within {budget} passes")
+        return
+    if advice is not None:
+        yield Option(advice, "an audit of this model recommended it")
+    for known in evidence().one_pass:
+        if _speaks_of(known, model, encoding, text) and budget <= known.passes and _fits(known, encoding, text, budget):
+            yield Option(known.method, _told(known), proven=True)
+    yield Option(
+        _with_samples(evidence().estimator(budget).method, budget),
+        f"the estimator with the smallest error at {budget} passes; no cheaper method is known to be as faithful here",
+    )
+
+
+def _speaks_of(known: OnePass, model: LanguageModel, encoding: Encoding, text: int) -> bool:
+    """Whether the records are about texts and models like this one."""
+    classifies = model.outputs == "classes" and encoding.spans is None
+    alike = classifies and encoding.unit in SHOWN and _architecture(model) == known.architecture
+    return alike and encoding.unit_counts[text] >= known.units
+
+
+def _architecture(model: LanguageModel) -> str | None:
+    """What the records call it: a decoder predicts after each unit, an encoder reads its own attention to the text."""
+    if model.offers(StepLogits):
+        return "decoder"
+    return "encoder" if model.offers(ReadableAttention) else None
+
+
+def _fits(known: OnePass, encoding: Encoding, text: int, budget: int) -> bool:
+    return known.method not in BY_TOKENS or encoding.lengths[text] + 1 <= budget
+
+
+def _told(known: OnePass) -> str:
+    return (
+        f"one pass, and on {known.architecture}s, from {known.units} units on, as faithful as kernel_shap with up to "
+        f"{known.passes} passes"
+    )
+
+
+def _with_samples(call: str, budget: int) -> str:
+    """A call of kernel_shap with so many samples."""
+    name, _, settings = call.rstrip(")").partition("(")
+    return f"{name}({', '.join([f'samples={budget}', *([settings] if settings else [])])})"

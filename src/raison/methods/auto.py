@@ -1,0 +1,132 @@
+"""auto: another method, chosen for each text by what is known of methods, and the budget."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.combining.advice import advised, harmless, kept
+from raison.combining.members import give_back, in_units, run_alone, some_texts
+from raison.combining.rule import Option, options
+from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.model import LanguageModel
+from raison.core.notes import AUTO
+from raison.core.problem import Problem, StandIn
+from raison.core.registry import name_of
+from raison.methods import CATALOGUE
+from raison.runs.statistics import BACKWARD
+
+GAPS = ("decomposition_gap", "completeness_gap")
+"""Notes of how far a method's terms are from their sum."""
+ROUNDING = 0.01
+"""A gap above this share of the scores' magnitudes is no rounding: the method does not know every part of the model."""
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """Runs the method that is known to explain a text best within a budget of passes, and says which and why.
+
+    For each text of n units the first of these that works:
+
+    - shapley_exact, where the 2^n sets of units are within the `budget`.
+    - What an audit of this very model recommended (`raison audit`), if it costs no more than the budget.
+    - A method of one pass that the committed records show to be as faithful as kernel_shap: decompx and deep_lift, on
+      encoders that classify, from so many words or tokens on (combining/evidence.json), where the model has what they
+      need and their terms sum up to what they should. decompx is as much work as a pass for each token, and is left out
+      where these are more than the budget.
+    - kernel_shap with `budget` samples, and the estimator that had the smallest error at so many
+      (benchmarks/results/shapley_error.md).
+
+    Returns (batch, units), signed unless an audit recommended another method; the scores are the chosen method's, with
+    the draws that it has alone. The explanation has its name and settings, and the note `auto` has the reason. The
+    choice depends on the text, the model, the budget and the cache of audits, and on no other text.
+
+    At most `budget` passes, a backward pass counting as two; those of a method that turned out not to fit the model are
+    counted in addition.
+
+    Guarantees what the chosen method guarantees. The records are of small models and English texts; studies/auto has
+    held-out ones.
+
+    Reference: lundberg2017unified.
+    """
+
+    budget: int = 100
+
+    reference: ClassVar[str] = "lundberg2017unified"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    passes: ClassVar[str] = "at most budget forward, a backward pass counting as two"
+
+    def __post_init__(self) -> None:
+        if type(self.budget) is not int or self.budget < 2:
+            raise InputError(
+                f"budget cannot be {self.budget!r}: it counts passes of the model, of which the full and the empty "
+                "text are two. Give a whole number from 2 on."
+            )
+
+    def files(self, model: LanguageModel) -> tuple[Path, ...]:
+        place = kept(model)
+        return () if place is None else (place,)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        """The methods draw from the problem's own generators, as they do when they run alone, not from `rngs`."""
+        encoding, advice = problem.encoding, advised(problem.model)
+        scores = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
+        tried = [self._able(problem, text, advice) for text in range(len(encoding))]
+        waiting = list(range(len(encoding)))
+        while waiting:
+            taken = {text: next(tried[text]) for text in waiting}
+            waiting = []
+            for call in dict.fromkeys(option.method for option in taken.values()):
+                texts = [text for text, option in taken.items() if option.method == call]
+                waiting += _run(problem, {text: taken[text] for text in texts}, scores)
+        return scores
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=min(self.budget, 2**units))
+
+    def _able(self, problem: Problem, text: int, advice: str | None) -> Iterator[Option]:
+        """The options whose method the model allows, within the budget."""
+        units = problem.encoding.unit_counts[text]
+        for option in options(problem.model, problem.encoding, text, self.budget, advice):
+            if self._allowed(option, problem.model, units):
+                yield option
+
+    def _allowed(self, option: Option, model: LanguageModel, units: int) -> bool:
+        try:
+            method = CATALOGUE.create(option.method)
+            if method.lacking(model) or not harmless(method):
+                return False
+            method.check(model)
+        except RaisonError:
+            return False
+        costs = [part.cost(units) for part in method.parts]
+        within = sum(cost.forwards + BACKWARD * cost.backwards for cost in costs) <= self.budget
+        return within and (method.most_units is None or units <= method.most_units)
+
+
+def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> list[int]:
+    """Fill in the scores of texts that take the same method; returns those for which it turned out not to work."""
+    texts = list(taken)
+    member, part = CATALOGUE.create(taken[texts[0]].method), some_texts(problem, texts)
+    try:
+        found = run_alone(part, member)
+    except UnsupportedError:
+        return texts
+    give_back(problem, texts, part, found)
+    rows = in_units(part, member, found.scores)
+    refused = []
+    for row, text in enumerate(texts):
+        notes, size = found.ledger.notes[row], float(rows[row].abs().sum())
+        gaps = [gap for name in GAPS if isinstance(gap := notes.get(name), float)]
+        if taken[text].proven and any(abs(gap) > ROUNDING * size for gap in gaps):
+            refused.append(text)
+            continue
+        scores[text, : rows.shape[1]] = rows[row]
+        problem.ledger.notes[text] |= notes | {AUTO: f"{name_of(member)}: {taken[text].why}"}
+        problem.ledger.stand_ins[text] = StandIn(name_of(member), asdict(member), member.signed)
+    return refused

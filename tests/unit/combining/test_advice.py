@@ -1,0 +1,145 @@
+"""What audits recommended: kept for this very model, and believed only as far as input from outside can be."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import raison
+from raison.combining import advice
+from raison.combining.advice import advised, harmless, kept, remember
+from raison.core.model import LanguageModel
+from raison.methods import CATALOGUE
+from tests.tiny import TINY
+from tests.toys import Linear
+
+TEXT = "the plot is thin but the acting is good"
+
+
+@pytest.fixture
+def model() -> LanguageModel:
+    return raison.load(*TINY["bert"]())
+
+
+def test_a_recommendation_is_taken_where_the_budget_allows(model: LanguageModel) -> None:
+    assert advised(model) is None
+    remember(model, "occlusion")
+    assert advised(model) == "occlusion"
+    e = raison.explain(model, TEXT)
+    assert (e.method, e.notes["auto"]) == ("occlusion", "occlusion: an audit of this model recommended it")
+    assert e.scores == raison.explain(model, TEXT, "occlusion").scores
+    assert raison.explain(model, TEXT, budget=9).method == "kernel_shap"
+    # Exact values need no recommendation.
+    assert raison.explain(model, "so good").method == "shapley_exact"
+
+
+def test_a_changed_model_has_none(model: LanguageModel) -> None:
+    remember(model, "occlusion")
+    assert kept(model) is not None
+    with torch.no_grad():
+        next(model.core.parameters()).mul_(1.5)  # type: ignore[attr-defined]
+    assert kept(model) is None
+    assert advised(model) is None
+    assert raison.explain(model, TEXT).method == "kernel_shap"
+
+
+def test_a_function_has_one_by_its_answers() -> None:
+    def load(weight: float) -> LanguageModel:
+        def classify(texts: list[str]) -> np.ndarray:
+            shares = np.array([1 / (1 + np.exp(-weight * (len(text) - 40) / 20)) for text in texts])
+            return np.stack([1 - shares, shares], axis=1)
+
+        return raison.load(classify, classes=["no", "yes"])
+
+    remember(load(1.0), "occlusion")
+    assert advised(load(1.0)) == "occlusion"
+    assert advised(load(-3.0)) is None
+
+
+def test_other_models_have_none() -> None:
+    remember(raison.load(*TINY["bert"]()), "occlusion")
+    assert advised(Linear()) is None
+
+
+def test_resumed_work_must_find_the_same_recommendation(model: LanguageModel) -> None:
+    auto = CATALOGUE.create("auto")
+    assert auto.files(model) == ()
+    remember(model, "occlusion")
+    assert auto.files(model) == (kept(model),)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda held: "",
+        lambda held: "[]",
+        lambda held: json.dumps(held)[:-9],
+        lambda held: "[" * 9_000,
+        lambda held: json.dumps({"schema": 1}),
+        lambda held: json.dumps(held | {"schema": 99}),
+        lambda held: json.dumps(held | {"method": 3}),
+        lambda held: json.dumps(held | {"method": "x" * 300}),
+        lambda held: json.dumps(held | {"identity": {"model weights": "another"}}),
+        lambda held: json.dumps(held | {"more": "x" * 20_000}),
+    ],
+)
+def test_a_file_that_is_no_recommendation_counts_as_none(
+    model: LanguageModel, spoil: Callable[[dict[str, object]], str]
+) -> None:
+    remember(model, "occlusion")
+    place = kept(model)
+    assert place is not None
+    place.write_text(spoil(json.loads(place.read_text(encoding="utf-8"))), encoding="utf-8")
+    assert advised(model) is None
+    assert raison.explain(model, TEXT).method == "kernel_shap"
+
+
+def test_bytes_that_are_no_text_count_as_none(model: LanguageModel) -> None:
+    remember(model, "occlusion")
+    place = kept(model)
+    assert place is not None
+    place.write_bytes(b"\xff\xfe\x00")
+    assert advised(model) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "nothing",
+        "auto(budget=1000000)",
+        "kernel_shap(samples=1000000)",
+        "kernel_shap(samples=",
+        "__import__('os').system('true')",
+        "aml(checkpoint='../elsewhere')",
+        "aml(checkpoint='elsewhere')",
+        "ensemble(methods=('lime', 'aml'))",
+        "resampled(method='integrated_gradients(steps=1)', baselines=1)",
+    ],
+)
+def test_a_call_that_cannot_be_trusted_is_passed_over(model: LanguageModel, call: str) -> None:
+    remember(model, call)
+    assert raison.explain(model, TEXT).method == "kernel_shap"
+
+
+def test_harmless_calls_name_no_file_and_no_method() -> None:
+    told = {
+        "occlusion": True,
+        "kernel_shap(samples=64, estimator='gaussian_process')": True,
+        "aml": True,
+        "aml(metric='sufficiency')": False,
+        "ensemble(methods=('lime', 'occlusion'))": False,
+        "auto": False,
+        "auto(budget=50)": False,
+    }
+    assert {call: harmless(CATALOGUE.create(call)) for call in told} == told
+
+
+def test_the_cache_holds_no_text(model: LanguageModel) -> None:
+    remember(model, "occlusion")
+    [place] = Path(advice.folder()).iterdir()
+    held = json.loads(place.read_text(encoding="utf-8"))
+    assert set(held) == {"schema", "method", "identity"}
+    assert set(held["identity"]) == {"model weights", "tokenizer", "model configuration"}
