@@ -110,8 +110,8 @@ class Literal:
     """A copy of a model in float64, which runs whole for every question; `reads` is what its head reads."""
 
     def __init__(self, model: PreTrainedModel, reads: str, labels: Sequence[int] | None = None) -> None:
-        self._model = copy.deepcopy(model).double().eval()
-        self._model.set_attn_implementation(NAME)
+        self.model = copy.deepcopy(model).double().eval()
+        self.model.set_attn_implementation(NAME)
         self._labels = None if labels is None else list(labels)
         self.reads = reads
 
@@ -119,7 +119,7 @@ class Literal:
         """(classes,), with (heads, query, key) probabilities in place of a layer's own."""
         _PASSES.append(_Pass(layer, attention))
         try:
-            found = self._model(input_ids=ids[None]).logits[0]
+            found = self.model(input_ids=ids[None]).logits[0]
             return found if self._labels is None else found[-1, self._labels]
         finally:
             self._last = _PASSES.pop()

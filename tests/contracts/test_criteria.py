@@ -160,13 +160,12 @@ def test_a_saved_explainer_gives_the_same_scores(
     criterion: Criterion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     networks: list[SelfExplaining] = []
-    network_of = ivra._network
 
-    def noting(*arguments: object) -> SelfExplaining:
-        networks.append(network_of(*arguments))
-        return networks[-1]
+    def noting(network: SelfExplaining, *arguments: object) -> TaughtTexts:
+        networks.append(network)
+        return TaughtTexts(network, *arguments)
 
-    monkeypatch.setattr(ivra, "_network", noting)
+    monkeypatch.setattr(ivra, "TaughtTexts", noting)
     settings = IvraSettings(
         criteria=(name_of(criterion),),
         epochs=1,

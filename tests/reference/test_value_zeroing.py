@@ -29,7 +29,7 @@ STACKS = {
 def outputs(literal, stack, layer, run):
     """What one layer puts out in a pass."""
     caught = []
-    module = literal._model.get_submodule(stack)[layer]
+    module = literal.model.get_submodule(stack)[layer]
 
     def keep(_module, _args, output):
         caught.append(output[0] if isinstance(output, tuple) else output)

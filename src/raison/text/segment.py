@@ -35,8 +35,8 @@ def word_spans(text: str) -> list[Span]:
     have it, one cluster each.
     """
     # The word rules alone would cut a few clusters in two, such as a Thai consonant from its vowel SARA AM.
-    clusters = {match.end() for match in _CLUSTER.finditer(_without_flags(_FLAG_OF_CLUSTERS, text))}
-    boundaries = {match.start() for match in _WORD_BOUNDARY.finditer(_without_flags(_FLAG_OF_WORDS, text))}
+    clusters = {match.end() for match in _CLUSTER.finditer(without_flags(_FLAG_OF_CLUSTERS, text))}
+    boundaries = {match.start() for match in _WORD_BOUNDARY.finditer(without_flags(_FLAG_OF_WORDS, text))}
     cuts = sorted((boundaries & clusters) - within_words(text) | {0, len(text)})
     spans: list[Span] = []
     for start, end in pairwise(cuts):
@@ -62,7 +62,7 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
     return spans
 
 
-def _without_flags(flag: regex.Pattern[str], text: str) -> str:
+def without_flags(flag: regex.Pattern[str], text: str) -> str:
     """The text with stand-ins for flags: the rules count the letters before each letter of a run of flags."""
     return flag.sub(_STAND_IN, text)
 

@@ -17,7 +17,8 @@ _RUN = regex.compile(
 _KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 _BEFORE, _AFTER = 3, 3
 """Characters before and after a place that a model looks at."""
-_WINDOW = 512
+WINDOW = 512
+"""Characters of a run that are given to a model at once."""
 
 
 def within_words(text: str) -> set[int]:
@@ -37,11 +38,11 @@ def within_words(text: str) -> set[int]:
 def _beginnings(run: str, name: str) -> Iterator[int]:
     """Where words begin. A long run is looked at in windows, each with the characters around it that count."""
     parser = _parser(name)
-    for start in range(0, len(run), _WINDOW):
+    for start in range(0, len(run), WINDOW):
         first = max(0, start - _BEFORE)
         place = first
-        for word in parser.parse(run[first : start + _WINDOW + _AFTER]):
-            if start <= place < start + _WINDOW and (place > first or not place):
+        for word in parser.parse(run[first : start + WINDOW + _AFTER]):
+            if start <= place < start + WINDOW and (place > first or not place):
                 yield place
             place += len(word)
 

@@ -2,18 +2,21 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from raison.core.errors import DataError
+from raison.core.explanation import Explanation
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.jobs.folder import STUDY, read_marker, write_marker
 from raison.methods.occlusion import Occlusion
-from raison.runs import reuse
 from raison.runs.agreement import read_agreement
+from raison.runs.record import Record
 from raison.runs.reuse import runs_in
+from raison.runs.run import Run
 from raison.runs.table import comparison
 from raison.studies.file import StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
@@ -95,16 +98,16 @@ def test_where_rows_come_from_is_said_once(
     whole: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where taking them over was cut short."""
-    copied, copy = [], reuse._copy
+    copied, add = [], Run.add
 
-    def cut(*args: object) -> None:
+    def cut(taking: Run, rows: Sequence[tuple[Record, Explanation]]) -> None:
         if len(copied) == 2:
             raise KeyboardInterrupt
-        copied.append(args)
-        copy(*args)
+        copied.append(rows)
+        add(taking, rows)
 
     with monkeypatch.context() as patched:
-        patched.setattr(reuse, "_copy", cut)
+        patched.setattr(Run, "add", cut)
         with pytest.raises(KeyboardInterrupt):
             run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[whole])
     out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[whole], resume=True)

@@ -1,11 +1,10 @@
 """Words of scripts without spaces, against sentences that were cut by hand."""
 
-from itertools import accumulate
-
 import pytest
 
+from raison.text import unspaced
 from raison.text.segment import word_spans
-from raison.text.unspaced import _beginnings, _parser, within_words
+from raison.text.unspaced import within_words
 
 BY_HAND = {
     "ja": [
@@ -53,8 +52,18 @@ def test_punctuation_and_other_scripts_end_a_word() -> None:
     assert [text[start:end] for start, end in word_spans(text)] == ["海", "は", "、", "ABC", "本", "3", "冊", "。"]
 
 
-@pytest.mark.parametrize("name", ["ja_word", "zh-hans", "th"])
-@pytest.mark.parametrize("text", ["この映画はとても美しい物語" * 120, "海" * 1500, "หนังเรื่องนี้สนุกมาก" * 80])
-def test_windows_give_what_the_whole_run_gives(name: str, text: str) -> None:
-    words = _parser(name).parse(text)
-    assert list(_beginnings(text, name)) == [0, *accumulate(map(len, words[:-1]))]
+LONG = {
+    "ja": "この映画はとても美しい物語" * 120,
+    "ja, one letter": "海" * 1500 + "の",
+    "zh": "这部电影非常好看故事很无聊" * 120,
+    "zh, one letter": "海" * 1500,
+    "th": "หนังเรื่องนี้สนุกมาก" * 80,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_windows_give_what_the_whole_run_gives(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(text) > 2 * unspaced.WINDOW
+    found = within_words(text)
+    monkeypatch.setattr(unspaced, "WINDOW", len(text))
+    assert found == within_words(text)

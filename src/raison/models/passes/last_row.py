@@ -24,7 +24,7 @@ from raison.core.dims import Embeddings, Logits
 from raison.core.errors import UnsupportedError
 from raison.models.passes.batching import TokenBatch
 from raison.models.stack.hooks import hooked
-from raison.models.stack.layers import Call, layer_stack, replaced_output
+from raison.models.stack.layers import Call, ReachedError, layer_stack, replaced_output
 
 Predict = Callable[[TokenBatch, Embeddings | None], Logits]
 
@@ -141,7 +141,7 @@ def _first_row(layer: nn.Module, call: Call) -> Tensor | None:
     try:
         with _Attention():
             call.run(layer, call.hidden)
-    except _ReachedError as reached:
+    except ReachedError as reached:
         return reached.output
     return None
 
@@ -167,15 +167,4 @@ class _Attention(TorchFunctionMode):
         if mask is not None and mask.shape[-2] > 1:
             kwargs = kwargs | {"attn_mask": mask[..., :1, :]}
         query, key, value = args
-        raise _ReachedError(func(query[:, :, :1], key, value, **kwargs))
-
-
-class _ReachedError(BaseException):
-    """Leaves a layer once its attention is known.
-
-    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
-    """
-
-    def __init__(self, output: Tensor) -> None:
-        super().__init__()
-        self.output = output
+        raise ReachedError(func(query[:, :, :1], key, value, **kwargs))

@@ -37,7 +37,7 @@ class PackedReader:
     """
 
     def __init__(self, base: PreTrainedModel, budget: TokenBudget) -> None:
-        self._base = base
+        self.base = base
         self._budget = budget
         self._store = PrefixStore(base)
         self._verdicts: dict[str | None, bool] = {}
@@ -53,7 +53,7 @@ class PackedReader:
         if name not in PACKABLE or _windows(self._config) is None:
             return False
         if name not in self._verdicts:
-            self._verdicts[name] = self._try()
+            self._verdicts[name] = self.trial()
         return self._verdicts[name]
 
     def states(
@@ -108,11 +108,11 @@ class PackedReader:
 
     @property
     def _config(self) -> PreTrainedConfig:
-        return self._base.config.get_text_config()
+        return self.base.config.get_text_config()
 
     @property
     def _implementation(self) -> str | None:
-        return TAP if tapped(self._base.config) else implementation_of(self._base.config)
+        return TAP if tapped(self.base.config) else implementation_of(self.base.config)
 
     @property
     def _widths(self) -> Collection[int | None]:
@@ -120,7 +120,7 @@ class PackedReader:
 
     @property
     def _nodes(self) -> int:
-        return min(self._budget.tokens, CPU_NODES if self._base.device.type == "cpu" else DEVICE_NODES)
+        return min(self._budget.tokens, CPU_NODES if self.base.device.type == "cpu" else DEVICE_NODES)
 
     def _parts(self, prefix: Tensor, rows: list[Ids]) -> Iterator[tuple[list[Ids], bool]]:
         """Rows that can be run together, and whether they are packed."""
@@ -189,7 +189,7 @@ class PackedReader:
         return self._each(len(rows), divide, run)
 
     def _run_trie(self, trie: Trie, prefix: Prefix | None) -> Float[Tensor, "nodes hidden"]:
-        device, start = self._base.device, 0 if prefix is None else len(prefix)
+        device, start = self.base.device, 0 if prefix is None else len(prefix)
         if not trie.tokens:
             # Only the prompt's own states are read.
             assert prefix is not None
@@ -202,7 +202,7 @@ class PackedReader:
         if prefix is not None or trie.depths != list(range(len(trie.tokens))):
             masks = {kind: self._additive(sees(positions, ends, start, width)) for kind, width in windows.items()}
             masks = masks.get("", masks)
-        output = self._base(
+        output = self.base(
             input_ids=torch.tensor([trie.tokens], device=device),
             attention_mask=masks,
             position_ids=positions[None],
@@ -214,12 +214,12 @@ class PackedReader:
 
     def _additive(self, sees: Bool[Tensor, "query key"]) -> Float[Tensor, "1 1 query key"]:
         # Both eager and sdpa add a mask of numbers to the scores; a boolean one is for sdpa only.
-        dtype = self._base.dtype
+        dtype = self.base.dtype
         mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
         return mask.masked_fill_(~sees, torch.finfo(dtype).min)[None, None]
 
     def _plain(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
-        device, start = self._base.device, tuple(prefix.tolist())
+        device, start = self.base.device, tuple(prefix.tolist())
         lengths = [len(start) + len(row) for row in rows]
 
         def run(group: list[int]) -> Sequence[Tensor]:
@@ -227,7 +227,7 @@ class PackedReader:
             ids = torch.tensor([[*start, *rows[k], *[0] * (width - lengths[k])] for k in group], device=device)
             own = torch.tensor([lengths[number] for number in group], device=device)
             mask = torch.arange(width, device=device) < own[:, None]
-            states = self._base(input_ids=ids, attention_mask=mask.long(), use_cache=False)[0].flatten(0, 1)
+            states = self.base(input_ids=ids, attention_mask=mask.long(), use_cache=False)[0].flatten(0, 1)
             picks = [line * width + position for line, number in enumerate(group) for position in reads[number]]
             chosen = states[torch.tensor(picks, dtype=torch.long, device=states.device)]
             return chosen.split([len(reads[number]) for number in group])
@@ -257,7 +257,7 @@ class PackedReader:
             left = [number for number in left if number not in found]
         return [found[number] for number in range(count)]
 
-    def _try(self) -> bool:
+    def trial(self) -> bool:
         """Whether packed states are right for a few made-up sequences, which cross short sliding windows."""
         windows = [width for width in self._widths if width is not None]
         ids = [(97 * step + 31) % self._config.vocab_size for step in range(12 + min([TRIAL_TOKENS, *windows]))]

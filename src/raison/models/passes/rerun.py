@@ -26,7 +26,7 @@ from raison.core.target import Target
 from raison.models.passes.batching import TokenBatch, TokenBudget, shrinking
 from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.hooks import hooked
-from raison.models.stack.layers import Call, kept_calls, layer_stack, replaced_output
+from raison.models.stack.layers import Call, ReachedError, kept_calls, layer_stack, replaced_output
 from raison.models.stack.modes import evaluating
 from raison.models.stack.steps import Step
 from raison.models.stack.tap import Tap, attention_modules, tap
@@ -242,13 +242,13 @@ class UpperRunner(Runner):
 
         def stop(step: Step, _layer: int, tensor: Tensor) -> Tensor:
             if step == "output":
-                raise _ReachedError(tensor)
+                raise ReachedError(tensor)
             return tensor
 
         try:
             with tap(self._core, (), {self._last}, stop, self._last):
                 self._call(self._last, hidden)
-        except _ReachedError as reached:
+        except ReachedError as reached:
             return reached.output[:, :, self._row : self._row + 1]  # type: ignore[operator]
         raise AssertionError("a layer without attention")
 
@@ -272,17 +272,6 @@ class UpperRunner(Runner):
         shortest = TokenBatch(batch.ids[:, span], batch.type_ids[:, span], torch.tensor([width]))
         with hooked([self._stack[self._last]], after=replaced_output(hidden)):
             return self._predict(shortest)
-
-
-class _ReachedError(BaseException):
-    """Leaves a layer once its attention is known.
-
-    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
-    """
-
-    def __init__(self, output: Tensor) -> None:
-        super().__init__()
-        self.output = output
 
 
 def _agree(upper: UpperRunner, whole: WholeRunner, own: Float[Tensor, "heads query key"]) -> bool:

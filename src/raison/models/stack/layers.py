@@ -15,6 +15,17 @@ from raison.models.stack.tap import attention_modules
 Change = Callable[[Tensor], Tensor]
 
 
+class ReachedError(BaseException):
+    """Leaves a layer once its attention is known.
+
+    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
+    """
+
+    def __init__(self, output: Tensor) -> None:
+        super().__init__()
+        self.output = output
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a layer was called with; the hidden states are the first argument."""

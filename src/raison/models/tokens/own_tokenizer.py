@@ -46,7 +46,7 @@ def own_tokenizer(tokenizer: PreTrainedTokenizerBase, use: Hashable = None) -> P
         if known is None or known.backend is not backend or known.state != state:
             known = _COPIES[tokenizer] = _Copies(backend, state)
         if use not in known.by_use:
-            known.by_use[use] = _plain_copy(tokenizer)
+            known.by_use[use] = plain_copy(tokenizer)
         return known.by_use[use]
 
 
@@ -59,7 +59,8 @@ def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
         )
 
 
-def _plain_copy(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+def plain_copy(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A new copy without truncation and padding; takes seconds for a large vocabulary."""
     own = copy.deepcopy(tokenizer)
     own.backend_tokenizer.no_truncation()
     own.backend_tokenizer.no_padding()

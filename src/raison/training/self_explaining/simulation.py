@@ -92,7 +92,7 @@ class Simulation(nn.Module):
         super().__init__()
         # In tuples, so that neither becomes a submodule: the skeleton's own weights are not the student's, and the
         # model's would be saved twice.
-        self._skeleton, self._reads = (skeleton,), (read,)
+        self._held, self._reads = (skeleton,), (read,)
         self._lessons, self._plan = lessons, plan
         self._names = [name for name, parameter in skeleton.named_parameters() if parameter.requires_grad]
         for number, name in enumerate(self._names):
@@ -100,6 +100,11 @@ class Simulation(nn.Module):
         # With `roll_back`: the texts to learn from again once the model is updated.
         device = next(skeleton.parameters()).device
         self.register_buffer("pending", torch.full((plan.batch_size,), EMPTY, device=device))
+
+    @property
+    def skeleton(self) -> nn.Module:
+        """The student's network, whose own weights are never trained."""
+        return self._held[0]
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -145,8 +150,7 @@ class Simulation(nn.Module):
         return Simulated(loss, agreed)
 
     def _student_encoding(self, encoding: Encoding) -> Encoding:
-        skeleton = self._skeleton[0]
-        read: Encoding = skeleton.model.encode(encoding.texts, "token", True)  # type: ignore[union-attr, operator]
+        read: Encoding = self.skeleton.model.encode(encoding.texts, "token", True)  # type: ignore[union-attr, operator]
         return read
 
     def _learn_again(self, imitation: Imitation) -> None:
@@ -184,7 +188,7 @@ class Simulation(nn.Module):
     ) -> tuple[Float[Tensor, ""], Tensor]:
         """Equation 7, averaged over the texts, and which texts the student agrees on."""
         said = taught.decisions.detach().argmax(-1)
-        answered = functional_call(self._skeleton[0], dict(weights), (lessons.student,))
+        answered = functional_call(self.skeleton, dict(weights), (lessons.student,))
         shares = self._smooth(answered.shares, lessons, imitation.smoothing)
         shown = self._smooth(lessons.shown(taught.shares), lessons, imitation.smoothing)
         apart = divergence(shown, shares, self._present(lessons))

@@ -15,8 +15,9 @@ import raison
 from raison.core.errors import DataError
 from raison.data import Dataset, Row
 from raison.data.digest import dataset_digest
+from raison.explaining.attribution import Settings
 from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, check, differing
-from raison.judging.plan import _digest_of_texts
+from raison.judging.plan import Plan, header_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.identity import identity_of
 from tests.tiny import TINY
@@ -144,16 +145,15 @@ def test_what_was_never_noted_is_refused_with_a_way_out(tmp_path: Path) -> None:
         check(tmp_path, "run", {"model": "x"}, {WEIGHTS: "1"})
 
 
-def test_digests_of_texts_are_as_they_were() -> None:
+def test_digests_of_texts_are_as_they_were(folder: Path) -> None:
     """Rows are taken over from committed runs by it."""
     import hashlib
-    from types import SimpleNamespace
 
     from raison.core.rationale import Span
 
-    texts = ("a", ("b", "ü"), "c")
+    model, texts = read(folder), ("a", ("b", "ü"), "c")
     for marks in ((), (((Span(0, 1),),), (), ((Span(2, 3), Span(4, 5)),))):
         plain = [[[(s.start, s.end, s.segment) for s in one] for one in of_text] for of_text in marks]
         told = json.dumps([list(texts), plain], ensure_ascii=False)
-        plan = SimpleNamespace(texts=texts, rationales=marks)
-        assert _digest_of_texts(plan) == hashlib.sha256(told.encode()).hexdigest()  # type: ignore[arg-type]
+        plan = Plan(model, texts, marks, (), (), Settings(), "data")
+        assert header_of(plan)["texts_sha256"] == hashlib.sha256(told.encode()).hexdigest()

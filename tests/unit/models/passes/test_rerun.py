@@ -252,8 +252,7 @@ def test_an_exception_on_the_path_leaves_nothing_behind(name: str, layer: int) -
     with pytest.raises(KeyError, match="on purpose"):
         list(site.slopes(path, 5, _target(model)))
     assert snapshot(model.model) == before
-    assert tap._OPEN.get() == ()
-    assert tap._SWITCHED == {}
+    assert not any(tap.tapped(config) for config in tap.configs_of(model.model))
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -271,8 +270,7 @@ def test_an_exception_in_the_model_leaves_nothing_behind(layer: int, monkeypatch
             with pytest.raises(KeyError, match="on purpose"):
                 work()
     assert snapshot(model.model) == before
-    assert tap._OPEN.get() == ()
-    assert tap._SWITCHED == {}
+    assert not any(tap.tapped(config) for config in tap.configs_of(model.model))
 
 
 def test_a_model_in_training_is_explained_as_in_evaluation_and_trains_on() -> None:
@@ -353,17 +351,20 @@ def test_sites_of_several_texts_do_not_mix(layer: int) -> None:
 
 
 def test_a_first_use_is_compared_once_per_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a comparison runs the whole model on a point."""
     model, compared = load("bert"), []
-    plain = rerun._agree
+    plain = WholeRunner.logits
 
-    def counted(upper: UpperRunner, other: WholeRunner, own: Tensor) -> bool:
-        compared.append(upper._layer)
-        return plain(upper, other, own)
+    def counted(whole: WholeRunner, attention: Tensor) -> Tensor:
+        compared.append(whole)
+        return plain(whole, attention)
 
-    monkeypatch.setattr(rerun, "_agree", counted)
+    monkeypatch.setattr(WholeRunner, "logits", counted)
     maps(model)
+    assert len(compared) == 2
     maps(model, Rpi(baselines=1, steps=1, layers="bottom 2", variant="paper"))
-    assert sorted(compared) == [0, 1, 2]
+    maps(model, Rpi(baselines=1, steps=1, layers="bottom 2", variant="paper"))
+    assert len(compared) == 3
 
 
 def test_few_baselines_in_memory_give_the_same_maps(monkeypatch: pytest.MonkeyPatch) -> None:

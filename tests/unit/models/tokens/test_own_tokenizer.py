@@ -26,13 +26,13 @@ TEXT = "the old sailor told a modest story"
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[PreTrainedTokenizerFast]:
     """Every copy that is made from here on."""
     made: list[PreTrainedTokenizerFast] = []
-    plain = module._plain_copy
+    plain = module.plain_copy
 
     def noted(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
         made.append(tokenizer)
         return plain(tokenizer)
 
-    monkeypatch.setattr(module, "_plain_copy", noted)
+    monkeypatch.setattr(module, "plain_copy", noted)
     return made
 
 

@@ -115,7 +115,7 @@ def alone(network: SelfExplaining, rows: list[int]) -> list[Read]:
 )
 def test_the_gradient_is_that_of_double_backpropagation(norm: str, student: str, over: str) -> None:
     network, simulation = start(norm, student, over=over)
-    (skeleton,) = simulation._skeleton
+    skeleton = simulation.skeleton
     weights = {name: value.clone().requires_grad_() for name, value in simulation.weights.items()}
     rows, settings = drawn(0), (0.7, 0.05)
     taught = alone(network, rows)
@@ -157,7 +157,7 @@ def test_the_gradient_is_that_of_double_backpropagation(norm: str, student: str,
 @pytest.mark.parametrize("norm", NORMS)
 def test_with_roll_back_the_student_learns_from_the_updated_model(norm: str) -> None:
     network, simulation = start(norm, plan=replace(PLAN, roll_back=True))
-    (skeleton,) = simulation._skeleton
+    skeleton = simulation.skeleton
     settings = (1.0, 0.05)
     before = {name: value.clone() for name, value in simulation.weights.items()}
     learn(simulation, 1, *settings)
@@ -182,7 +182,7 @@ def test_with_roll_back_the_student_learns_from_the_updated_model(norm: str) -> 
 
 def test_the_student_is_saved_but_no_parameter_and_changes_by_its_own_steps_alone() -> None:
     network, simulation = start("softmax")
-    (skeleton,) = simulation._skeleton
+    skeleton = simulation.skeleton
     own = {name: value.detach().clone() for name, value in skeleton.named_parameters()}
     before = {name: value.clone() for name, value in simulation.weights.items()}
     assert list(simulation.parameters()) == []
@@ -207,7 +207,7 @@ def test_the_student_is_saved_but_no_parameter_and_changes_by_its_own_steps_alon
 
 def test_judging_is_equation_7_of_other_texts_and_learns_and_draws_nothing() -> None:
     network, simulation = start("sparsemax", "roberta")
-    (skeleton,) = simulation._skeleton
+    skeleton = simulation.skeleton
     rows = [2, 5, 7]
     encoding = network.model.encode([TEXTS[row] for row in rows], "token")
     state = torch.get_rng_state()
@@ -261,7 +261,7 @@ def test_an_explanation_of_special_tokens_alone_shows_every_token_equally() -> N
     shares = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
     shares[0, 0] = 1.0
     read = network(encoding)
-    (skeleton,) = simulation._skeleton
+    skeleton = simulation.skeleton
     with torch.no_grad():
         found = simulation.judge(encoding, Read(read.decisions, shares), Imitation(1.0, 0.0)).loss.item()
         answered = functional_call(skeleton, simulation.weights, (network_encoding(skeleton, 0),))
