@@ -9,11 +9,13 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from tokenizers import processors
 from torch import Tensor, nn
 from transformers import (
     AlbertConfig,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     BartConfig,
     BertConfig,
@@ -25,9 +27,12 @@ from transformers import (
     GPT2Config,
     LlamaConfig,
     LongformerConfig,
+    MBartConfig,
     MistralConfig,
     ModernBertConfig,
     MPNetConfig,
+    MT5Config,
+    PegasusConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -209,6 +214,56 @@ QUESTIONS = [
     ("did they love it ?", "I love this so much, and nobody believed him at all, did they?"),
 ]
 """Pairs (question, context) of different lengths."""
+
+_LANGUAGES = ("de_DE", "en_XX")
+
+
+def _m_bart_tokenizer() -> PreTrainedTokenizerFast:
+    """As mBART-50's: a text begins with its language and ends with </s>."""
+    tokenizer = copy.deepcopy(TOKENIZERS["unigram"]())
+    tokenizer.add_special_tokens({"additional_special_tokens": list(_LANGUAGES)})
+    backend = tokenizer.backend_tokenizer
+    places = [(token, backend.token_to_id(token)) for token in ("</s>", *_LANGUAGES)]
+    backend.post_processor = processors.TemplateProcessing(single="en_XX $A </s>", special_tokens=places)
+    return tokenizer
+
+
+_WRITERS: dict[str, tuple[Callable[..., PreTrainedConfig], Callable[[], PreTrainedTokenizerFast]]] = {
+    "bart": (partial(BartConfig, **_BART), TOKENIZERS["roberta"]),
+    # Its embeddings are scaled, its norms stand first, and every output begins with its language.
+    "m_bart": (partial(MBartConfig, **_BART, scale_embedding=True, decoder_start_token_id=1), _m_bart_tokenizer),
+    # Its own output matrix, and gates.
+    "mt5": (
+        partial(MT5Config, **_T5, feed_forward_proj="gated-gelu", decoder_start_token_id=0),
+        TOKENIZERS["unigram"],
+    ),
+    # Scaled outside of its embedding table.
+    "pegasus": (partial(PegasusConfig, **_BART, scale_embedding=True, decoder_start_token_id=0), TOKENIZERS["unigram"]),
+    # Its states are scaled before they meet the embedding table again.
+    "t5": (partial(T5Config, **_T5, decoder_start_token_id=0), TOKENIZERS["unigram"]),
+}
+WRITERS = tuple(_WRITERS)
+"""Families of encoder-decoders that write."""
+
+
+def build_writer(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new encoder-decoder that writes, in evaluation mode, and its tokenizer."""
+    config, made = _WRITERS[name]
+    tokenizer = copy.deepcopy(made())
+    roles = ("pad_token", "bos_token", "eos_token")
+    named = tokenizer.special_tokens_map
+    ids = {f"{role}_id": tokenizer.convert_tokens_to_ids(named[role]) for role in roles if role in named}
+    with torch.random.fork_rng(devices=[]):
+        model = AutoModelForSeq2SeqLM.from_config(config(vocab_size=len(tokenizer), **ids))
+    _randomize(model)
+    with torch.no_grad():
+        for buffer, bias in model.named_buffers():
+            if buffer == "final_logits_bias":
+                bias.copy_(torch.randn(bias.shape, generator=torch.Generator().manual_seed(7)))
+    if name == "m_bart":
+        model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids("de_DE")
+    return model.eval(), tokenizer
+
 
 LANGUAGE_MODELS = ("gpt2", "llama", "mistral", "qwen3")
 """Families that have a causal language model."""

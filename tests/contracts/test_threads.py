@@ -33,7 +33,7 @@ from tests.contracts.test_completion import prompt
 from tests.contracts.test_methods import FURTHER, SHORTER, fingerprint
 from tests.contracts.test_metrics import LONG, NEEDS_WEIGHTS, SETTINGS, marked
 from tests.explainers import untrained
-from tests.tiny import LANGUAGE_MODELS, TINY, build_answering, build_language_model
+from tests.tiny import LANGUAGE_MODELS, TINY, WRITERS, build_answering, build_language_model, build_writer
 from tests.toys import Linear
 
 THREADS = 8
@@ -223,18 +223,20 @@ def writing(call: str, text: str, output: str | None) -> Job:
 
 
 @pytest.mark.in_turn(4)
-@pytest.mark.parametrize("family", LANGUAGE_MODELS)
+@pytest.mark.parametrize("family", [*LANGUAGE_MODELS, "bart", "t5"])
 def test_written_text_at_once(family: str, mode: str, switching: None) -> None:
     """Methods of each kind: perturbed texts, gradients, intermediate predictions and attention."""
-    net, tokenizer = build_language_model(family)
+    build = build_writer if family in WRITERS else build_language_model
+    net, tokenizer = build(family)
     alone = Generator(with_dropout(net), tokenizer, "tiny")
+    calls = ("occlusion", "integrated_gradients(steps=4)", "saliency")
     jobs = {
         f"{call} of {text}{output}": writing(call, text, output)
-        for call in ("occlusion", "integrated_gradients(steps=4)", "mp_pi", "attention_last", "saliency")
+        for call in (calls if family in WRITERS else (*calls, "mp_pi", "attention_last"))
         for text, output in (("the old sailor told", " a modest story"), ("a dull plot", None))
     }
     expected = {name: job(alone) for name, job in jobs.items()}
-    net, tokenizer = build_language_model(family)
+    net, tokenizer = build(family)
     one, two = (Generator(net, tokenizer, "tiny") for _ in range(2))
     with_dropout(net).train(mode == "train")
     before = fingerprint(one)

@@ -9,9 +9,11 @@ from raison.models.adapters.uses import Use
 from raison.models.passes.batching import TokenBudget, default_budget
 from raison.models.passes.causal import CausalSteps
 from raison.models.passes.causal_cache import CausalCache
+from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.network import Network
 from raison.models.passes.removal import Removals
+from raison.models.passes.written import WrittenRows
 
 
 class Assembly:
@@ -20,14 +22,18 @@ class Assembly:
     def __init__(
         self, core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, use: Use
     ) -> None:
-        causal = None if use.readout is None else use.cache or CausalCache.of(model)
-        network = Network(core, model, tokenizer, use.readout, None if causal is None else causal.packed)
+        causal = None if use.readout is None or use.border is not None else use.cache or CausalCache.of(model)
+        stacks = None if use.border is None else EncoderDecoder(core, use.border)
+        network = Network(core, model, tokenizer, use.readout, stacks if causal is None else causal.packed)
         budget = TokenBudget(default_budget(network.device)) if causal is None else causal.budget
         self.cache = causal
         self.passes = ForwardPasses(network, use.head, budget, name)
         self.removals = Removals(tokenizer, name, causal=causal is not None, in_place=use.head.in_place)
-        self.steps = None if causal is None else CausalSteps(self.passes, causal.packed, self.removals)
-        self.withheld = withheld_from(network.core, use.readout, use.head)
+        self.withheld = withheld_from(network.core, use)
         right = {} if causal is None else causal.layers
-        offered = capabilities_of(self.passes, self.removals, right, self.withheld)
-        self.capabilities: tuple[Capability, ...] = offered if self.steps is None else (*offered, self.steps)
+        self.capabilities: tuple[Capability, ...] = capabilities_of(self.passes, self.removals, right, self.withheld)
+        self.rows: CausalSteps | WrittenRows | None = None if stacks is None else WrittenRows(self.passes, stacks)
+        """Masked predictions of a decoder, whose rows share their beginnings."""
+        if causal is not None:
+            steps = CausalSteps(self.passes, causal.packed, self.removals)
+            self.rows, self.capabilities = steps, (*self.capabilities, steps)

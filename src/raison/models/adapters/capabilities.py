@@ -10,10 +10,12 @@ from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
+from raison.models.adapters.uses import Use
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.families import Pooling
@@ -51,15 +53,18 @@ def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bo
     return isinstance(found, Tensor) and found.shape == (1, model.config.num_labels)
 
 
-def withheld_from(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
+def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
     """What the model lacks, each with the reason."""
-    return _not_in_architecture(model, readout, head) | _not_in_weights(model, readout, head)
+    return _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
 
 
-def _not_in_architecture(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
+def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
+    readout, head = use.readout, use.head
     found: dict[type[Capability], str] = {}
-    if readout is None:
+    if readout is None or use.border is not None:
         found[StepLogits] = "only causal models predict after each part of a text"
+    if use.border is not None:
+        found[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
     try:
         attention_modules(model)
     except UnsupportedError as refusal:
@@ -107,7 +112,9 @@ def capabilities_of(
     """
     core, readout = passes.network.core, passes.network.readout
     attention = TappedAttention(passes, _pooling(passes, WordEmbeddings in withheld))
-    found: list[Capability] = [passes, LayerMeans(passes.network, passes.budget)]
+    found: list[Capability] = [passes]
+    if HiddenStates not in withheld:
+        found.append(LayerMeans(passes.network, passes.budget))
     if WordEmbeddings not in withheld:
         found.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
     if ReadableAttention not in withheld:

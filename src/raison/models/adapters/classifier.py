@@ -45,7 +45,7 @@ class Classifier(LanguageModel):
         parts = Assembly(self.core, model, tokenizer, name, self.use)
         self.passes, self.budget = parts.passes, parts.passes.budget
         self.removing, self.removals = parts.removals, parts.removals.names
-        self._steps = parts.steps
+        self._rows = parts.rows
         self.withheld = parts.withheld
         self.capabilities = (*parts.capabilities, ReducedTwin(self, parts.cache))
 
@@ -68,8 +68,8 @@ class Classifier(LanguageModel):
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
         remover = self.removing.remover(removal)
-        if self._steps is not None and not self.passes.network.takes_types:
-            return self._steps.masked_logits(encoding, keeps, remover)
+        if self._rows is not None and not self.passes.network.takes_types:
+            return self._rows.masked_logits(encoding, keeps, remover)
         return self.passes.masked_logits(encoding, keeps, remover)
 
     def quiet(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""A causal language model whose generated text is explained."""
+"""A language model whose generated text is explained."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,9 @@ from raison.core.errors import InputError, NonFiniteError, TextTooLongError, Uns
 from raison.core.generation import OTHER
 from raison.core.parts import PartedText
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import Use
+from raison.models.adapters.next_tokens import next_tokens
 from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
-from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.heads import ClassHead
 from raison.models.passes.readout import TokenReadout
 from raison.models.stack.modes import evaluating, quiet
@@ -28,12 +27,22 @@ from raison.models.tokens.continuation import (
     Output,
     Prompt,
     ids_with,
-    plain_prompt,
     spell,
 )
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.text.halves import without_halves
+
+GREEDY = {
+    "do_sample": False,
+    "num_beams": 1,
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "min_length": 0,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+}
+"""The likeliest token at each step, whatever else a model's own settings ask for: only that is a prediction."""
 
 
 class Generator:
@@ -49,14 +58,16 @@ class Generator:
         self.core = inner_model(model)
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self._tokenizer = own_tokenizer(tokenizer)
-        self._cache = CausalCache.of(model)
+        self._next = next_tokens(self.core, model, tokenizer, name)
         self._checked = False
 
     def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
         """The prompt's tokens; a chat uses the tokenizer's template. Raises InputError."""
-        if isinstance(prompt, Chat):
-            return chat_prompt(self._tokenizer, prompt)
-        return plain_prompt(self._tokenizer, prompt)
+        if not isinstance(prompt, Chat):
+            return self._next.prompt(prompt)
+        if self.core.config.is_encoder_decoder:
+            raise InputError(f"{self.name} is an encoder-decoder, which reads a text and no chat: give it as a string.")
+        return chat_prompt(self._tokenizer, prompt)
 
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""
@@ -65,20 +76,18 @@ class Generator:
         self._check_room(prompt, new_tokens)
         # Output generated from non-finite logits is meaningless.
         self._check_output(prompt)
-        ids = torch.tensor([prompt.ids], device=self.core.device)
         settings = self.core.generation_config
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
+        start = self._next.start(prompt)
         with torch.no_grad(), evaluating(self.model), quiet():
             written = self.core.generate(  # type: ignore[operator]
-                ids,
-                attention_mask=torch.ones_like(ids),
+                **start,
+                **GREEDY,
                 max_new_tokens=new_tokens,
-                do_sample=False,
-                num_beams=1,
                 pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
             )
-        found = written[0, len(prompt.ids) :].tolist()
+        found = written[0, start[[*start][-1]].shape[1] :].tolist()
         own = next((place for place, token in enumerate(found) if token in stops), len(found))
         if own == 0:
             raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
@@ -88,12 +97,12 @@ class Generator:
         """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
-        ids, merged = self._following(prompt, "", prompt.ids, text)
+        ids, merged = self._following(prompt, "", (), text)
         self._check_room(prompt, len(ids))
         found = spell(self._tokenizer, prompt, ids)
         if merged:
             return found, "the prompt's last and the output's first characters would be one token; they were kept apart"
-        if prompt.text[-1:].isalnum() and text[:1].isalnum():
+        if prompt.border is None and prompt.text[-1:].isalnum() and text[:1].isalnum():
             return found, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
         return found, None
 
@@ -112,7 +121,7 @@ class Generator:
             space = spelled[: len(spelled) - len(spelled.lstrip())]
             wanted = word if word[0].isspace() else space + word
             before = joined[len(prompt.text) : output.spans[number][0]]
-            token = self._following(prompt, before, (*prompt.ids, *output.ids[:number]), wanted)[0][0]
+            token = self._following(prompt, before, output.ids[:number], wanted)[0][0]
         else:
             token = word
             size = self.core.get_output_embeddings().weight.shape[0]
@@ -127,7 +136,7 @@ class Generator:
 
     def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
         """For each output token, the likeliest other token in its place. One pass."""
-        logits = self._logits((*prompt.ids, *output.ids[:-1]), len(prompt.ids) - 1)
+        logits = self._logits(prompt, output.ids[:-1])
         own = torch.tensor(output.ids)[:, None]
         return tuple(logits.scatter(1, own, -torch.inf).argmax(-1).tolist())
 
@@ -136,9 +145,9 @@ class Generator:
 
         Raises UnsupportedError if the model's output layer is not a plain matrix.
         """
-        readout = TokenReadout(((),), self.core.get_output_embeddings(), tuple(tokens))
+        readout = TokenReadout(((),), self._next.head, tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
-        use = Use(rows, ClassHead(classes, multi_label=False), readout, self._cache)
+        use = self._next.use(rows, ClassHead(classes, multi_label=False), readout)
         found = Classifier(self.model, self.tokenizer, self.name, use)
         self._check_output(rows.prompt)
         if not found.offers(WordEmbeddings):
@@ -155,12 +164,12 @@ class Generator:
         )
 
     def _following(self, prompt: Prompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
-        """The tokens of a text that follows the prompt and the output `before`, which have these ids.
+        """The tokens of a text that follows the prompt and the output `before`, which has these ids.
 
         Also returns whether they had to be tokenized separately.
         Both are tokenized together, as the model would see them, unless that loses the boundary.
         """
-        known = list(ids[prompt.added :])
+        known = [*prompt.continued[prompt.added :], *ids]
         together = ids_with(self._tokenizer, prompt, before + text)
         if together[: len(known)] == known and len(together) > len(known):
             return together[len(known) :], False
@@ -169,33 +178,37 @@ class Generator:
     def _plain_ids(self, text: str) -> list[int]:
         return self._tokenizer(without_halves(text), add_special_tokens=False, verbose=False)["input_ids"]
 
-    def _logits(self, ids: Sequence[int], first: int) -> Float[Tensor, "reads vocabulary"]:
-        """Logits after each token from `first` on, through the output matrix alone."""
+    def _logits(self, prompt: Prompt, written: Sequence[int]) -> Float[Tensor, "reads vocabulary"]:
+        """Logits after a prompt and after each token behind it, through the output layer alone."""
         with torch.no_grad(), evaluating(self.model), quiet():
-            table = torch.tensor([list(ids)], device=self.core.device)
-            hidden = self.core.base_model(input_ids=table, use_cache=False)[0][0, first:]
-            return self.core.get_output_embeddings()(hidden).float().cpu()
+            table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
+            hidden = self._next.states(table, prompt.border)[0, len(prompt.ids) - 1 :]
+            found: Tensor = self._next.head(hidden)
+        return found.float().cpu()
 
     def _check_room(self, prompt: Prompt, new_tokens: int) -> None:
-        length = len(prompt.ids) + new_tokens
+        border = prompt.border
+        length = len(prompt.ids) + new_tokens if border is None else max(border, len(prompt.ids) - border + new_tokens)
         if self.max_tokens is not None and length > self.max_tokens:
+            each = "" if border is None else " of each"
             raise TextTooLongError(
-                f"the prompt has {len(prompt.ids)} tokens and the output {new_tokens}, and {self.name} reads at most "
-                f"{self.max_tokens}: shorten one of them."
+                f"the prompt has {border or len(prompt.ids)} tokens and the output {new_tokens}, and {self.name} reads "
+                f"at most {self.max_tokens}{each}: shorten one of them."
             )
 
     def _check_output(self, prompt: Prompt) -> None:
-        """The output matrix alone gives the model's own logits: some families scale or cap them afterwards.
+        """The output layer alone gives the model's own logits: some families cap them afterwards.
 
         Raises UnsupportedError, and NonFiniteError where the logits are not numbers.
         """
         if self._checked:
             return
-        ids = prompt.ids[:8]
+        # A few tokens will do of a sequence; of two stacks, a whole text and the decoder's start.
+        ids = prompt.ids[:8] if prompt.border is None else prompt.ids
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)
-            whole = self.core(input_ids=table, use_cache=False).logits[0].float().cpu()
-        own = self._logits(ids, 0)
+            whole = self._next.logits(table, prompt.border)[0].float().cpu()
+            own = self._next.head(self._next.states(table, prompt.border)[0, -len(whole) :]).float().cpu()
         if not whole.isfinite().all():
             raise NonFiniteError(
                 f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(list(ids))!r:.100}. "
@@ -206,6 +219,6 @@ class Generator:
             raise UnsupportedError(
                 f"cannot explain what {self.name} writes",
                 [f"{type(self.core).__name__} changes the logits after its output matrix"],
-                "Use a model that does not, such as one of the Llama, Qwen, Mistral or GPT-2 family.",
+                "Use a model that does not, such as one of the Llama, Qwen, Mistral, GPT-2, T5 or BART family.",
             )
         self._checked = True

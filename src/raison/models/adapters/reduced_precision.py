@@ -33,9 +33,11 @@ class ReducedTwin(ReducedPrecision):
     def _over(self, tree: nn.Module) -> "Classifier":
         """The readout is the model's own and keeps its precision."""
         own, cache = self._classifier, self._cache
-        if cache is None or own.readout is None:
+        if own.readout is None:
             return own.over(tree, own.use)
+        use = replace(own.use, readout=OwnReadout(own.readout.branches, own.readout, own.core.dtype))
+        if cache is None:
+            return own.over(tree, use)
         twins = cache.of_twin(tree)
         twins.packed.follow(cache.packed)
-        readout = OwnReadout(own.readout.branches, own.readout, own.core.dtype)
-        return own.over(tree, replace(own.use, readout=readout, cache=twins))
+        return own.over(tree, replace(use, cache=twins))

@@ -27,7 +27,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """The text around the input, the choices that make a prediction, and the readout of a causal model.
+    """The text around the input, the choices that make a prediction, and the readout of a decoder's states.
 
     `readout` is None if the model's own outputs are used.
     """
@@ -37,6 +37,8 @@ class Use:
     readout: Readout | None = None
     cache: CausalCache | None = None
     """Shared by all readouts of the same causal model."""
+    border: int | None = None
+    """Of an encoder-decoder that writes: how many tokens of a row its encoder reads. The others are its decoder's."""
 
     @classmethod
     def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "Use":

@@ -13,7 +13,6 @@ from raison.core.target import Target
 from raison.models.gradients.path_gradients import PathGradients, RowGradients, Sums
 from raison.models.passes.batching import groups, shrinking
 from raison.models.passes.forward import ForwardPasses
-from raison.models.passes.given_embeddings import causal_embeddings
 from raison.models.passes.readout import Readout
 
 READS = 256
@@ -21,10 +20,10 @@ READS = 256
 
 
 class SharedGradients(PathGradients):
-    """Gradients of a causal model, shared among texts that are beginnings of one another.
+    """Gradients of a language model that writes, shared among texts that are beginnings of one another.
 
-    A causal model computes the states of a sequence's beginning on its way through the whole sequence, so one forward
-    pass of the longest text serves all. Other texts are rows of their own.
+    A decoder computes the states of a sequence's beginning on its way through the whole sequence, so one forward pass
+    of the longest text serves all. Other texts are rows of their own.
     """
 
     def __init__(self, passes: ForwardPasses, readout: Readout) -> None:
@@ -76,9 +75,8 @@ class SharedGradients(PathGradients):
         """Last hidden states of one text at each point."""
         network, count = self._passes.network, len(embeds)
         ids = row.input_ids.expand(count, -1).to(network.device)
-        with network.quiet(), causal_embeddings(network.table, embeds, torch.full((count,), ids.shape[1])):
-            hidden: Tensor = network.core.base_model(input_ids=ids, use_cache=False)[0]
-        return hidden
+        with network.quiet():
+            return network.hidden(ids, embeds)
 
     def _scalars(self, states: Float[Tensor, "points reads hidden"], target: Target) -> Float[Tensor, "points reads"]:
         """The target's value at the end of each beginning, at each point."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     PreTrainedConfig,
     PreTrainedModel,
@@ -34,6 +35,10 @@ ANSWER_WEIGHTS = "qa_outputs.weight"
 
 _OTHER_HEADS = ("ForMultipleChoice", "ForTokenClassification", "ForNextSentencePrediction", "ForPreTraining")
 """Heads whose weights may have the same names as a classifier's but another meaning."""
+
+_WRITERS = ("ForConditionalGeneration", "MTModel")
+"""Encoder-decoders that write."""
+_LANGUAGE_MODELS: tuple[type, ...] = (AutoModelForCausalLM, AutoModelForSeq2SeqLM)
 
 
 def pretrained(name: str, placing: dict[str, object], prompted: bool) -> PreTrainedModel:
@@ -64,6 +69,8 @@ def _kind(config: PreTrainedConfig, prompted: bool) -> type:
             f"'{config.name_or_path}' is a {architecture}, which gives no classes of a text: give a model for sequence "
             "classification, extractive question answering or causal language modelling."
         )
+    if config.is_encoder_decoder and architecture.endswith(_WRITERS):
+        return AutoModelForSeq2SeqLM
     if prompted or architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return AutoModelForCausalLM
     if architecture == ARCHITECTURE:
@@ -85,15 +92,15 @@ def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) ->
         if heads:
             kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
             model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
-        elif _kind(_config(base), prompted) is AutoModelForCausalLM:
+        elif (written := _kind(_config(base), prompted)) in _LANGUAGE_MODELS:
             # A language model's head belongs to its base.
-            model = read_whole(AutoModelForCausalLM, base, **placing)
+            model = read_whole(written, base, **placing)
         else:
             model = None
     except LoadError as error:
         raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
     if model is None:
-        raise LoadError(no_head(str(folder), "the adapter saves none, and its base is no causal language model"))
+        raise LoadError(no_head(str(folder), "the adapter saves none, and its base is no language model that writes"))
     own = (folder / "tokenizer_config.json").is_file()
     return merged(model, folder), read_tokenizer(folder if own else base)
 

@@ -83,7 +83,7 @@ def load(
             of texts to an array with a row for each; see docs/models.md.
         tokenizer: the tokenizer of a model that is given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
-            Without one, a causal language model is loaded to explain its output: `explain(model, prompt, output=...)`.
+            Without one, a language model is loaded to explain its output: `explain(model, prompt, output=...)`.
         explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt.
         calibrate: divide by the label words' probabilities on inputs without content (contextual calibration).
         device: where to put a model that is loaded here; "cuda", "cpu", ...
@@ -95,7 +95,7 @@ def load(
         name: what the function is called in results; by default its own name.
 
     Returns the adapter; its `model` and `tokenizer` are the objects given. A `Generator` for a causal language model
-    without a prompt: only the model's files say so, hence the Any.
+    without a prompt and for an encoder-decoder that writes: only the model's files say so, hence the Any.
 
     Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
@@ -178,7 +178,7 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
         return Classifier(model, tokenizer, name)
     if is_answering(core):
         return answering(model, tokenizer, name)
-    if _is_causal(core):
+    if _is_causal(core) or _is_written_by_decoder(core):
         return Generator(model, tokenizer, name)
     if classifies(core, tokenizer):
         return Classifier(model, tokenizer, name)
@@ -191,6 +191,15 @@ def _is_causal(core: PreTrainedModel) -> bool:
         is_a(core, "ForCausalLM", "LMHeadModel")
         and not core.config.is_encoder_decoder
         and core.get_output_embeddings() is not None
+    )
+
+
+def _is_written_by_decoder(core: PreTrainedModel) -> bool:
+    """Whether a model is an encoder-decoder that reads texts and writes."""
+    return (
+        is_a(core, "ForConditionalGeneration", "MTModel")
+        and core.config.is_encoder_decoder
+        and core.main_input_name == "input_ids"
     )
 
 

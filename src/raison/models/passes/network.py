@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -14,6 +14,7 @@ from raison.core.dims import Embeddings
 from raison.core.encoding import Encoding
 from raison.models.families import family_of
 from raison.models.passes.batching import TokenBatch, extended
+from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
 from raison.models.passes.heads import Outputs
 from raison.models.passes.packing import PackedReader
@@ -24,7 +25,7 @@ from raison.models.stack.transformer import embedding_tables
 
 
 class Network:
-    """A model, read by its own head, or by a readout of a causal model's hidden states.
+    """A model, read by its own head, or by a readout of a decoder's hidden states.
 
     A causal model's prediction is taken from the last token that is not padding, found here from the attention mask:
     the models' own search for the pad id fails on embeddings and on texts that contain it.
@@ -36,14 +37,19 @@ class Network:
         model: nn.Module,
         tokenizer: PreTrainedTokenizerBase,
         readout: Readout | None,
-        packed: PackedReader | None,
+        stack: PackedReader | EncoderDecoder | None,
     ) -> None:
-        """`core` is the transformers model inside `model`; `packed` has a causal model's stored prompts."""
+        """`core` is the transformers model inside `model`.
+
+        `stack` computes the states that a readout reads: those of a causal model, with its stored prompts, or of an
+        encoder-decoder that writes.
+        """
         self.core = core
         self.model = model
         self.tokenizer = tokenizer
         self.readout = readout
-        self.packed = packed
+        self.packed = stack if isinstance(stack, PackedReader) else None
+        self.stacks = stack if isinstance(stack, EncoderDecoder) else None
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._reads_padding = reads_padding(self.core.config)
@@ -72,7 +78,8 @@ class Network:
     def embed(self, encoding: Encoding) -> Embeddings:
         """Word embeddings of the tokens, without a graph."""
         with torch.no_grad(), self.quiet():
-            found: Tensor = self.table(encoding.input_ids.to(self.device))
+            ids = encoding.input_ids.to(self.device)
+            found: Tensor = self.table(ids) if self.stacks is None else self.stacks.embed(ids)
         return found
 
     def run(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Outputs:
@@ -113,6 +120,8 @@ class Network:
         self, batch: TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None
     ) -> Float[Tensor, "rows reads hidden"]:
         """Last hidden states at each row's last token and at those of the branch put after it."""
+        if self.stacks is not None:
+            return self._read(self.hidden(batch.ids.to(self.device), embeds), batch.lengths, branch)
         inputs, skipped = self.inputs(extended(batch, branch)), 0
         if batch.prefix and self.packed is not None:
             stored = self.packed.cache(batch.ids[0, : batch.prefix], len(batch.ids))
@@ -125,5 +134,23 @@ class Network:
             given = causal_embeddings(self.table, embeds[:, skipped:], lengths)
         with given:
             hidden: Tensor = self.core.base_model(**inputs)[0]
+        return self._read(hidden, lengths, branch)
+
+    def _read(
+        self, hidden: Float[Tensor, "rows tokens hidden"], lengths: Int[Tensor, " rows"], branch: tuple[int, ...]
+    ) -> Float[Tensor, "rows reads hidden"]:
         positions = lengths[:, None] - 1 + torch.arange(len(branch) + 1)
         return hidden[torch.arange(len(hidden))[:, None], positions.to(hidden.device)]
+
+    def hidden(
+        self, ids: Int[Tensor, "rows tokens"], embeds: Embeddings | None = None
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """Last hidden states of all tokens of rows without padding, for a readout."""
+        if self.stacks is not None:
+            return self.stacks.states(ids, embeds)
+        given: AbstractContextManager[None] = contextlib.nullcontext()
+        if embeds is not None:
+            given = causal_embeddings(self.table, embeds, torch.full((len(embeds),), ids.shape[1]))
+        with given:
+            found: Tensor = self.core.base_model(input_ids=ids, use_cache=False)[0]
+        return found

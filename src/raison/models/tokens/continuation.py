@@ -23,6 +23,9 @@ class Prompt:
     The first `added` tokens are the tokenizer's own and have no characters in the string. `parts` are those that the
     caller names: spans of the prompt, or the messages and documents of a chat. `sealed` is the string of a chat as it
     is tokenized, see plain_names: a special token's name in a message is plain text.
+
+    An encoder-decoder reads the first `border` tokens with its encoder. Its decoder begins with the others, which it
+    writes no more; the last `closing` tokens, the others included, have no characters.
     """
 
     text: str
@@ -32,6 +35,18 @@ class Prompt:
     added: int = 0
     parts: tuple[Unit, ...] = ()
     sealed: str | None = None
+    border: int | None = None
+    closing: int = 0
+
+    @property
+    def continued(self) -> tuple[int, ...]:
+        """The tokens whose text the output continues: none where an encoder reads the prompt."""
+        return self.ids if self.border is None else ()
+
+    @property
+    def text_end(self) -> int:
+        """The token after the last one with characters."""
+        return len(self.ids) - self.closing
 
     def units(self, unit: Granularity) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
         """Units of the regions, each segmented by itself, and each token's unit, -1 outside of all regions.
@@ -40,14 +55,15 @@ class Prompt:
         """
         if unit == PART:
             given = PartedText(self.text, self.parts) if self.parts else self.text
-            return find_units(given, self.offsets, [-1 if n < self.added else 0 for n in range(len(self.ids))], unit)
+            inside = range(self.added, self.text_end)
+            return find_units(given, self.offsets, [0 if n in inside else -1 for n in range(len(self.ids))], unit)
         units: list[Unit] = []
         owners = [-1] * len(self.ids)
         for first, last in self.regions:
             # A space that the tokenizer trims away has an empty span, and is a token of the text all the same.
             own = [
                 number
-                for number, (start, end) in enumerate(self.offsets)
+                for number, (start, end) in enumerate(self.offsets[: self.text_end])
                 if number >= self.added and (max(start, first) < min(end, last) or first <= start == end <= last)
             ]
             offsets = [
@@ -77,20 +93,38 @@ class Output:
 
 def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt:
     """A prompt as it is, after the tokenizer's own begin-of-text token where it has one."""
+    whole = _read(tokenizer, given)
+    # A tokenizer that ends texts by itself would tell the model that there is nothing to go on with.
+    end = whole.text_end
+    return replace(whole, ids=whole.ids[:end], offsets=whole.offsets[:end], closing=0)
+
+
+def source_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText, start: tuple[int, ...]) -> Prompt:
+    """A text as an encoder reads it, and the tokens that its decoder begins with."""
+    whole = _read(tokenizer, given)
+    return replace(
+        whole,
+        ids=whole.ids + start,
+        offsets=whole.offsets + ((0, 0),) * len(start),
+        border=len(whole.ids),
+        closing=whole.closing + len(start),
+    )
+
+
+def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt:
+    """A text with all tokens that the tokenizer gives it."""
     text = plain(given)
     if not isinstance(text, str):
         raise InputError("a prompt is one text, and this is a pair: join the two.")
     if not text.strip():
         raise InputError("the prompt is empty or blank: there is nothing to explain.")
     encoded = tokenizer(without_halves(text), return_offsets_mapping=True, verbose=False)
-    ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
-    # A tokenizer that ends texts by itself would tell the model that there is nothing to go on with.
-    owners = encoded.sequence_ids(0)
-    while owners and owners[-1] is None:
-        owners, ids, offsets = owners[:-1], ids[:-1], offsets[:-1]
-    added = next((number for number, owner in enumerate(owners) if owner is not None), len(owners))
+    owned = [number for number, owner in enumerate(encoded.sequence_ids(0)) if owner is not None]
+    count = len(encoded["input_ids"])
+    added, end = (owned[0], owned[-1] + 1) if owned else (count, count)
     parts = given.parts if isinstance(given, PartedText) else ()
-    return Prompt(text, tuple(ids), tuple(map(tuple, offsets)), ((0, len(text)),), added, parts)
+    offsets = tuple(map(tuple, encoded["offset_mapping"]))
+    return Prompt(text, tuple(encoded["input_ids"]), offsets, ((0, len(text)),), added, parts, closing=count - end)
 
 
 def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
@@ -120,11 +154,12 @@ def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tupl
 def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, output: str) -> list[int]:
     """The tokens of a prompt and an output as one string, without those that the tokenizer adds by itself.
 
-    In an output special tokens are meant.
+    In an output special tokens are meant. The output of an encoder-decoder is a string of its own.
     """
     if prompt.sealed is not None:
         return list(sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])
-    encoded = tokenizer(without_halves(prompt.text + output), add_special_tokens=False, verbose=False)
+    before = prompt.text if prompt.border is None else ""
+    encoded = tokenizer(without_halves(before + output), add_special_tokens=False, verbose=False)
     return list(encoded["input_ids"])
 
 
@@ -135,7 +170,7 @@ def spell(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, ids: Sequence[int]
     """
 
     def decode(tokens: Sequence[int]) -> str:
-        return str(tokenizer.decode([*prompt.ids, *tokens], clean_up_tokenization_spaces=False))
+        return str(tokenizer.decode([*prompt.continued, *tokens], clean_up_tokenization_spaces=False))
 
     before, whole = decode(()), decode(ids)
     base = _common(before, whole)

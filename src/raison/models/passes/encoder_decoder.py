@@ -1,0 +1,98 @@
+"""The two stacks of an encoder-decoder that writes, over rows that hold a text and, behind it, what is written."""
+
+import contextlib
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from raison.core.dims import Embeddings
+from raison.models.passes.given_embeddings import causal_embeddings
+from raison.models.stack.transformer import embedding_tables
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """What the decoder reads of texts: the encoder's states, and which of them are tokens; None: all of them."""
+
+    states: Float[Tensor, "rows tokens hidden"]
+    mask: Bool[Tensor, "rows tokens"] | None
+
+    def of_rows(self, rows: list[int]) -> "Source":
+        """Some of the texts, also several times each."""
+        return Source(self.states[rows], None if self.mask is None else self.mask[rows])
+
+
+class EncoderDecoder:
+    """Rows of tokens, of which the encoder reads the first `border` and the decoder the others, start token first."""
+
+    def __init__(self, core: PreTrainedModel, border: int) -> None:
+        self.border = border
+        self._encoder: nn.Module = core.get_encoder()
+        self._decoder: nn.Module = core.get_decoder()
+        tables = embedding_tables(core)
+        self._tables = tables[0], tables[-1]
+
+    def embed(self, ids: Int[Tensor, "rows tokens"]) -> Embeddings:
+        """Word embeddings of rows, from each stack's own table."""
+        source, written = self._tables
+        return torch.cat([source(ids[:, : self.border]), written(ids[:, self.border :])], 1)
+
+    def states(
+        self, ids: Int[Tensor, "rows tokens"], embeds: Embeddings | None = None
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """Last hidden states of all tokens, each of its own stack. Padding is at the end, where no token sees it."""
+        border = self.border
+        source = self.encode(ids[:, :border], None, None if embeds is None else embeds[:, :border])
+        written = self.decode(ids[:, border:], source, None if embeds is None else embeds[:, border:])
+        return torch.cat([source.states, written.to(source.states)], 1)
+
+    def encode(
+        self,
+        ids: Int[Tensor, "rows tokens"],
+        mask: Bool[Tensor, "rows tokens"] | None = None,
+        embeds: Embeddings | None = None,
+    ) -> Source:
+        """What the encoder says of texts."""
+        own = None if mask is None else mask.to(ids.device)
+        with _given(self._tables[0], embeds):
+            found: Tensor = self._encoder(input_ids=ids, attention_mask=own)[0]
+        return Source(found, own)
+
+    def decode(
+        self, ids: Int[Tensor, "rows tokens"], source: Source, embeds: Embeddings | None = None
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """The decoder's last hidden states, whose tokens see those before them."""
+        with _given(self._tables[1], embeds):
+            found: Tensor = self._decoder(
+                input_ids=ids,
+                encoder_hidden_states=source.states,
+                encoder_attention_mask=source.mask,
+                use_cache=False,
+            )[0]
+        return found
+
+
+def _given(table: nn.Module, embeds: Embeddings | None) -> AbstractContextManager[None]:
+    if embeds is None:
+        return contextlib.nullcontext()
+    return causal_embeddings(table, embeds, torch.full((len(embeds),), embeds.shape[1]))
+
+
+class OutputLayer(nn.Module):
+    """A model's logits over the vocabulary from its last hidden states: scaled (T5), with a bias (BART), or plain."""
+
+    def __init__(self, core: PreTrainedModel) -> None:
+        super().__init__()
+        settings = core.config.to_dict()
+        self._head = core.get_output_embeddings()
+        self._scale = settings["d_model"] ** -0.5 if settings.get("scale_decoder_outputs") else 1.0
+        self._bias = dict(core.named_buffers()).get("final_logits_bias")
+
+    def forward(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocabulary"]:
+        """The logits."""
+        found: Tensor = self._head(states * self._scale)
+        return found if self._bias is None else found + self._bias.to(found)
