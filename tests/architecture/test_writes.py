@@ -33,6 +33,7 @@ ELSEWHERE = {
     "studies/made.py": "the cache of models that a study makes",
     "numerics/shapley/progressive.py": "the cache of sampled values",
     "report/figures/canvas.py": "pictures in memory",
+    "report/tables/results.py": "a table as text",
     "report/figures/scores.py": "a picture in memory",
     "cli/explain.py": "write_text is the command line's own name for disk.write_whole",
 }

@@ -6,10 +6,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 import raison
 from raison.core.errors import NonFiniteError
-from raison.core.generation import GenerationExplanation
-from raison.report.explanations.generation_terminal import generation_plain
-from raison.report.explanations.terminal import explanation_text
-from raison.report.style.terminal_text import plain
+from raison.report.explanations.terminal import explanation_plain
 from tests.prompted import DAY
 from tests.tiny import LANGUAGE_MODELS, build, build_language_model
 
@@ -44,7 +41,7 @@ def test_a_decoder_skips_a_mask_token_that_it_never_saw(name: str, kind: str, do
     assert found.removal == ("ellipsis" if dots else "unk" if unknown else "delete")
     assert found.scores == raison.explain(loaded, PROMPT, "occlusion", removal=found.removal, **further).scores
     # It is said, and the mask token is still there for who asks.
-    shown = generation_plain(found) if isinstance(found, GenerationExplanation) else plain(explanation_text(found))
+    shown = explanation_plain(found)
     assert found.removal in shown
     assert found.removal in found.to_html()
     asked = raison.explain(loaded, PROMPT, "occlusion", removal="mask", **further)

@@ -12,7 +12,8 @@ from raison.cli import app
 from raison.core.errors import DataError, InputError
 from raison.core.explanation import Explanation
 from raison.models.adapters.classifier import Classifier
-from raison.report.explanations.several import are_targets, targets_text
+from raison.report.explanations.several import are_targets
+from raison.report.explanations.terminal import targets_text
 from raison.report.style.terminal_text import plain
 from tests.functions import labels
 from tests.tiny import build

@@ -13,9 +13,8 @@ from raison.core.generation import GenerationExplanation
 from raison.core.model import LanguageModel
 from raison.core.unknown import MOST, unknown_in
 from raison.jobs.folder import AUDIT, COMPARISON, STUDY, WorkKind
-from raison.report.explanations.generation_page import page as generation_page
-from raison.report.explanations.generation_terminal import generation_plain
-from raison.report.explanations.terminal import explanation_text
+from raison.report.explanations.html import page
+from raison.report.explanations.terminal import explanation_plain, explanation_text
 from raison.report.style.terminal_text import plain
 from raison.report.tables.html import results_page
 from raison.studies.reports import write
@@ -101,5 +100,5 @@ def test_prompts_that_cannot_be_read_are_said_too() -> None:
         writer = raison.load(GPT2LMHeadModel(config).eval(), tokenizer)
     e = raison.explain(writer, "the 这部 电影", "occlusion", output=" good")
     assert isinstance(e, GenerationExplanation)
-    assert "unknown to the model's vocabulary" in " ".join(generation_plain(e).split())
-    assert 'class="unit unread"' in generation_page(e)
+    assert "unknown to the model's vocabulary" in " ".join(explanation_plain(e).split())
+    assert 'class="unit unread"' in page(e)

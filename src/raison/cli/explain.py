@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from raison.cli import options
 from raison.core.errors import InputError
@@ -58,7 +57,7 @@ def explain(
     json: options.Json = False,
 ) -> None:
     """Show which parts of a text made the model predict or write what it did."""
-    from raison.cli.output import write_text
+    from raison.cli.output import show, write_text
     from raison.explaining.explain import explain as run
     from raison.studies.plans import load_entry
 
@@ -92,7 +91,7 @@ def explain(
     if json:
         typer.echo(explanation.to_json(indent=1))
     else:
-        _show(explanation)
+        show(explanation)
 
 
 def _tell_each(explanations: list[Explanation], html: Path | None, json: bool) -> None:
@@ -126,15 +125,3 @@ def _standard_input() -> str:
         return typer.get_text_stream("stdin").read()
     except UnicodeDecodeError as error:
         raise InputError(f"standard input is not UTF-8 text ({error.reason}): convert it first (iconv).") from None
-
-
-def _show(explanation: Explanation | GenerationExplanation) -> None:
-    """Print to the terminal, in colour if it has any."""
-    if isinstance(explanation, Explanation):
-        from raison.cli.output import show
-
-        show(explanation)
-    else:
-        from raison.report.explanations.generation_terminal import generation_text
-
-        Console(highlight=False).print(generation_text(explanation))

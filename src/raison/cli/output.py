@@ -6,17 +6,17 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from raison.core.explanation import Explanation
 from raison.core.results import Comparison
 from raison.jobs.store import write_whole
 from raison.report.explanations.terminal import explanation_text
+from raison.report.style.phrases import Explained
 from raison.report.tables.terminal import table
 
 
-def show(result: Explanation | Comparison) -> None:
+def show(result: Explained | Comparison) -> None:
     """Print to the terminal, in colour if it has any."""
     console = Console(highlight=False)
-    console.print(explanation_text(result) if isinstance(result, Explanation) else table(result))
+    console.print(explanation_text(result) if isinstance(result, Explained) else table(result))
 
 
 def plots_where_possible(asked: bool) -> bool:

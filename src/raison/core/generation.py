@@ -214,7 +214,7 @@ class GenerationExplanation:
 
     def to_html(self) -> str:
         """A standalone page that needs no network."""
-        return rendered(self, View.GENERATION_PAGE)
+        return rendered(self, View.EXPLANATION_PAGE)
 
     def show(self) -> None:
         """Show it: in a notebook as HTML, elsewhere in the terminal."""
@@ -228,10 +228,10 @@ class GenerationExplanation:
         return cast("Path", called("pages.saving.save", self, path))
 
     def _repr_html_(self) -> str:
-        return rendered(self, View.GENERATION_FRAGMENT)
+        return rendered(self, View.EXPLANATION_FRAGMENT)
 
     def __str__(self) -> str:
-        return rendered(self, View.GENERATION_TEXT)
+        return rendered(self, View.EXPLANATION_TEXT)
 
     def __repr__(self) -> str:
         return f"<GenerationExplanation {self.method} of {self.output!r}: {len(self.tokens)} tokens>"

@@ -10,9 +10,7 @@ class View(StrEnum):
 
     EXPLANATION_PAGE = "explanations.html.page"
     EXPLANATION_FRAGMENT = "explanations.html.fragment"
-    GENERATION_TEXT = "explanations.generation_terminal.generation_plain"
-    GENERATION_PAGE = "explanations.generation_page.page"
-    GENERATION_FRAGMENT = "explanations.generation_page.fragment"
+    EXPLANATION_TEXT = "explanations.terminal.explanation_plain"
     RESULTS_TEXT = "tables.terminal.results_plain"
     RESULTS_PAGE = "tables.html.results_page"
     RESULTS_FRAGMENT = "tables.html.results_fragment"

@@ -7,7 +7,8 @@ from raison.studies.kinds.agreement.results import Agreements  # type: ignore[im
 from raison.core.results import Summary
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.report.style import phrases
-from raison.report.tables.records import Cell, Claims, Document, Section, Table, interval
+from raison.report.style.phrases import interval
+from raison.report.tables.records import Cell, Claims, Document, Section, Table
 from raison.studies.claims import verdicts
 
 

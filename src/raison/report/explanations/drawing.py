@@ -1,6 +1,5 @@
 """An explanation as a standalone SVG image: the coloured text, and bars of its strongest units. Needs no library."""
 
-import math
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from raison.core.explanation import Explanation
-from raison.report.explanations.layout import Piece, largest, piece_score, pieces, strongest, text_labels
+from raison.report.explanations.layout import Layout, Span, layout
 from raison.report.style import phrases
-from raison.report.style.colours import ink, level, scale_of
-from raison.report.style.markup import Markup, html, joined
+from raison.report.style.colours import WHITE, ink
+from raison.report.style.markup import rendered
 
 WIDTH, CELL, LINE, MARGIN = 760, 9, 28, 20
 """Of the image, a character, a line and the border, in pixels."""
-TOP = 8
 _ROOM = (WIDTH - 2 * MARGIN) // CELL
 _INK, _SOFT = "#1b1f24", "#5b6470"
 _BAR, _VALUE = 150, 100
@@ -25,15 +23,46 @@ _BAR, _VALUE = 150, 100
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """Characters between which no line breaks, the space after them, and their piece's score (None outside units)."""
+    """Characters between which no line breaks, the space after them, and the span that they are from."""
 
     text: str
     space: str
-    score: float | None
+    span: Span
 
     @property
     def cells(self) -> int:
         return cell_len(self.text + self.space)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle; `top` is above the line that the row's text stands on, if negative."""
+
+    left: float
+    top: int
+    width: float
+    height: int
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Characters from `left` on, or ending there. A word of the text has a `length` and may run from right to left."""
+
+    left: float
+    text: str
+    colour: str = _INK
+    length: int = 0
+    backwards: bool = False
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What lies beside each other, and the text over it."""
+
+    boxes: Sequence[Box]
+    lines: Sequence[Line]
 
 
 def svg(e: Explanation) -> str:
@@ -42,49 +71,37 @@ def svg(e: Explanation) -> str:
     Characters are set on a grid, so that colours lie under them in any font. A paragraph that begins in a script from
     right to left runs that way.
     """
-    scale = largest(e)
-    rows: list[Markup] = []
-    top = MARGIN + 6
-    for line, colour in ((phrases.verdict(e).line, _INK), (f"{phrases.goal(e)}, {phrases.made_by(e)}", _SOFT)):
-        rows.append(_text(phrases.shorten(line, _ROOM), MARGIN, top, colour))
-        top += LINE
-    for label, text in zip(text_labels(e), pieces(e), strict=True):
-        if label:
-            rows.append(_text(label, MARGIN, top, _SOFT))
-            top += LINE
-        for words in _lines(_words(e, text)):
-            rows.append(_line(e, words, top, scale))
-            top += LINE
-    top += LINE // 2
-    rows.append(_legend(e, top, scale))
-    top += LINE
-    for unit in strongest(e, TOP):
-        rows.append(_bar(e, unit, top, scale))
-        top += LINE
-    told = f"{phrases.verdict(e).line}; {phrases.goal(e)}"
-    return str(
-        html(
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}" role="img" '
-            'aria-label="{}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="15">\n'
-            '<rect width="100%" height="100%" fill="#ffffff"/>\n{}\n</svg>\n',
-            WIDTH, top, WIDTH, top, told, joined(rows, "\n"),
-        )
-    )  # fmt: skip
+    shown = layout(e)
+    told, goal = phrases.verdict(e).line, phrases.goal(e)
+    above = [_label(told, _INK), _label(f"{goal}, {phrases.made_by(e)}"), *_texts(shown)]
+    below = [_legend(shown), *_bars(shown)]
+    tops = [MARGIN + 6 + LINE * number + LINE // 2 * (number >= len(above)) for number in range(len(above + below) + 1)]
+    rows = list(zip(tops, above + below, strict=False))
+    values = {"width": WIDTH, "height": tops[-1], "label": f"{told}; {goal}", "rows": rows}
+    return str(rendered("drawing.svg", values)) + "\n"
 
 
-def _words(e: Explanation, text: Sequence[Piece]) -> Iterator[_Word | None]:
+def _label(text: str, colour: str = _SOFT) -> Row:
+    return Row((), (Line(MARGIN, phrases.shorten(text, _ROOM), colour),))
+
+
+def _texts(shown: Layout) -> Iterator[Row]:
+    for passage in shown.passages:
+        if passage.label:
+            yield _label(passage.label)
+        yield from (_row(shown, words) for words in _lines(_words(passage.spans)))
+
+
+def _words(spans: Sequence[Span]) -> Iterator[_Word | None]:
     """The text's words in order; None where a line ends."""
-    for piece in text:
-        score = piece_score(e, piece) if piece.units else None
-        for blank, run in groupby(piece.text, str.isspace):
+    for span in spans:
+        for blank, run in groupby(span.piece.text, str.isspace):
             held = "".join(run)
             if not blank:
                 # A long word breaks anywhere.
-                yield from (_Word(held[i : i + _ROOM], "", score) for i in range(0, len(held), _ROOM))
-            elif "\n" in held:
-                yield None
+                yield from (_Word(held[i : i + _ROOM], "", span) for i in range(0, len(held), _ROOM))
             else:
-                yield _Word("", " ", score)
+                yield None if "\n" in held else _Word("", " ", span)
 
 
 def _lines(words: Iterator[_Word | None]) -> Iterator[list[_Word]]:
@@ -102,30 +119,25 @@ def _lines(words: Iterator[_Word | None]) -> Iterator[list[_Word]]:
         yield line
 
 
-def _line(e: Explanation, line: Sequence[_Word], top: int, scale: float) -> Markup:
+def _row(shown: Layout, words: Sequence[_Word]) -> Row:
     """A line of words, each over its colour."""
-    backwards = _runs_left("".join(word.text for word in line))
-    shown: list[Markup] = []
-    cursor = 0
-    for word in line:
+    backwards = _runs_left("".join(word.text for word in words))
+    boxes, lines = [], []
+    cursor = MARGIN
+    for word in words:
         width = word.cells * CELL
-        left = WIDTH - MARGIN - cursor - width if backwards else MARGIN + cursor
+        left = WIDTH - cursor - width if backwards else cursor
         cursor += width
-        ground = "#ffffff"
-        if word.score is not None and math.isfinite(word.score):
-            ground = scale_of(e.signed).shade(level(word.score, scale))
-            shown.append(html('<rect x="{}" y="{}" width="{}" height="22" fill="{}"/>', left, top - 16, width, ground))
+        colour = _INK
+        if word.span.level is not None:
+            ground = shown.scale.shade(word.span.level)
+            boxes.append(Box(left, -16, width, 22, ground))
+            colour = ink(ground) if ground != WHITE else _INK
         if word.text:
             # In a line from right to left a word begins at its right end, and brackets are mirrored.
-            shown.append(
-                html(
-                    '<text x="{}" y="{}" direction="{}" textLength="{}" lengthAdjust="spacingAndGlyphs" fill="{}">{}'
-                    "</text>",
-                    left + width if backwards else left, top, "rtl" if backwards else "ltr",
-                    cell_len(word.text) * CELL, ink(ground) if ground != "#ffffff" else _INK, word.text,
-                )
-            )  # fmt: skip
-    return joined(shown)
+            start = left + width if backwards else left
+            lines.append(Line(start, word.text, colour, cell_len(word.text) * CELL, backwards))
+    return Row(boxes, lines)
 
 
 def _runs_left(text: str) -> bool:
@@ -134,39 +146,21 @@ def _runs_left(text: str) -> bool:
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)
 
 
-def _legend(e: Explanation, top: int, scale: float) -> Markup:
-    against, towards = phrases.ends(e)
-    places, colours = phrases.decimals(scale), scale_of(e.signed)
-    steps = colours.steps(8)
-    strip = joined(
-        html(
-            '<rect x="{}" y="{}" width="14" height="14" fill="{}"/>',
-            MARGIN + 14 * number,
-            top - 12,
-            colours.shade(step),
-        )
-        for number, step in enumerate(steps)
-    )
-    low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
-    told = phrases.shorten(f"{low} {against} … {high} {towards}", _ROOM - 2 * len(steps))
-    return joined([strip, _text(told, MARGIN + 14 * len(steps) + CELL, top, _SOFT)])
+def _legend(shown: Layout) -> Row:
+    ends, steps = shown.ends, shown.scale.steps(8)
+    strip = [Box(MARGIN + 14 * number, -12, 14, 14, shown.scale.shade(step)) for number, step in enumerate(steps)]
+    told = f"{ends.low} {ends.lowest} … {ends.high} {ends.highest}"
+    left = MARGIN + 14 * len(steps) + CELL
+    return Row(strip, (Line(left, phrases.shorten(told, _ROOM - 2 * len(steps)), _SOFT),))
 
 
-def _bar(e: Explanation, unit: int, top: int, scale: float) -> Markup:
-    score = e.scores[unit]
-    share = level(score, scale) if math.isfinite(score) else 0.0
-    zero = MARGIN + _VALUE + (_BAR if e.signed else 0)
-    width = round(_BAR * (1 if e.signed else 2) * abs(share), 1)
-    value = html('<text x="{}" y="{}" text-anchor="end" fill="{}">{}</text>', MARGIN + _VALUE - CELL, top, _INK,
-                 phrases.score(e, score, phrases.decimals(scale)))  # fmt: skip
-    colour = scale_of(e.signed).shade(0.75 if share > 0 else -0.75)
-    bar = html('<rect x="{}" y="{}" width="{}" height="12" fill="{}"/>', zero - width if share < 0 else zero, top - 11,
-               width, colour)  # fmt: skip
-    axis = html('<rect x="{}" y="{}" width="1" height="20" fill="{}"/>', zero, top - 15, _SOFT)
+def _bars(shown: Layout) -> Iterator[Row]:
+    signed = shown.scale.signed
+    zero = MARGIN + _VALUE + (_BAR if signed else 0)
     left = MARGIN + _VALUE + 2 * _BAR + 2 * CELL
-    name = phrases.named(e.units[unit], (WIDTH - MARGIN - left) // CELL)
-    return joined([value, bar, axis, _text(name, left, top, _INK)])
-
-
-def _text(text: str, left: int, top: int, colour: str) -> Markup:
-    return html('<text x="{}" y="{}" fill="{}">{}</text>', left, top, colour, text)
+    for bar in shown.bars:
+        width = round(_BAR * (1 if signed else 2) * abs(bar.level), 1)
+        colour = shown.scale.shade(0.75 if bar.level > 0 else -0.75)
+        name = phrases.named(shown.e.units[bar.unit], (WIDTH - MARGIN - left) // CELL)
+        boxes = (Box(zero - width if bar.level < 0 else zero, -11, width, 12, colour), Box(zero, -15, 1, 20, _SOFT))
+        yield Row(boxes, (Line(MARGIN + _VALUE - CELL, bar.value, ends=True), Line(left, name)))

@@ -1,20 +1,17 @@
-"""The text cut into what has a score and what lies between, so that every character is shown exactly once."""
+"""What every view of an explanation shows, computed once: spans of the text, levels, numbers, the strongest units."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from raison.core.explanation import Explanation
 from raison.core.unit import segments
-from raison.report.style.colours import peak
+from raison.report.explanations.facts import facts
+from raison.report.style import phrases
+from raison.report.style.colours import Scale, level, peak, scale_of
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some characters and the units that cover them: none in between, several where byte tokens share a character."""
-
-    text: str
-    units: tuple[int, ...]
+TOP = 8
+"""Units that are listed as the strongest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +24,125 @@ class AnswerPart:
     closes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some characters and the units that cover them: none in between, several where byte tokens share a character."""
+
+    text: str
+    units: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit."""
+
+    piece: Piece
+    parts: tuple[AnswerPart, ...]
+    level: float | None = None
+    value: str = ""
+    rank: int = 0
+    unread: bool = False
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether it has a score, even one that is no number."""
+        return bool(self.piece.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One of the one or two texts, with what stands over it."""
+
+    label: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A unit with its score; the level of a score that is no number is zero."""
+
+    unit: int
+    value: str
+    level: float
+    unread: bool = False
+    finite: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """A target or an output token with the score of each unit.
+
+    Of a token: what it is explained against ("" without a contrast), its probability, and a heading for its colours.
+    """
+
+    text: str
+    cells: tuple[Bar, ...]
+    against: str = ""
+    probability: str = ""
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The numbers at the ends of the scale, and what they mean."""
+
+    lowest: str
+    low: str
+    high: str
+    highest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An explanation as it is shown; `rest` tells of the units without a bar."""
+
+    e: Explanation
+    scale: Scale
+    passages: tuple[Passage, ...]
+    ends: Ends
+    bars: tuple[Bar, ...]
+    rest: str
+
+    @property
+    def goal(self) -> str:
+        """What was explained."""
+        return phrases.goal(self.e)
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """How it was computed."""
+        return facts(self.e)
+
+
+def layout(e: Explanation, shared: float | None = None) -> Layout:
+    """How the explanation is shown; `shared` is the end of the scale that it has in common with others."""
+    scale = largest(e) if shared is None else shared
+    shown = strongest(e, TOP)
+    others = sorted(set(range(len(e.scores))) - set(shown))
+    bars = tuple(bar(e, unit, e.scores[unit], scale) for unit in shown)
+    total = phrases.score(e, sum(e.scores[unit] for unit in others), phrases.decimals(scale))
+    rest = f"{phrases.count(len(others), f'weaker {e.unit}')} add up to {total}" if others else ""
+    return Layout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, phrases.ends(e)), bars, rest)
+
+
+def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
+    """A unit's score as a bar."""
+    finite, unread = math.isfinite(score), unit in phrases.unknown_units(e)
+    return Bar(
+        unit, phrases.score(e, score, phrases.decimals(scale)), level(score, scale) if finite else 0.0, unread, finite
+    )
+
+
+def ends(e: phrases.Explained, scale: float, meaning: tuple[str, str]) -> Ends:
+    """The ends of a scale with what they mean."""
+    places = phrases.decimals(scale)
+    low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
+    return Ends(meaning[0], low, high, meaning[1])
+
+
 def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
     """The pieces of each of the one or two texts; joined, they are the text."""
-    return tuple(_cut(text, _spans(e, number, len(text))) for number, text in enumerate(segments(e.text)))
+    return tuple(tuple(_cut(e, number, text)) for number, text in enumerate(segments(e.text)))
 
 
 def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[AnswerPart, ...], ...]:
@@ -46,21 +159,9 @@ def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[Ans
     return tuple(cut)
 
 
-def text_labels(e: Explanation) -> tuple[str, ...]:
-    """What stands over each of the one or two texts."""
-    if isinstance(e.text, str):
-        return ("",)
-    return ("First text", "Second text") if e.answer is None else ("Question", "Context")
-
-
-def piece_score(e: Explanation, piece: Piece) -> float:
-    """The sum of the scores of a piece's units."""
-    return sum(e.scores[unit] for unit in piece.units)
-
-
 def largest(e: Explanation) -> float:
     """The absolute score at the ends of the colour scale."""
-    shared = (piece_score(e, piece) for text in pieces(e) for piece in text if len(piece.units) > 1)
+    shared = (_score(e, piece) for text in pieces(e) for piece in text if len(piece.units) > 1)
     return max(peak(e.scores), peak(shared))
 
 
@@ -70,30 +171,44 @@ def strongest(e: Explanation, limit: int) -> tuple[int, ...]:
     return tuple(sorted(range(len(strength)), key=lambda unit: (-strength[unit], unit))[:limit])
 
 
-def _spans(e: Explanation, segment: int, length: int) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Spans of units in the order of the text; those that overlap become one."""
-    merged: list[tuple[int, int, tuple[int, ...]]] = []
-    spans = [(unit.start, unit.end, number) for number, unit in enumerate(e.units) if unit.segment == segment]
-    for start, end, number in sorted(spans):
-        start, end = max(0, start), min(length, end)
+def _score(e: Explanation, piece: Piece) -> float:
+    return sum(e.scores[unit] for unit in piece.units)
+
+
+def _passages(e: Explanation, scale: float) -> tuple[Passage, ...]:
+    ranks = {unit: rank for rank, unit in enumerate(strongest(e, len(e.scores)), 1)}
+    places, unread = phrases.decimals(scale), phrases.unknown_units(e)
+
+    def span(piece: Piece, cut: tuple[AnswerPart, ...]) -> Span:
+        if not piece.units:
+            return Span(piece, cut)
+        score = _score(e, piece)
+        known = level(score, scale) if math.isfinite(score) else None
+        rank = min(ranks[unit] for unit in piece.units)
+        return Span(piece, cut, known, phrases.score(e, score, places), rank, not unread.isdisjoint(piece.units))
+
+    labels = phrases.text_labels(e)
+    cuts = [parts(e, number, [piece.text for piece in text]) for number, text in enumerate(pieces(e))]
+    return tuple(
+        Passage(label, tuple(map(span, text, cut))) for label, text, cut in zip(labels, pieces(e), cuts, strict=True)
+    )
+
+
+def _cut(e: Explanation, segment: int, text: str) -> list[Piece]:
+    """A text's pieces in order; units that overlap are in one piece."""
+    spans = sorted((unit.start, unit.end, number) for number, unit in enumerate(e.units) if unit.segment == segment)
+    cut: list[Piece] = []
+    cursor = 0
+    for start, end, number in spans:
+        start, end = max(0, start), min(len(text), end)
         if start >= end:
             continue
-        if merged and start < merged[-1][1]:
-            first, last, numbers = merged[-1]
-            merged[-1] = (first, max(last, end), (*numbers, number))
-        else:
-            merged.append((start, end, (number,)))
-    return merged
-
-
-def _cut(text: str, spans: list[tuple[int, int, tuple[int, ...]]]) -> tuple[Piece, ...]:
-    pieces_of_text: list[Piece] = []
-    cursor = 0
-    for start, end, units in spans:
-        if start > cursor:
-            pieces_of_text.append(Piece(text[cursor:start], ()))
-        pieces_of_text.append(Piece(text[start:end], units))
+        if start < cursor:
+            last = cut.pop()
+            first, cursor = cursor - len(last.text), max(cursor, end)
+            cut.append(Piece(text[first:cursor], (*last.units, number)))
+            continue
+        cut += [Piece(text[cursor:start], ())] if start > cursor else []
+        cut.append(Piece(text[start:end], (number,)))
         cursor = end
-    if cursor < len(text):
-        pieces_of_text.append(Piece(text[cursor:], ()))
-    return tuple(pieces_of_text)
+    return [*cut, Piece(text[cursor:], ())] if cursor < len(text) else cut

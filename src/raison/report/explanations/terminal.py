@@ -1,7 +1,6 @@
 """Explanations for the terminal. Colour is rich's decision: none with NO_COLOR or into a file."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -13,19 +12,26 @@ from rich.table import Table
 from rich.text import Text
 
 from raison.core.explanation import Explanation
-from raison.report.explanations.layout import Piece, largest, parts, piece_score, pieces, strongest, text_labels
+from raison.core.generation import GenerationExplanation
+from raison.report.explanations.layout import Bar, Layout, MatrixRow, Passage, Span, largest, layout
+from raison.report.explanations.output_layout import OutputLayout, output_layout
+from raison.report.explanations.several import TargetsLayout, targets_layout
 from raison.report.style import phrases
-from raison.report.style.colours import Scale, level, scale_of
-from raison.report.style.terminal_text import safe
+from raison.report.style.colours import Scale
+from raison.report.style.phrases import Explained
+from raison.report.style.terminal_text import plain, safe
 
-TOP = 8
+STRONGEST = 3
+"""Units that are named beside an output token."""
+ACROSS = 5
+"""Targets beside each other."""
 _HALF = 14
 _COLUMN = 60
 """Characters that an explanation needs beside another one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class DrawnBar:
     """A bar from a line: to the right for positive levels, to the left for negative ones.
 
     The line is in the middle, or at the left where no level is negative.
@@ -49,27 +55,6 @@ class Bar:
         return Measurement(2 * _HALF + 1, 2 * _HALF + 1)
 
 
-def explanation_text(e: Explanation, shared: float | None = None) -> RenderableType:
-    """One explanation: what was predicted, the coloured text, its strongest units, what it cost.
-
-    `shared` is the end of the scale that it has in common with others.
-    """
-    scale = largest(e) if shared is None else shared
-    shown: list[RenderableType] = [_header(e), Text("")]
-    for number, (label, text) in enumerate(zip(text_labels(e), pieces(e), strict=True)):
-        if label:
-            shown.append(Text(label.lower(), "dim"))
-        shown += [Padding(_coloured(e, number, text, scale), (0, 2)), Text("")]
-    shown += [_legend(e, scale), *_answer_legend(e), Text(""), *_ranking(e, scale), Text(""), *_footer(e)]
-    return Group(*shown)
-
-
-def beside_text(explanations: Sequence[Explanation]) -> RenderableType:
-    """Explanations side by side, their colours and bars on one scale; below each other where the terminal is narrow."""
-    scale = max(map(largest, explanations))
-    return Beside(tuple(explanation_text(e, scale) for e in explanations))
-
-
 @dataclass(frozen=True, slots=True)
 class Beside:
     """Columns as far as there is room for them."""
@@ -89,24 +74,103 @@ class Beside:
                 yield Text("")
 
 
-def _header(e: Explanation) -> RenderableType:
+def explanation_text(e: Explained) -> RenderableType:
+    """What was predicted or written, the coloured text, its strongest units, what it cost."""
+    return _output(output_layout(e)) if isinstance(e, GenerationExplanation) else _explanation(layout(e))
+
+
+def beside_text(explanations: Sequence[Explanation]) -> RenderableType:
+    """Explanations side by side, their colours and bars on one scale; below each other where the terminal is narrow."""
+    scale = max(map(largest, explanations))
+    return Beside(tuple(_explanation(layout(e, scale)) for e in explanations))
+
+
+def targets_text(explanations: Sequence[Explanation]) -> RenderableType:
+    """Targets of one text: what was predicted, and the units in the text's order with a column for each target."""
+    shown = targets_layout(explanations)
+    e, starts = shown.e, range(0, len(shown.rows), ACROSS)
+    grids = [part for start in starts for part in (Text(""), _targets(shown, shown.rows[start : start + ACROSS]))]
+    return Group(
+        _facts(_head(e, _goal(shown))),
+        *grids,
+        Text(""),
+        _facts({"Cost": f"{phrases.effort(e)} for {shown.rows[0].text} alone"}),
+        *_warnings(shown.cautions),
+    )
+
+
+def explanation_plain(e: Explained) -> str:
+    """What a terminal would show, without any escape code."""
+    return plain(explanation_text(e))
+
+
+def _explanation(shown: Layout) -> RenderableType:
+    e = shown.e
+    texts = [part for passage in shown.passages for part in (*_passage(passage, shown.scale), Text(""))]
+    # On the page these stand above the text, or are folded with the rest.
+    below = ("Value", "Cost", "Unknown", "Extended", "Gap", "Chosen")
+    return Group(
+        _facts(_head(e, _goal(shown))),
+        Text(""),
+        *texts,
+        _legend(shown),
+        *_answer_legend(e),
+        Text(""),
+        _ranking(shown),
+        *([Text(safe(shown.rest), "dim")] if shown.rest else []),
+        Text(""),
+        _facts({name: shown.facts[name] for name in below if name in shown.facts}),
+        *_warnings(phrases.cautions(e)),
+    )
+
+
+def _output(shown: OutputLayout) -> RenderableType:
+    e = shown.e
+    says = "" if e.signed else ": the stronger, the more important"
+    written = Text(safe(phrases.shorten(e.output, 200)), "bold")
+    notes = {name.removeprefix("Note: "): fact for name, fact in shown.facts.items() if name.startswith("Note: ")}
+    return Group(
+        _facts({"Written": written, "Explained": _goal(shown), "Method": e.method}),
+        Text(""),
+        Text(f"colours of the prompt are for the whole output{says}", "dim"),
+        *_passage(shown.whole.passages[0], shown.scale),
+        Text(""),
+        _tokens(shown),
+        Text(""),
+        _facts({"Cost": shown.facts["Cost"], "Removal": shown.facts["Removal"], **notes}),
+        *_warnings(phrases.cautions(e)),
+    )
+
+
+def _head(e: Explanation, goal: str) -> dict[str, object]:
     told = phrases.verdict(e)
-    facts = {
-        told.lead: Text.assemble((safe(told.said), "bold"), f" {safe(told.rest)}"),
-        "Explained": Text(safe(f"{phrases.goal(e)}, {e.unit} by {e.unit}")),
-        "Method": Text(safe(phrases.made_by(e))),
-    }
-    return _facts(facts)
+    said = Text.assemble((safe(told.said), "bold"), f" {safe(told.rest)}")
+    return {told.lead: said, "Explained": goal, "Method": phrases.made_by(e)}
 
 
-def _coloured(e: Explanation, number: int, text: tuple[Piece, ...], scale: float) -> Text:
-    shown = Text(overflow="fold")
-    for piece, parts_of_piece in zip(text, parts(e, number, [piece.text for piece in text]), strict=True):
-        score = piece_score(e, piece) if piece.units else 0.0
-        style = scale_of(e.signed).terminal_style(level(score, scale)) if math.isfinite(score) else "reverse"
-        for part in parts_of_piece:
-            shown.append(safe(part.text), f"{style} underline".strip() if part.inside else style)
-    return shown
+def _goal(shown: Layout | OutputLayout | TargetsLayout) -> str:
+    return f"{shown.goal}, {shown.e.unit} by {shown.e.unit}"
+
+
+def _warnings(cautions: Sequence[str]) -> list[Text]:
+    return [Text(safe(f"Warning: {caution}."), "bold yellow") for caution in cautions]
+
+
+def _passage(passage: Passage, scale: Scale) -> list[RenderableType]:
+    """A text, each of its spans on its colour and the explained answer underlined."""
+    text = Text(overflow="fold")
+    for span in passage.spans:
+        style = _style(span, scale)
+        for part in span.parts:
+            text.append(safe(part.text), f"{style} underline".strip() if part.inside else style)
+    label = [Text(passage.label.lower(), "dim")] if passage.label else []
+    return [*label, Padding(text, (0, 2))]
+
+
+def _style(span: Span, scale: Scale) -> str:
+    if not span.is_unit:
+        return ""
+    return "reverse" if span.level is None else scale.terminal_style(span.level)
 
 
 def _answer_legend(e: Explanation) -> list[Text]:
@@ -116,57 +180,71 @@ def _answer_legend(e: Explanation) -> list[Text]:
     return [Text.assemble(("underlined", "underline"), (f" the answer that is explained, {safe(told)}", "dim"))]
 
 
-def _legend(e: Explanation, scale: float) -> Text:
-    against, towards = phrases.ends(e)
-    places = phrases.decimals(scale)
-    colours = scale_of(e.signed)
-    strip = Text.assemble(*((" ", colours.terminal_style(step)) for step in colours.steps(8)))
-    low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
-    return Text.assemble((safe(against), "dim"), f" {low} ", strip, f" {high} ", (safe(towards), "dim"))
+def _legend(shown: Layout) -> Text:
+    ends, scale = shown.ends, shown.scale
+    strip = Text.assemble(*((" ", scale.terminal_style(step)) for step in scale.steps(8)))
+    low, high = (safe(ends.lowest), "dim"), (safe(ends.highest), "dim")
+    return Text.assemble(low, f" {ends.low} ", strip, f" {ends.high} ", high)
 
 
-def _ranking(e: Explanation, scale: float) -> list[RenderableType]:
-    shown = strongest(e, TOP)
-    places, unknown = phrases.decimals(scale), phrases.unknown_units(e)
+def _ranking(shown: Layout) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
     grid.add_column(no_wrap=True, min_width=2 * _HALF + 1)
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    for unit in shown:
-        score = e.scores[unit]
-        bar = Bar(level(score, scale) if math.isfinite(score) else 0.0, scale_of(e.signed))
-        grid.add_row(phrases.score(e, score, places), bar, _named(e, unit, unit in unknown))
-    rest = set(range(len(e.scores))) - set(shown)
-    parts: list[RenderableType] = [grid]
-    if rest:
-        total = phrases.score(e, sum(e.scores[unit] for unit in sorted(rest)), places)
-        parts.append(Text(safe(f"{phrases.count(len(rest), 'weaker ' + e.unit)} add up to {total}"), "dim"))
-    return parts
+    for bar in shown.bars:
+        grid.add_row(bar.value, DrawnBar(bar.level, shown.scale), _named(shown.e, bar))
+    return grid
 
 
-def _named(e: Explanation, unit: int, unknown: bool) -> Text:
+def _named(e: Explanation, bar: Bar) -> Text:
     """A unit in the ranking, with a word beside it if the model does not read what it says."""
-    name = Text(safe(phrases.named(e.units[unit], 60)))
-    return Text.assemble(name, (" (unknown to the model)", "dim")) if unknown else name
+    name = Text(safe(phrases.named(e.units[bar.unit], 60)))
+    return Text.assemble(name, (" (unknown to the model)", "dim")) if bar.unread else name
 
 
-def _footer(e: Explanation) -> list[RenderableType]:
-    facts = {"Value": Text(safe(phrases.value_change(e))), "Cost": Text(phrases.effort(e))}
-    for label, fact in {
-        "Unknown": phrases.unread(e),
-        "Extended": phrases.extended(e),
-        "Gap": phrases.gap(e),
-        "Chosen": phrases.choice(e),
-    }.items():
-        if fact:
-            facts[label] = Text(safe(fact))
-    return [_facts(facts), *(Text(safe(f"Warning: {caution}."), "bold yellow") for caution in phrases.cautions(e))]
+def _tokens(shown: OutputLayout) -> Table:
+    contrast = shown.e.contrast is not None
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column("output", no_wrap=True)
+    if contrast:
+        grid.add_column("and not", no_wrap=True)
+    grid.add_column("probability", justify="right", no_wrap=True)
+    grid.add_column(Text(safe(f"strongest {shown.e.unit}s")), ratio=1, overflow="fold")
+    for row in shown.rows:
+        against = [Text(safe(row.against))] if contrast else []
+        grid.add_row(Text(safe(row.text), "bold"), *against, row.probability, _strongest(shown, row))
+    return grid
 
 
-def _facts(facts: dict[str, Text]) -> Table:
+def _strongest(shown: OutputLayout, row: MatrixRow) -> Text:
+    line = Text()
+    for cell in sorted(row.cells, key=lambda cell: -abs(cell.level))[:STRONGEST]:
+        name = safe(phrases.shorten(shown.e.units[cell.unit].label, 30))
+        line.append(name, shown.scale.terminal_style(cell.level)).append(f" {cell.value}  ", "dim")
+    return line
+
+
+def _targets(shown: TargetsLayout, rows: Sequence[MatrixRow]) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(shown.e.unit, overflow="ellipsis", max_width=24)
+    for row in rows:
+        grid.add_column(Text(safe(row.text)), justify="right", overflow="fold")
+    for unit in shown.strong:
+        cells = [row.cells[unit] for row in rows]
+        styles = [shown.scale.terminal_style(cell.level) if cell.finite else "reverse" for cell in cells]
+        values = [Text(cell.value, style) for cell, style in zip(cells, styles, strict=True)]
+        grid.add_row(Text(safe(shown.names[unit])), *values)
+    left = len(shown.names) - len(shown.strong)
+    if left:
+        grid.add_row(Text(phrases.count(left, f"weaker {shown.e.unit}"), "dim"))
+    return grid
+
+
+def _facts(facts: Mapping[str, object]) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", min_width=9)
     grid.add_column(overflow="fold")
-    for label, text in facts.items():
-        grid.add_row(label, text)
+    for label, fact in facts.items():
+        grid.add_row(Text(safe(label)), fact if isinstance(fact, Text) else Text(safe(str(fact))))
     return grid

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from raison.core.errors import DataError
 from raison.report.figures.labels import spread
 from raison.report.style.colours import SERIES
-from raison.report.style.markup import NOTHING, Markup, drawing, html
+from raison.report.style.markup import Markup, drawing, rendered
 from raison.report.style.phrases import shorten
 
 if TYPE_CHECKING:
@@ -143,6 +143,5 @@ def as_svg(figure: "Figure", name: str, label: str) -> Markup:
     for pattern, new in replaced:
         body = re.sub(pattern, new, body, flags=re.S)
     width = round(72 * figure.get_figwidth())
-    wide = html(' class="wide"') if width > WIDTH else NOTHING
-    opening = html('<svg{} viewBox="0 0 {} {}" role="img" aria-label="{}">', wide, width, HEIGHT, label)
-    return opening + drawing(body.rstrip())
+    values = {"width": width, "height": HEIGHT, "wide": width > WIDTH, "label": label, "body": drawing(body.rstrip())}
+    return rendered("figure.svg", values)

@@ -9,7 +9,7 @@ from raison.core.explanation import Explanation
 from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
-from raison.report.tables.results import escape_markdown
+from raison.report.tables.writers import escape_markdown
 from raison.runs.run import Run
 
 _CONTROL = "random"

@@ -1,12 +1,10 @@
 """A document as Markdown and as LaTeX."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from raison.report.tables.records import (
     Advice,
     Answers,
-    Cell,
     Claims,
     Document,
     Part,
@@ -16,29 +14,9 @@ from raison.report.tables.records import (
     Table,
     Text,
 )
-from raison.report.tables.results import comments, escape_latex, escape_markdown, latex, markdown
+from raison.report.tables.results import latex, markdown
+from raison.report.tables.writers import comments, escape_markdown, latex_table, markdown_table
 from raison.runs.judging import Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """The formats of a cell without rank, as the best and as the second, and the escaping of its text."""
-
-    ranks: tuple[str, str, str]
-    escaped: Callable[[str], str]
-
-    def cell(self, cell: Cell) -> str:
-        mean = self.ranks[cell.rank].format(self.escaped(cell.marked))
-        return " ".join(part for part in (cell.lead, mean, cell.interval, cell.seeds) if part)
-
-
-def _latex_text(text: str) -> str:
-    """Text as LaTeX prints it; a dash that stands for no value stays."""
-    return "–".join(map(escape_latex, text.split("–")))
-
-
-_MARKDOWN = _Marks(("{}", "**{}**", "<u>{}</u>"), escape_markdown)
-_LATEX = _Marks(("{}", r"\textbf{{{}}}", r"\underline{{{}}}"), _latex_text)
 
 
 def markdown_of(document: Document) -> str:
@@ -94,43 +72,3 @@ def claim_line(verdict: Verdict) -> str:
     seen += {None: "", True: ", also after Holm's correction", False: ", not after Holm's correction"}[verdict.survives]
     seen += f"; {verdict.note}" if verdict.note else ""
     return f"- **{verdict.finding}**: {escape_markdown(f'{verdict.says} ({verdict.run}{seen})')}"
-
-
-def markdown_table(table: Table) -> str:
-    """A table in pipes."""
-    lines = [
-        [escape_markdown(name) for name in table.head],
-        ["---", *("---:" for _ in table.head[1:])],
-        *([escape_markdown(name), *map(_MARKDOWN.cell, cells)] for name, cells in table.rows),
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def latex_table(table: Table) -> str:
-    """A table that needs the package booktabs."""
-    head = [_arrows(escape_latex(name)) for name in table.head]
-    caption = ". ".join(part for part in (table.title, table.caption) if part)
-    body = [
-        " & ".join([escape_latex(name), *(_LATEX.cell(cell).replace("-", "$-$") for cell in cells)])
-        for name, cells in table.rows
-    ]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
-            r"\toprule",
-            " & ".join(head) + r" \\",
-            r"\midrule",
-            *(f"{line} \\\\" for line in body),
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{_arrows(escape_latex(caption))}}}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def _arrows(text: str) -> str:
-    return text.replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")

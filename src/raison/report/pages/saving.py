@@ -5,15 +5,13 @@ from pathlib import Path
 
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
 from raison.core.reading import dump
 from raison.jobs.store import write_whole
 from raison.report.explanations.drawing import svg
 from raison.report.explanations.html import page
 from raison.report.figures.scores import png
 from raison.report.pages.latex import latex
-
-Explained = Explanation | GenerationExplanation
+from raison.report.style.phrases import Explained
 
 _KINDS: Mapping[str, Callable[[Explanation], str | bytes]] = {".svg": svg, ".tex": latex, ".png": png}
 
@@ -27,7 +25,7 @@ def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
     file = Path(path)
     kind = file.suffix.lower()
     content: str | bytes
-    if not isinstance(e, Explanation | GenerationExplanation):
+    if not isinstance(e, Explained):
         content = _several(list(e), kind)
     elif kind == ".html":
         content = e.to_html()

@@ -9,18 +9,16 @@ from rich.text import Text
 
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
 from raison.core.results import Comparison, Scores
-from raison.report.explanations.generation_page import fragment as generation_fragment
-from raison.report.explanations.generation_terminal import generation_text
 from raison.report.explanations.html import beside, fragment
-from raison.report.explanations.several import are_targets, targets_text
-from raison.report.explanations.terminal import beside_text, explanation_text
+from raison.report.explanations.several import are_targets
+from raison.report.explanations.terminal import beside_text, explanation_text, targets_text
 from raison.report.style import phrases
+from raison.report.style.phrases import Explained
 from raison.report.tables.html import results_fragment
 from raison.report.tables.terminal import table
 
-Shown = Explanation | GenerationExplanation | Comparison | Scores
+Shown = Explained | Comparison | Scores
 
 
 def show(result: Shown | Iterable[Shown]) -> None:
@@ -30,7 +28,7 @@ def show(result: Shown | Iterable[Shown]) -> None:
     In a notebook as HTML, elsewhere in the terminal. Raises InputError for what is no result, and for explanations of
     different quantities, which have no common scale.
     """
-    shown = [result] if isinstance(result, Explanation | GenerationExplanation | Comparison | Scores) else _all(result)
+    shown = [result] if isinstance(result, Shown) else _all(result)
     explanations = [one for one in shown if isinstance(one, Explanation)]
     together = len(explanations) > 1 and len(explanations) == len(shown)
     if together:
@@ -62,7 +60,7 @@ def display(fragments: list[str]) -> None:
 def _all(results: Iterable[Shown]) -> list[Shown]:
     shown = list(results) if isinstance(results, Iterable) and not isinstance(results, str) else [results]
     for place, one in enumerate(shown):
-        if not isinstance(one, Explanation | GenerationExplanation | Comparison | Scores):
+        if not isinstance(one, Shown):
             raise InputError(f"results[{place}] is {one!r:.60}: show takes explanations, comparisons and scores.")
     if not shown:
         raise InputError("there is nothing to show: give at least one explanation.")
@@ -79,12 +77,8 @@ def _check_scale(explanations: list[Explanation]) -> None:
 
 
 def _html(result: Shown) -> str:
-    if isinstance(result, Explanation):
-        return fragment(result)
-    return generation_fragment(result) if isinstance(result, GenerationExplanation) else results_fragment(result)
+    return fragment(result) if isinstance(result, Explained) else results_fragment(result)
 
 
 def _text(result: Shown) -> RenderableType:
-    if isinstance(result, Explanation):
-        return explanation_text(result)
-    return generation_text(result) if isinstance(result, GenerationExplanation) else table(result)
+    return explanation_text(result) if isinstance(result, Explained) else table(result)

@@ -1,55 +1,68 @@
-"""HTML that is safe by construction: a template, whose values are all escaped, and the shell of a standalone page.
+"""Pages made from templates, which are safe by construction, and the shell of a standalone page.
 
-A view writes `html("<td>{}</td>", value)`; the template is a constant of the program (a test sees to it), and every
-value that is not Markup itself is escaped. Strings that were put together by other means are text, and shown as such.
+jinja2 escapes every value that a template prints unless it is Markup, and only this module makes Markup of text (a test
+sees to both). A name that a template misspells is an error.
 """
 
 import base64
 import hashlib
-import html as stdlib_html
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
+from html import escape
 from importlib.resources import files
-from typing import Any, final
+from urllib.parse import quote
 
-import markupsafe
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from raison.report.style import phrases
+from raison.report.style.colours import SIGNED
+
+__all__ = ["Markup", "assets", "breakable", "document", "drawing", "escaped", "minus", "rendered"]
 
 _UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 # HTML reads a carriage return as a line feed unless it is written as a reference.
 _RETURN = {13: "&#13;"}
 
 
-@final
-class Markup(markupsafe.Markup):
-    """HTML as it is: the only type of string that a template takes over unescaped."""
-
-    __slots__ = ()
-
-    @classmethod
-    def escape(cls, s: Any, /) -> "Markup":
-        """Text for element content and quoted attributes; what HTML cannot hold becomes the replacement character."""
-        if isinstance(s, Markup):
-            return s
-        return cls(stdlib_html.escape(str(s).translate(_UNPRINTABLE)).translate(_RETURN))
+def escaped(value: object) -> Markup:
+    """Text for element content and quoted attributes; what HTML cannot hold becomes the replacement character."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(escape(str(value).translate(_UNPRINTABLE)).translate(_RETURN))
 
 
-NOTHING = Markup()
+def breakable(label: str) -> Markup:
+    """A label that a narrow screen may break where a reader would."""
+    shown = escaped(label)
+    for place in "_(/":
+        shown = shown.replace(place, Markup(f"{place}<wbr>"))
+    return shown
 
 
-def html(template: str, *values: object) -> Markup:
-    """A constant template with each value, escaped unless it is Markup, in the place of a {}."""
-    return Markup(template).format(*values)
+def minus(number: str) -> str:
+    """A number's text with true minus signs, which are as wide as the plus and are read aloud by screen readers."""
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
-def joined(parts: Iterable[object], between: str = "") -> Markup:
-    """All parts, one after the other, escaped unless they are Markup."""
-    return Markup.escape(between).join(parts)  # type: ignore[arg-type]
+_TEMPLATES = Environment(
+    loader=PackageLoader("raison.report"),
+    autoescape=True,
+    finalize=escaped,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.policies["json.dumps_kwargs"] = {"sort_keys": False}
+_TEMPLATES.filters.update(breakable=breakable, minus=minus, place=partial(quote, safe="/#"))
+_TEMPLATES.tests["kind"] = lambda value, name: type(value).__name__ == name
+_TEMPLATES.globals.update(phrases=phrases, signed=SIGNED)
 
 
-def lines(parts: Iterable[Markup]) -> Markup:
-    """The parts that hold anything, a line each."""
-    return joined((part for part in parts if part), "\n")
+def rendered(template: str, values: Mapping[str, object]) -> Markup:
+    """A file of templates/ with its values."""
+    return Markup(_TEMPLATES.get_template(template).render(values))
 
 
 def drawing(svg: str) -> Markup:
@@ -57,28 +70,23 @@ def drawing(svg: str) -> Markup:
     return Markup(svg)
 
 
-def data(value: object) -> Markup:
-    """An element that holds a value for the page's script, as JSON in which no element can end or begin."""
-    text = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").translate(_UNPRINTABLE)
-    return html('<script type="application/json">{}</script>', Markup(text))
+def assets(names: Iterable[str]) -> Markup:
+    """Files of assets/, one after the other: styles or scripts."""
+    folder = files("raison.report").joinpath("assets")
+    return Markup().join(Markup(folder.joinpath(name).read_text("utf-8")) for name in names)
 
 
-def asset(name: str) -> Markup:
-    """A file of assets/: style or script."""
-    return Markup(files("raison.report").joinpath("assets", name).read_text("utf-8"))
-
-
-def document(title: str, body: Markup, styles: tuple[str, ...], script: Markup = NOTHING) -> str:
+def document(title: str, body: Markup, styles: Iterable[str], scripts: Iterable[str] = ()) -> str:
     """A standalone HTML page.
 
     Its policy keeps it from loading anything, and from any script and any style but its own, told by their hashes,
     whatever the texts hold.
     """
     body, rules = _without_styles(body)
-    sheet = lines([*map(asset, styles), rules])
-    code = html("<script>\n{}</script>\n", script) if script else NOTHING
-    allowed = html("'sha256-{}'", _hash(script)) if script else html("'none'")
-    return str(html(_PAGE, allowed, _hash(sheet), title, sheet, body, code))
+    sheet, script = Markup("\n").join([assets(styles), rules]), assets(scripts)
+    values = {"title": title, "body": body, "sheet": sheet, "script": script}
+    hashes = {"sheet_hash": _hash(sheet), "script_hash": _hash(script)}
+    return str(rendered("page.html", values | hashes)) + "\n"
 
 
 def _without_styles(body: Markup) -> tuple[Markup, Markup]:
@@ -99,25 +107,6 @@ def _without_styles(body: Markup) -> tuple[Markup, Markup]:
 
 _PLACE = '[data-style="{}"]'
 _STYLE = re.compile(r' style="([\w\s#%.,:;()\'+-]*)"')
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src {}; \
-style-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{}</title>
-<style>
-{}</style>
-</head>
-<body>
-{}
-{}</body>
-</html>
-"""
 
 
 def _hash(content: str) -> str:

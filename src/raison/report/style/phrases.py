@@ -8,6 +8,9 @@ from raison.core.generation import GenerationExplanation
 from raison.core.notes import AUTO, EXTENDED
 from raison.core.unit import Unit
 from raison.core.unknown import caution_of_text, unknown_in
+from raison.report.style.colours import peak
+
+Explained = Explanation | GenerationExplanation
 
 _QUANTITIES = {
     "probability": "probability",
@@ -25,6 +28,18 @@ def decimals(largest: float) -> int:
     return max(0, min(9, 2 - math.floor(math.log10(largest))))
 
 
+def places(*values: float) -> int:
+    """Places after the point for a few numbers that are compared: three to six."""
+    return max(3, min(6, decimals(peak(values))))
+
+
+def interval(low: float, high: float, places: int) -> str:
+    """An interval in brackets; nothing where it is not known."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"[{number(low, places)}, {number(high, places)}]"
+
+
 def number(value: float, places: int) -> str:
     """A number with a fixed count of places, without a minus before zero; n/a for NaN."""
     return f"{value:z,.{places}f}" if math.isfinite(value) else "n/a"
@@ -38,7 +53,7 @@ def signed(value: float, places: int) -> str:
     return text[1:] if float(text) == 0 else text
 
 
-def score(e: Explanation | GenerationExplanation, value: float, places: int) -> str:
+def score(e: Explained, value: float, places: int) -> str:
     """A score of an explanation: with its sign where there can be two."""
     return signed(value, places) if e.signed else number(value, places)
 
@@ -161,6 +176,13 @@ def ends(e: Explanation) -> tuple[str, str]:
     return (f"against {name}" if e.against is None else f"for {e.against}"), f"for {name}"
 
 
+def text_labels(e: Explanation) -> tuple[str, ...]:
+    """What stands over each of the one or two texts."""
+    if isinstance(e.text, str):
+        return ("",)
+    return ("First text", "Second text") if e.answer is None else ("Question", "Context")
+
+
 def value_change(e: Explanation) -> str:
     """The explained value of the whole text and of the empty one."""
     places = max(3, decimals(max(abs(e.value_full), abs(e.value_empty))))
@@ -168,7 +190,7 @@ def value_change(e: Explanation) -> str:
     return f"{full} -> {empty} with every {e.unit} removed ({e.removal})"
 
 
-def effort(e: Explanation) -> str:
+def effort(e: Explained) -> str:
     """Forward and backward passes and time."""
     backward = f", {count(e.gradients, 'gradient')}" if e.gradients else ""
     return f"{count(e.evaluations, 'evaluation')}{backward}, {seconds(e.seconds)}"
@@ -207,13 +229,14 @@ def choice(e: Explanation) -> str | None:
     return f"best of {e.notes['candidates']} maps by {metric}, which gave them {lowest} to {highest}"
 
 
-def cautions(e: Explanation) -> list[str]:
+def cautions(e: Explained) -> list[str]:
     """Cautions about the scores, one sentence each, without its full stop."""
-    told = (truncation(e), caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
+    cut = truncation(e) if isinstance(e, Explanation) else None
+    told = (cut, caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
     return [sentence for sentence in told if isinstance(sentence, str)]
 
 
-def unknown_units(e: Explanation | GenerationExplanation) -> frozenset[int]:
+def unknown_units(e: Explained) -> frozenset[int]:
     """Numbers of the units with tokens that the model's vocabulary does not have."""
     unknown = unknown_in(e.notes)
     return frozenset() if unknown is None else frozenset(unknown.units)

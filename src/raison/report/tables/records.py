@@ -147,6 +147,19 @@ class Claims:
 
     verdicts: tuple[Verdict, ...]
 
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that the claims are about, in order."""
+        return tuple(dict.fromkeys(verdict.run for verdict in self.verdicts))
+
+    @property
+    def by_run(self) -> dict[str, dict[str, Verdict]]:
+        """The verdicts on each statement, by run; a statement is not about every run."""
+        found: dict[str, dict[str, Verdict]] = {}
+        for verdict in self.verdicts:
+            found.setdefault(verdict.says, {})[verdict.run] = verdict
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Explained:
@@ -170,6 +183,21 @@ class Section:
     parts: tuple[Part, ...]
     anchor: str = ""
     told: bool = True
+
+    @property
+    def inside(self) -> tuple[Part, ...]:
+        """The parts that hold anything and stand below its heading; explanations follow as articles of their own."""
+        return tuple(part for part in self.parts if filled(part) and not isinstance(part, Explained))
+
+    @property
+    def explained(self) -> tuple[Explained, ...]:
+        """The explanations."""
+        return tuple(part for part in self.parts if isinstance(part, Explained))
+
+    @property
+    def advice(self) -> Advice | None:
+        """The advice, whose light the section has."""
+        return next((part for part in self.parts if isinstance(part, Advice)), None)
 
     @property
     def place(self) -> str:
@@ -197,6 +225,11 @@ class Document:
     up: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def known(self) -> dict[str, object]:
+        """What the study file says of where it comes from, and further facts."""
+        return {name: self.file.get(name.lower()) for name in ("Source", "Reference", "Size")} | dict(self.facts)
+
+    @property
     def shown(self) -> tuple[Section, ...]:
         """The sections that hold anything."""
         return tuple(section for section in self.sections if any(map(filled, section.parts)))
@@ -213,16 +246,9 @@ def filled(part: Part) -> bool:
     return not isinstance(part, Table) or bool(part.rows)
 
 
-def interval(low: float, high: float, places: int) -> str:
-    """An interval in brackets; nothing where it is not known."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return ""
-    return f"[{phrases.number(low, places)}, {phrases.number(high, places)}]"
-
-
 def gap_cell(gap: Difference, places: int) -> Cell:
     """A difference with its interval."""
-    return Cell(phrases.signed(gap.mean, places), interval(gap.low, gap.high, places))
+    return Cell(phrases.signed(gap.mean, places), phrases.interval(gap.low, gap.high, places))
 
 
 def ranks(means: Sequence[float], higher: bool | None) -> list[int]:

@@ -1,25 +1,17 @@
-"""Results of methods as a grid of cells, and that grid as Markdown, LaTeX and CSV."""
+"""Results of methods as a table of cells, and that table as Markdown, LaTeX and CSV."""
 
-import csv
-import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from raison.core.notes import EACH_FROM
 from raison.core.results import Comparison, MetricScores, Scores, Summary
 from raison.report.style import phrases
 from raison.report.style.colours import peak
-from raison.report.tables.records import ARROWS, NOTHING_THERE, Cell, interval, ranks
+from raison.report.tables.records import ARROWS, NOTHING_THERE, Cell, Table, ranks
+from raison.report.tables.writers import escape_markdown, latex_table, markdown_table
 
 Results = Scores | Comparison | Sequence[Scores]
-
-_FIELDS = ("method", "metric", "higher_is_better", "mean", "low", "high", "count")
-_LATEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "[": "{[}", "–": "--", "†": r"\dag{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +53,6 @@ def warnings(results: Results) -> list[str]:
     return [f"Warning: {caution}." for one in told for caution in one.cautions]
 
 
-def _below(results: Results, note: str) -> str:
-    return " ".join(part for part in (caption(results), *warnings(results), note) if part)
-
-
 def caption(results: Results) -> str:
     """The meaning and the source of the numbers."""
     most = _most(rows_of(results))
@@ -102,64 +90,39 @@ def _seeds(comparison: Comparison) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
-def markdown(results: Results, note: str = "") -> str:
-    """A Markdown table with a caption below, `note` at its end; best in bold, second best underlined."""
+def results_table(results: Results, note: str = "") -> Table:
+    """Methods x metrics; `note` ends the caption."""
     shown = columns(results)
-    lines = [
-        ["method", *(f"{escape_markdown(column.name)} {column.arrow}".strip() for column in shown)],
-        ["---", *("---:" for _ in shown)],
-        *_body(results, shown, escape_markdown, ("{}", "**{}**", "<u>{}</u>")),
-    ]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{table}\n\n{escape_markdown(_below(results, note))}\n"
+    cells = zip(*(column.cells for column in shown), strict=True)
+    rows = tuple((row.method, told) for row, told in zip(rows_of(results), cells, strict=True))
+    head = ("method", *(f"{column.name} {column.arrow}".strip() for column in shown))
+    return Table("", head, rows, " ".join(part for part in (caption(results), *warnings(results), note) if part))
+
+
+def markdown(results: Results, note: str = "") -> str:
+    """A Markdown table with a caption below, `note` at its end."""
+    table = _without_seeds(results_table(results, note))
+    return f"{markdown_table(table)}\n\n{escape_markdown(table.caption)}\n"
 
 
 def latex(results: Results, note: str = "") -> str:
-    """A LaTeX table that needs the package booktabs; `markdown` with the same marks."""
-    arrows = {"↑": r" $\uparrow$", "↓": r" $\downarrow$", "": ""}
-    shown = columns(results)
-    head = ["method", *(escape_latex(column.name) + arrows[column.arrow] for column in shown)]
-    body = _body(results, shown, escape_latex, ("{}", r"\textbf{{{}}}", r"\underline{{{}}}"))
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{l{'r' * len(shown)}}}",
-            r"\toprule",
-            " & ".join(head) + r" \\",
-            r"\midrule",
-            *(" & ".join([line[0], *map(_latex_number, line[1:])]) + r" \\" for line in body),
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{escape_latex(_below(results, note))}}}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    """A LaTeX table that needs the package booktabs."""
+    return latex_table(_without_seeds(results_table(results, note)))
 
 
 def csv_text(results: Results) -> str:
     """One line per method and metric, unrounded; an undefined number is left empty."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, _FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows_of(results):
-        for record in row.records():
-            writer.writerow({name: _defined(value) for name, value in record.items()})
-    return out.getvalue()
+    import pandas as pd
+
+    frame = pd.DataFrame([record for row in rows_of(results) for record in row.records()])
+    return frame.replace([math.inf, -math.inf], math.nan).to_csv(index=False, lineterminator="\n")
 
 
-def _body(
-    results: Results, shown: Sequence[ScoresColumn], escaped: Callable[[str], str], mark: tuple[str, str, str]
-) -> list[list[str]]:
-    """Lines of cells; `mark` holds how a cell reads without rank, as the best, as the second."""
-    lines = []
-    for number, row in enumerate(rows_of(results)):
-        cells = [column.cells[number] for column in shown]
-        lines.append(
-            [escaped(row.method), *(f"{mark[cell.rank].format(cell.marked)} {cell.interval}".strip() for cell in cells)]
-        )
-    return lines
+def _without_seeds(table: Table) -> Table:
+    """The table as papers print it."""
+    return replace(
+        table, rows=tuple((name, tuple(replace(cell, seeds="") for cell in cells)) for name, cells in table.rows)
+    )
 
 
 def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> ScoresColumn:
@@ -176,7 +139,7 @@ def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
     if scores is None:
         return NOTHING_THERE
     summary = scores.summary
-    told = interval(summary.low, summary.high, places)
+    told = phrases.interval(summary.low, summary.high, places)
     if summary.count != most:
         told = f"{told} n={summary.count:,}".strip()
     seeds = sorted(scores.seed_means)
@@ -194,37 +157,3 @@ def _time_column(summaries: Sequence[Summary]) -> ScoresColumn:
 
 def _most(rows: Sequence[Scores]) -> int:
     return max((scores.summary.count for row in rows for scores in row.metrics), default=0)
-
-
-def _defined(value: object) -> object:
-    return "" if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_UNPRINTABLE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd")
-
-
-def one_line(text: str) -> str:
-    """Text with one space for all white space; control characters and halves of characters are replaced."""
-    return " ".join(text.split()).translate(_UNPRINTABLE)
-
-
-def comments(lines: Sequence[str]) -> str:
-    """Lines that LaTeX leaves out."""
-    return "".join(f"% {one_line(line)}\n" for line in lines)
-
-
-def escape_markdown(text: str) -> str:
-    """One line of text as Markdown that shows it."""
-    flat = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
-    plain = "".join(f"\\{character}" if character in "\\|*_`" else character for character in flat)
-    # A link would need both brackets side by side.
-    return plain.replace("](", "]\\(")
-
-
-def escape_latex(text: str) -> str:
-    """One line of text as LaTeX that prints it."""
-    return "".join(_LATEX.get(character, character) for character in one_line(text))
-
-
-def _latex_number(text: str) -> str:
-    return text.replace("-", "$-$").replace("–", "--")

@@ -13,8 +13,8 @@ from raison.core.errors import DataError, InputError
 from raison.core.generation import GenerationExplanation, OutputToken
 from raison.core.target import Target, resolve_target
 from raison.core.unit import Unit
-from raison.report.explanations.generation_page import fragment, page
-from raison.report.explanations.generation_terminal import generation_plain
+from raison.report.explanations.html import fragment, page
+from raison.report.explanations.terminal import explanation_plain
 
 PROMPT, OUTPUT = "the sea is", " calm now"
 
@@ -230,16 +230,16 @@ def test_contrast_is_named():
     markup = page(explanation(contrast=" wild"))
     assert "for the other token" in markup
     assert "and not  wild" in markup
-    assert "wild" in generation_plain(explanation(contrast=" wild"))
+    assert "wild" in explanation_plain(explanation(contrast=" wild"))
 
 
 def test_terminal_shows_tokens_with_their_strongest_units():
-    shown = generation_plain(explanation(notes={"border": "doubtful"}))
+    shown = explanation_plain(explanation(notes={"border": "doubtful"}))
     assert "50.0 %" in shown
     assert re.search(r"calm .*sea \+0\.400  is -0\.200  the \+0\.100", shown)
     assert "doubtful" in shown
-    assert "\x1b" not in generation_plain(explanation(prompt="the \x1b[31m sea", output="\x1b[0m x"))
-    assert str(explanation()) == generation_plain(explanation())
+    assert "\x1b" not in explanation_plain(explanation(prompt="the \x1b[31m sea", output="\x1b[0m x"))
+    assert str(explanation()) == explanation_plain(explanation())
 
 
 def test_unsigned_scores_are_amounts_everywhere():
@@ -256,7 +256,7 @@ def test_unsigned_scores_are_amounts_everywhere():
     states = json.loads(re.search(r'<script type="application/json">(.*?)</script>', markup)[1])
     assert len(states["palette"]) == 21
     assert states["states"]["0"]["shades"] == [5, 20, 10]
-    shown = generation_plain(e)
+    shown = explanation_plain(e)
     assert "sea 0.400" in shown
     assert "+0" not in shown
     assert "the stronger, the more important" in shown

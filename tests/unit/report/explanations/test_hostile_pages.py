@@ -13,11 +13,9 @@ from rich.console import Console
 
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
-from raison.report.explanations import generation_page
-from raison.report.explanations.generation_terminal import generation_text
-from raison.report.explanations.html import compact, fragment, page
+from raison.report.explanations.html import fragment, page
 from raison.report.explanations.terminal import explanation_text
-from raison.report.tables.results import escape_latex, escape_markdown
+from raison.report.tables.writers import escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
 from tests.unit.core.test_reading import written
@@ -88,10 +86,9 @@ VIEWS = {
     "page": lambda word: page(filled(word)),
     "pages": lambda word: page([filled(word), filled(word)]),
     "fragment": lambda word: fragment(filled(word)),
-    "compact": lambda word: compact(filled(word), word, "anchor"),
-    "output": lambda word: generation_page.page(filled_output(word)),
-    "outputs": lambda word: generation_page.page([filled_output(word)] * 2),
-    "output fragment": lambda word: generation_page.fragment(filled_output(word)),
+    "output": lambda word: page(filled_output(word)),
+    "outputs": lambda word: page([filled_output(word)] * 2),
+    "output fragment": lambda word: fragment(filled_output(word)),
 }
 
 
@@ -113,7 +110,7 @@ TERMINAL = (
 )
 SHOWN = {
     "explanation": lambda word: explanation_text(filled(word)),
-    "output": lambda word: generation_text(filled_output(word)),
+    "output": lambda word: explanation_text(filled_output(word)),
 }
 
 

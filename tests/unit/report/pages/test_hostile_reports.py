@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from raison.jobs.store import RecordStore
-from raison.report.tables.results import escape_latex, escape_markdown
+from raison.report.tables.writers import escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
 from tests.unit.report.explanations.test_hostile_pages import structure

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from raison.report.explanations import generation_page
 from raison.report.explanations.html import page
-from raison.report.style.markup import document, html
+from raison.report.style.markup import Markup, document
 from tests.unit.core.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-PAGES = {"explanation": page(explain("a modest pleasure")), "output": generation_page.page(written())}
+PAGES = {"explanation": page(explain("a modest pleasure")), "output": page(written())}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -48,7 +47,7 @@ def test_the_policy_names_the_hash_of_the_only_sheet(name: str) -> None:
 
 
 def test_a_style_that_is_none_of_ours_stays_out_of_the_sheet() -> None:
-    body = html('<p style="color:red">a</p>{}', ' style="}*{color:blue" style="color:green')
+    body = Markup('<p style="color:red">a</p>{}').format(' style="}*{color:blue" style="color:green')
     shown = document("x", body, ())
     assert shown.count("color:red") == 1
     assert "blue" not in shown.partition("<body>")[0]
@@ -56,7 +55,7 @@ def test_a_style_that_is_none_of_ours_stays_out_of_the_sheet() -> None:
 
 
 def test_a_page_without_a_script_allows_none() -> None:
-    assert "script-src 'none';" in document("x", html(""), ())
+    assert "script-src 'none';" in document("x", Markup(), ())
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")

@@ -15,6 +15,7 @@ from raison.report.pages.shown import shown_texts
 from raison.report.pages.texts import write_texts
 from raison.report.style import phrases
 from raison.report.style.colours import peak
+from raison.report.style.phrases import interval
 from raison.report.tables.records import (
     ARROWS,
     Cell,
@@ -28,7 +29,6 @@ from raison.report.tables.records import (
     Table,
     Text,
     gap_cell,
-    interval,
 )
 from raison.runs.agreement import PairAgreement, read_agreement
 from raison.runs.models_figure import FiguredModel, axis_of

@@ -11,6 +11,7 @@ from raison.numerics.statistics.gains import Gain
 from raison.report.figures.data import Curve, Lines, Spot
 from raison.report.style import phrases
 from raison.report.style.colours import SERIES, level, peak
+from raison.report.style.phrases import interval
 from raison.report.tables.records import (
     ARROWS,
     NOTHING_THERE,
@@ -20,7 +21,6 @@ from raison.report.tables.records import (
     Plots,
     Section,
     Table,
-    interval,
     ranked,
 )
 from raison.runs.summary import MetricInfo

@@ -14,7 +14,8 @@ from raison.report.figures.trust import (
     substitution_figures,
 )
 from raison.report.style import phrases
-from raison.report.tables.records import Cell, Claims, Document, Part, Plots, Reasons, Section, Table, interval
+from raison.report.style.phrases import interval
+from raison.report.tables.records import Cell, Claims, Document, Part, Plots, Reasons, Section, Table
 from raison.runs.models_figure import axis_of, told
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trust.results import TrustRuns

@@ -1,0 +1,64 @@
+"""How an explanation was computed: names with their values, the same in the terminal and in HTML."""
+
+import json
+from collections.abc import Mapping
+
+from raison.core.explanation import Explanation
+from raison.core.generation import GenerationExplanation
+from raison.core.notes import AUTO, EXTENDED
+from raison.core.unknown import NOTE
+from raison.report.style import phrases
+from raison.report.style.phrases import Explained
+
+_TOLD = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED)
+"""Notes that other facts tell."""
+
+
+def facts(e: Explained) -> dict[str, object]:
+    """What is known of it, in order; nothing is None."""
+    known = _of_output(e) if isinstance(e, GenerationExplanation) else _of_text(e)
+    return {name: fact for name, fact in known.items() if fact is not None}
+
+
+def _of_text(e: Explanation) -> dict[str, object]:
+    return {
+        "Value": phrases.value_change(e),
+        "Gap": phrases.gap(e),
+        "Chosen": phrases.choice(e),
+        "Probabilities": phrases.shares(e) or None,
+        **_of_method(e),
+        "Removal": e.removal,
+        "Unknown": phrases.unread(e),
+        "Extended": phrases.extended(e),
+        **_of_run(e, _TOLD),
+    }
+
+
+def _of_output(e: GenerationExplanation) -> dict[str, object]:
+    return {
+        "Output": f"{phrases.count(len(e.tokens), 'token')}, log-probability {e.log_probability:.3f}",
+        **_of_method(e),
+        "Removal": f"{e.removal}, for an absent {e.unit}",
+        **_of_run(e, ("caution", "unsteady", NOTE)),
+    }
+
+
+def _of_method(e: Explained) -> Mapping[str, object]:
+    config = ", ".join(f"{name}={_plain(value)}" for name, value in e.config.items())
+    return {"Method": f"{e.method}: {config}" if config else e.method, "Model": e.model}
+
+
+def _of_run(e: Explained, told: tuple[str, ...]) -> Mapping[str, object]:
+    return {
+        "Seed": e.seed,
+        "Cost": phrases.effort(e),
+        **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in told},
+        "Version": f"raison {e.version}" if e.version else None,
+    }
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, float) for item in value):
+        # Columns of numbers are aligned for comparison.
+        return ", ".join(f"{item:.3g}" for item in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
