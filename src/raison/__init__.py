@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from raison._version import __version__
 from raison.core.chat import Chat
+from raison.core.citations import Citations
 from raison.core.errors import RaisonError
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
@@ -21,6 +22,7 @@ from raison.core.unit import Unit
 
 if TYPE_CHECKING:
     from raison import data, methods, metrics
+    from raison.explaining.cite import cite
     from raison.explaining.diagnosis import doctor
     from raison.explaining.explain import explain
     from raison.judging.compare import compare
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chat",
+    "Citations",
     "Comparison",
     "Explanation",
     "GenerationExplanation",
@@ -44,6 +47,7 @@ __all__ = [
     "Unit",
     "__version__",
     "audit",
+    "cite",
     "compare",
     "data",
     "doctor",
@@ -60,6 +64,7 @@ __all__ = [
 _FUNCTIONS = {
     "load": "raison.models.loading.load",
     "explain": "raison.explaining.explain",
+    "cite": "raison.explaining.cite",
     "doctor": "raison.explaining.diagnosis",
     "evaluate": "raison.judging.evaluate",
     "compare": "raison.judging.compare",

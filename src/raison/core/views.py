@@ -11,6 +11,7 @@ class View(StrEnum):
     EXPLANATION_PAGE = "explanations.html.page"
     EXPLANATION_FRAGMENT = "explanations.html.fragment"
     EXPLANATION_TEXT = "explanations.terminal.explanation_plain"
+    CITATIONS_TEXT = "explanations.citations_terminal.citations_plain"
     RESULTS_TEXT = "tables.terminal.results_plain"
     RESULTS_PAGE = "tables.html.results_page"
     RESULTS_FRAGMENT = "tables.html.results_fragment"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from raison.methods.generic_attention import GenericAttention as GenericAttention
     from raison.methods.globenc import Globenc as Globenc
     from raison.methods.gradient_shap import GradientShap as GradientShap
+    from raison.methods.hierarchical_occlusion import HierarchicalOcclusion as HierarchicalOcclusion
     from raison.methods.input_x_gradient import InputXGradient as InputXGradient
     from raison.methods.integrated_gradients import IntegratedGradients as IntegratedGradients
     from raison.methods.ivra import Ivra as Ivra

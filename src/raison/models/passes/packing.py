@@ -16,7 +16,7 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 from raison.core.errors import InputError
 from raison.models.passes.batching import TokenBudget, groups, shrinking
 from raison.models.passes.prefix import Prefix, PrefixStore
-from raison.models.passes.trie import Ids, Trie, cut, merge, sees
+from raison.models.passes.trie import Ids, Trie, cut, leaves, merge, sees
 from raison.models.stack.tap import TAP, implementation_of, tapped
 
 CPU_NODES, DEVICE_NODES = 512, 4096
@@ -219,6 +219,20 @@ class PackedReader:
         return mask.masked_fill_(~sees, torch.finfo(dtype).min)[None, None]
 
     def _plain(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
+        """States of whole sequences in padded batches; one that begins another is read off that one's pass."""
+        if _steady_tokens(self._config) is not None:
+            return self._padded(prefix, rows, reads)
+        ends = leaves(rows)
+        whole: dict[int, list[int]] = {number: [] for number in ends}
+        spans = []
+        for end, wanted in zip(ends, reads, strict=True):
+            spans.append(slice(len(whole[end]), len(whole[end]) + len(wanted)))
+            whole[end].extend(wanted)
+        found = self._padded(prefix, [rows[number] for number in whole], list(whole.values()))
+        states = dict(zip(whole, found, strict=True))
+        return [states[end][span] for end, span in zip(ends, spans, strict=True)]
+
+    def _padded(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
         device, start = self.base.device, tuple(prefix.tolist())
         lengths = [len(start) + len(row) for row in rows]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Int
@@ -54,6 +55,17 @@ def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
         else:
             found.append([number])
             size = len(row)
+    return found
+
+
+def leaves(rows: Sequence[Ids]) -> list[int]:
+    """For each sequence the number of the longest one in order that begins with it, which may be itself."""
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    found = list(range(len(rows)))
+    # In sorted order, what begins with a sequence follows it.
+    for one, after in reversed(list(pairwise(order))):
+        if rows[after][: len(rows[one])] == rows[one]:
+            found[one] = found[after]
     return found
 
 

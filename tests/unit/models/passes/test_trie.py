@@ -4,7 +4,7 @@ import random
 
 import torch
 
-from raison.models.passes.trie import cut, merge, sees
+from raison.models.passes.trie import cut, leaves, merge, sees
 
 
 def test_trie_against_a_literal_one() -> None:
@@ -32,3 +32,12 @@ def test_packs_hold_every_sequence_once_and_in_order() -> None:
     rows = sorted({(1,) * length for length in range(1, 9)} | {(2, digit) for digit in range(9)})
     for nodes in (1, 4, 100):
         assert [number for group in cut(rows, nodes) for number in group] == list(range(len(rows)))
+
+
+def test_leaves_are_the_longest_sequences_that_begin_with_each() -> None:
+    rows = [(1, 2), (1,), (3, 1), (1, 2, 3), (1, 2, 4), (3,), (2,), (3, 1)]
+    for row, leaf in zip(rows, leaves(rows), strict=True):
+        assert rows[leaf][: len(row)] == row
+        # Nothing goes on from there.
+        assert not any(len(other) > len(rows[leaf]) and other[: len(rows[leaf])] == rows[leaf] for other in rows)
+    assert len({leaves(rows)[2], leaves(rows)[7], leaves(rows)[5]}) == 1

@@ -1,0 +1,266 @@
+"""Which sources a language model's answer rests on. Plain numbers: this file never needs torch."""
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from raison.core.errors import DataError, InputError
+from raison.core.reading import NAME, Fields, dump, parse
+from raison.core.unit import Unit
+from raison.core.views import View, rendered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+
+Light = Literal["used", "not used", "undecided"]
+"""Whether the statement needs the source: its removal does more than that of random text of its length."""
+Origin = Literal["sources", "together", "memory", "undecided"]
+"""What a statement rests on: at least one source that is used; only several sources together; none of them."""
+
+_OPTIONAL = ("intervals", "supported", "notes", "version", "schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A part of the answer, characters `start` to `end` of it.
+
+    `log_probability` is that of its tokens after the whole prompt, `without` the same after a prompt without sources.
+    `origin` is None where no lights were asked for.
+    """
+
+    text: str
+    start: int
+    end: int
+    tokens: int
+    log_probability: float
+    without: float
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A statement and a source: the drop of the statement's log-probability when the source is removed, and a light.
+
+    The source counts as used where the drop exceeds `bar`: what removing random text of the same length does. None
+    where the other sources do not have as much text.
+    """
+
+    drop: float
+    bar: float | None
+    light: Light
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Citations:
+    """Scores of the sources, and of sentences within them, for each statement of an answer.
+
+    - `sources` are where they stand in the prompt, each named by its id. `sentences` are named by their source's id.
+    - `scores[i][j]` is for statement i and source j; `intervals[i][j]` has two numbers where the method samples.
+    - `within[i][k]` is for statement i and sentence k; None for a sentence that the method did not look at.
+    - `checks[i][j]` has the lights; none without draws (`draws=0`).
+    - `supported[i][j]` is how far source j entails statement i, from 0 to 1, where the caller gave a judge of that.
+    - `of` is what the method explained of each statement: its log-probability, or its log-odds.
+    - `evaluations` counts the masked prompts that were run with the whole answer after them, for everything here.
+    """
+
+    question: str
+    prompt: str
+    answer: str
+    sources: tuple[Unit, ...]
+    sentences: tuple[Unit, ...]
+    statements: tuple[Statement, ...]
+    scores: tuple[tuple[float, ...], ...]
+    within: tuple[tuple[float | None, ...], ...]
+    checks: tuple[tuple[Check, ...], ...]
+    of: str
+    method: str
+    config: dict[str, Any]
+    model: str
+    template: str
+    removal: str
+    seed: int
+    evaluations: int
+    seconds: float
+    intervals: tuple[tuple[tuple[float, float], ...], ...] = ()
+    supported: tuple[tuple[float, ...], ...] = ()
+    notes: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    schema: int = SCHEMA
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The sources' ids, in the order of the prompt."""
+        return tuple(source.name for source in self.sources)
+
+    def order(self, statement: int) -> tuple[str, ...]:
+        """The ids of all sources, the highest score of a statement first."""
+        row = self.scores[self._number(statement)]
+        return tuple(self.ids[j] for j in sorted(range(len(row)), key=lambda j: -row[j]))
+
+    def top(self, statement: int) -> str:
+        """The id of the source with the highest score for a statement."""
+        return self.order(statement)[0]
+
+    def used(self, statement: int) -> tuple[str, ...]:
+        """The ids of the sources whose light is "used" for a statement, the highest score first.
+
+        Raises InputError if no lights were asked for.
+        """
+        if not self.checks:
+            raise InputError("no light was asked for: cite with draws=16, or read the scores.")
+        row = dict(zip(self.ids, self.checks[self._number(statement)], strict=True))
+        return tuple(name for name in self.order(statement) if row[name].light == "used")
+
+    def passages(self, statement: int) -> tuple[tuple[Unit, float], ...]:
+        """The sentences that the method looked at for a statement, the highest score first."""
+        row = self.within[self._number(statement)]
+        found = [(unit, score) for unit, score in zip(self.sentences, row, strict=True) if score is not None]
+        return tuple(sorted(found, key=lambda pair: -pair[1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        units = {name: [unit.to_dict() for unit in getattr(self, name)] for name in ("sources", "sentences")}
+        return asdict(self) | units
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON text that `from_json` reads back to equal citations."""
+        return dump(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Citations":
+        """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
+        found = Fields(data, "citations")
+        found.schema(SCHEMA)
+        found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
+        for name in ("question", "prompt", "answer", "method", "model", "template"):
+            found.string(name)
+        for name in ("of", "removal"):
+            found.string(name, NAME)
+        found.whole("seed", None)
+        found.whole("evaluations")
+        for name in ("config", "notes"):
+            if name == "config" or name in data:
+                found.mapping(name)
+        if "version" in data:
+            found.string("version", NAME)
+        values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        values["seconds"] = found.number("seconds", 0.0)
+        for name in ("sources", "sentences"):
+            values[name] = Fields({"units": data[name]}, f"citations: {name}").units((data["prompt"],))
+        ids = [source.name for source in values["sources"]]
+        _check_names(found, ids, [sentence.name for sentence in values["sentences"]])
+        values["statements"] = tuple(_statement(one, len(data["answer"])) for one in found.objects("statements"))
+        return cls(**values | _tables(found, len(values["statements"]), len(ids), len(values["sentences"])))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Citations":
+        """Read what `to_json` wrote. Raises DataError."""
+        return cls.from_dict(parse(text, "citations"))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per statement and source."""
+        # Only now: no other result needs it.
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "statement": i,
+                    "text": statement.text,
+                    "source": self.ids[j],
+                    "score": score,
+                    **({"low": self.intervals[i][j][0], "high": self.intervals[i][j][1]} if self.intervals else {}),
+                    **({"drop": self.checks[i][j].drop, "light": self.checks[i][j].light} if self.checks else {}),
+                    **({"supported": self.supported[i][j]} if self.supported else {}),
+                }
+                for i, statement in enumerate(self.statements)
+                for j, score in enumerate(self.scores[i])
+            ]
+        )
+
+    def __str__(self) -> str:
+        return rendered(self, View.CITATIONS_TEXT)
+
+    def __repr__(self) -> str:
+        return f"<Citations {self.method} of {len(self.statements)} statements, {len(self.sources)} sources>"
+
+    def _number(self, statement: int) -> int:
+        if not -len(self.statements) <= statement < len(self.statements):
+            raise InputError(f"there is no statement {statement}: there are {len(self.statements)}, counted from 0.")
+        return statement % len(self.statements)
+
+
+def _check_names(found: Fields, ids: list[str], homes: list[str]) -> None:
+    if not ids or "" in ids or len(set(ids)) < len(ids):
+        found.refuse("sources", "a list of at least one source, each with an id of its own")
+    if not set(homes) <= set(ids):
+        found.refuse("sentences", "a list of sentences that are named by their sources")
+
+
+def _statement(found: Fields, length: int) -> Statement:
+    found.need([f.name for f in fields(Statement) if f.name != "origin"])
+    found.string("text")
+    for name in ("start", "end", "tokens"):
+        found.whole(name)
+    if not found.data["start"] < found.data["end"] <= length:
+        found.refuse("end", f"after its start and at most the answer's end, {length}")
+    if found.data.get("origin") is not None:
+        found.choice("origin", get_args(Origin))
+    values = {f.name: found.data[f.name] for f in fields(Statement) if f.name in found.data}
+    numbers = {name: found.number(name) for name in ("log_probability", "without")}
+    return Statement(**values | numbers)
+
+
+def _tables(found: Fields, statements: int, sources: int, sentences: int) -> dict[str, Any]:
+    """The fields that have a row for each statement."""
+    if not statements:
+        found.refuse("statements", "a list of at least one statement")
+    values: dict[str, Any] = {
+        "scores": tuple(row.numbers("row", sources) for row in _rows(found, "scores", statements)),
+        "within": tuple(_some(row, sentences) for row in _rows(found, "within", statements)),
+        "checks": tuple(_checks(row, sources) for row in _rows(found, "checks", statements)),
+    }
+    if "intervals" in found.data:
+        values["intervals"] = tuple(
+            tuple(Fields({"row": pair}, row.what).numbers("row", 2) for pair in row.items("row", sources))
+            for row in _rows(found, "intervals", statements)
+        )
+    if "supported" in found.data:
+        values["supported"] = tuple(
+            row.numbers("row", sources, 0.0, 1.0) for row in _rows(found, "supported", statements)
+        )
+    return values
+
+
+def _rows(found: Fields, name: str, count: int) -> list[Fields]:
+    """The rows of a table, each a field "row" of its own; only scores and sentences have to be there."""
+    rows = found.items(name, None if name in ("checks", "intervals", "supported") else count)
+    if rows and len(rows) != count:
+        found.refuse(name, f"a list of {count} rows, or empty")
+    return [Fields({"row": row}, f"citations: {name}[{place}]") for place, row in enumerate(rows)]
+
+
+def _some(row: Fields, count: int) -> tuple[float | None, ...]:
+    """Numbers, or null."""
+    values = row.items("row", count)
+    known = iter(Fields({"row": [one for one in values if one is not None]}, row.what).numbers("row", None))
+    return tuple(None if one is None else next(known) for one in values)
+
+
+def _checks(row: Fields, count: int) -> tuple[Check, ...]:
+    found = []
+    row.items("row", count)
+    for one in row.objects("row"):
+        one.need(["drop", "bar", "light"])
+        one.choice("light", get_args(Light))
+        bar = None if one.data["bar"] is None else one.number("bar")
+        found.append(Check(one.number("drop"), bar, cast("Light", one.data["light"])))
+    return tuple(found)
+
+
+def check_ids(ids: list[object]) -> None:
+    """DataError for ids of sources that are no names."""
+    for one in ids:
+        if not isinstance(one, str) or not one.strip() or len(one) > NAME:
+            raise DataError(f"a source's id is {one!r:.60}: it is a string of 1 to {NAME} characters.")

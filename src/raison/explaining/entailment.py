@@ -1,0 +1,42 @@
+"""Whether a source says what a statement says: the judgement of the caller's function or classifier."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from raison.core.errors import InputError
+from raison.core.model import LanguageModel
+from raison.core.target import probabilities
+
+Judge = Callable[[str, str], float] | LanguageModel
+"""A function of a source and a statement with a number from 0 to 1, or a classifier of pairs with "entailment"."""
+CLASS = "entailment"
+
+
+def supported(judge: Judge, sources: Sequence[str], statements: Sequence[str]) -> tuple[tuple[float, ...], ...]:
+    """For each statement, how far each source entails it. Raises InputError."""
+    pairs = [(source, statement) for statement in statements for source in sources]
+    found = _classified(judge, pairs) if isinstance(judge, LanguageModel) else [_said(judge, *pair) for pair in pairs]
+    width = len(sources)
+    return tuple(tuple(found[row : row + width]) for row in range(0, len(found), width))
+
+
+def _said(judge: Callable[[str, str], float], source: str, statement: str) -> float:
+    found = judge(source, statement)
+    if not isinstance(found, int | float) or not 0 <= found <= 1:
+        raise InputError(f"the judge of support answered {found!r:.40}: a number from 0 to 1, or true or false.")
+    return float(found)
+
+
+def _classified(judge: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    names = [name.lower() for name in judge.classes]
+    if CLASS not in names:
+        raise InputError(
+            f"{judge.name} has the classes {', '.join(judge.classes)}: a judge of support has one that is named "
+            f"'{CLASS}'."
+        )
+    encoding = judge.encode(pairs, "word", truncate=True)
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    logits = torch.cat(judge.masked_logits(encoding, whole, judge.removals[0]))
+    found: list[float] = probabilities(logits.double(), judge.multi_label)[:, names.index(CLASS)].tolist()
+    return found

@@ -1,0 +1,124 @@
+"""Whether a statement needs a source: what removing it does, beside what removing random text of its length does."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from raison.core.citations import Check, Light, Origin
+from raison.models.adapters.statements import ForcedAnswer
+
+LEAST: Final = 0.1
+"""Nats: a drop below this, a tenth of the probability, never counts as used."""
+BEYOND: Final = 3.0
+"""Standard deviations of the noise, by the median absolute deviation, that a drop has to exceed its median by."""
+NEAR: Final = 0.5
+"""A source with this share of the largest drop is never called unused."""
+SIMILAR: Final = 0.25
+"""How far the length of random text may be from that of a source, as a share of it."""
+ENOUGH: Final = 3
+"""Draws below which the noise is not known."""
+
+Keeps = Bool[np.ndarray, "masks pieces"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """The lights of all statements, and what each rests on."""
+
+    checks: tuple[tuple[Check, ...], ...]
+    origins: tuple[Origin | None, ...]
+
+    @classmethod
+    def off(cls, statements: int) -> "Lit":
+        """No light for any statement."""
+        return cls((), (None,) * statements)
+
+
+def lit(answer: ForcedAnswer, statements: Sequence[Sequence[int]], draws: int, seed: int) -> Lit:
+    """Remove each source, all of them, and random text: `draws` runs of pieces for each source, of its length.
+
+    Random text is a run of pieces of the other sources. One draw serves every source that it has nothing of, and whose
+    length it has (SIMILAR).
+    """
+    homes = np.array(answer.source.of_source)
+    count = len(answer.source.sources)
+    alone = np.stack([homes != source for source in range(count)])
+    random = _random_keeps(homes, count, draws, np.random.default_rng(seed))
+    asked = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), alone, random])
+    values = answer.log_probabilities(asked, statements)
+    drops = values[0] - values[1:]
+    whole, own, noise = drops[0], drops[1 : 1 + count], drops[1 + count :]
+    serves = np.stack([_serves(random, homes == source) for source in range(count)])
+    checks, origins = [], []
+    for statement in range(len(statements)):
+        heard = [noise[serves[source], statement] for source in range(count)]
+        found = _checks(own[:, statement], heard)
+        checks.append(found)
+        origins.append(_origin(found, heard, float(whole[statement])))
+    return Lit(tuple(checks), tuple(origins))
+
+
+def _random_keeps(homes: np.ndarray, count: int, draws: int, rng: np.random.Generator) -> Keeps:
+    """Runs of pieces, at random places, until every source has so many of its length among the others."""
+    keeps: list[np.ndarray] = []
+    for source in range(count):
+        others = np.flatnonzero(homes != source)
+        length = int((homes == source).sum())
+        if (1 - SIMILAR) * length > len(others):
+            continue
+        served = sum(bool(_serves(keep[None], homes == source)[0]) for keep in keeps)
+        for start in rng.permutation(len(others))[: max(0, draws - served)]:
+            keep = np.ones(len(homes), dtype=bool)
+            keep[others[(start + np.arange(min(length, len(others)))) % len(others)]] = False
+            keeps.append(keep)
+    return np.stack(keeps) if keeps else np.ones((0, len(homes)), dtype=bool)
+
+
+def _serves(keeps: Keeps, own: Bool[np.ndarray, " pieces"]) -> Bool[np.ndarray, " masks"]:
+    """Which draws are random text for a source: nothing of its own, and about as long."""
+    gone = (~keeps).sum(1)
+    return keeps[:, own].all(1) & (np.abs(gone - own.sum()) <= SIMILAR * own.sum())
+
+
+def _checks(drops: Float[np.ndarray, " sources"], heard: Sequence[np.ndarray]) -> tuple[Check, ...]:
+    largest = float(drops.max())
+    found = []
+    for drop, noise in zip(drops.tolist(), heard, strict=True):
+        bar = None if len(noise) < ENOUGH else max(LEAST, _middle(noise) + BEYOND * _spread(noise))
+        found.append(Check(drop, bar, _light(drop, bar, largest)))
+    return tuple(found)
+
+
+def _light(drop: float, bar: float | None, largest: float) -> Light:
+    if bar is not None and drop > bar:
+        return "used"
+    if drop < LEAST:
+        return "not used"
+    return "undecided" if bar is None or drop >= NEAR * largest else "not used"
+
+
+def _origin(checks: Sequence[Check], heard: Sequence[np.ndarray], whole: float) -> Origin:
+    """From the lights, and from what removing all sources does: their noise adds up like independent errors."""
+    lights = {check.light for check in checks}
+    if "used" in lights:
+        return "sources"
+    if any(len(noise) < ENOUGH for noise in heard):
+        return "undecided" if whole >= LEAST else "memory"
+    middle = sum(_middle(noise) for noise in heard)
+    spread = math.sqrt(sum(_spread(noise) ** 2 for noise in heard))
+    if whole > max(LEAST, middle + BEYOND * spread):
+        return "together"
+    return "undecided" if "undecided" in lights else "memory"
+
+
+def _middle(noise: np.ndarray) -> float:
+    return float(np.median(noise))
+
+
+def _spread(noise: np.ndarray) -> float:
+    """A standard deviation that a few draws that met a source in use do not change."""
+    return 1.4826 * float(np.median(np.abs(noise - np.median(noise))))

@@ -1,0 +1,132 @@
+"""What a caller asks with sources: a question and texts in a template, or a conversation that holds them."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raison.core.chat import Chat, Message
+from raison.core.citations import check_ids
+from raison.core.errors import InputError
+from raison.models.adapters.generator import Generator
+from raison.models.tokens.continuation import Prompt
+from raison.models.tokens.sourced import Sourced, sourced
+from raison.text.sourced import Place, SourceTemplate, find
+
+Question = str | Chat | Sequence[Message]
+Sources = Mapping[str, str] | Sequence[str]
+"""Texts by id, in the order of the prompt; those of a list are numbered from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt with its sources; `before` goes before a given answer, and the model's own answer ends at `stop`."""
+
+    question: str
+    source: Sourced
+    template: str
+    before: str = ""
+    stop: str = ""
+
+
+def asked(
+    writer: Generator, question: Question, sources: Sources | None, template: SourceTemplate | str | Path | None
+) -> Asked:
+    """The prompt of a question with sources. Raises InputError, UnknownNameError or DataError."""
+    if not isinstance(question, str):
+        chat = question if isinstance(question, Chat) else Chat(tuple(question))
+        if template is not None:
+            raise InputError("a conversation is its own template: leave template= out.")
+        return _conversation(writer, chat, None if sources is None else _named(sources))
+    if not question.strip():
+        raise InputError("the question is empty or blank.")
+    if sources is None:
+        raise InputError("there is no source: give sources={'id': 'text', ...}, or a conversation that holds them.")
+    own = "chat" if writer.tokenizer.chat_template else "plain"
+    chosen = find(own if template is None else template)
+    filled = chosen.fill(_named(sources), question)
+    if not chosen.chat:
+        prompt, shift = writer.prompt(filled.text), 0
+    else:
+        prompt = writer.prompt(Chat(({"role": "user", "content": filled.text},)))
+        # Most templates take the white space around a message away.
+        shift = prompt.text.find(filled.text.strip()) - (len(filled.text) - len(filled.text.lstrip()))
+    places = [_shifted(place, shift) for place in filled.places]
+    return Asked(question, sourced(prompt, places), chosen.name, chosen.before, chosen.stop)
+
+
+def _named(sources: Sources) -> dict[str, str]:
+    """Texts by id. Raises InputError."""
+    if isinstance(sources, str) or not isinstance(sources, Mapping | Sequence):
+        raise InputError(f"sources are {sources!r:.60}: give {{'id': 'text', ...}}, or a list of texts.")
+    named = dict(sources) if isinstance(sources, Mapping) else {str(n): text for n, text in enumerate(sources, 1)}
+    if not named:
+        raise InputError("there is no source: give at least one.")
+    check_ids(list(named))
+    for name, text in named.items():
+        if not isinstance(text, str):
+            raise InputError(f"the source '{name}' is {text!r:.40}, and has to be a string.")
+        if not text.strip():
+            raise InputError(f"the source '{name}' is empty or blank: leave it out.")
+    return named
+
+
+def _shifted(place: Place, shift: int) -> Place:
+    return Place(place.id, place.start + shift, place.first + shift, place.last + shift, place.end + shift)
+
+
+def _conversation(writer: Generator, chat: Chat, named: dict[str, str] | None) -> Asked:
+    """A chat whose tools' results and documents are the sources, or the texts that the caller names in it."""
+    prompt = writer.prompt(chat)
+    texts = list(_held(chat)) if named is None else list(named.items())
+    if not texts:
+        raise InputError(
+            "the conversation has no result of a tool and no document: name its sources, sources={'id': 'text', ...}, "
+            "each as it stands in a message."
+        )
+    places: list[Place] = []
+    for name, text in texts:
+        found = [start for start in _occurrences(prompt, text.strip()) if all(start != p.start for p in places)]
+        if not found or (named is not None and len(found) > 1):
+            how = "does not occur" if not found else f"occurs {len(found)} times"
+            raise InputError(f"the source '{name}' {how} in the conversation: give it as it stands there, once.")
+        end = found[0] + len(text.strip())
+        places.append(Place(name, found[0], found[0], end, end))
+    places.sort(key=lambda place: place.start)
+    for before, after in itertools.pairwise(places):
+        if after.start < before.end:
+            raise InputError(f"the sources '{before.id}' and '{after.id}' overlap: name each part once.")
+    users = [message.get("content") for message in chat.messages if message.get("role") == "user"]
+    question = users[-1] if users and isinstance(users[-1], str) else ""
+    return Asked(question, sourced(prompt, places), "conversation")
+
+
+def _held(chat: Chat) -> list[tuple[str, str]]:
+    """The results of tools and the documents, each with an id of its own."""
+    found: list[tuple[str, str]] = []
+    for number, document in enumerate(chat.documents, 1):
+        texts = [text for key, text in document.items() if key != "title" and text.strip()]
+        found += [(document.get("title", "").strip() or f"document {number}", text) for text in texts]
+    for message in chat.messages:
+        content: Any = message.get("content")
+        if message.get("role") == "tool":
+            parts = [content] if isinstance(content, str) else [part["text"] for part in content or ()]
+            name = message.get("name")
+            found += [(f"tool {name}" if isinstance(name, str) else "tool", part) for part in parts if part.strip()]
+    names = [name for name, _ in found]
+    return [
+        (name if names.count(name) == 1 else f"{name} ({1 + names[:place].count(name)})", text)
+        for place, (name, text) in enumerate(found)
+    ]
+
+
+def _occurrences(prompt: Prompt, text: str) -> list[int]:
+    """Where a text begins in the contents of the conversation."""
+    found = []
+    for start, end in prompt.regions:
+        place = prompt.text.find(text, start, end)
+        while place >= 0:
+            found.append(place)
+            place = prompt.text.find(text, place + 1, end)
+    return found

@@ -1,0 +1,98 @@
+"""Citations for the terminal: each statement with its sources and their strongest sentences."""
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from raison.core.citations import Citations
+from raison.report.style import phrases
+from raison.report.style.colours import level, scale_of
+from raison.report.style.terminal_text import plain, safe
+
+TOP = 3
+"""Sources that are shown of each statement, besides those in use."""
+ORIGINS = {
+    "sources": "",
+    "together": "rests on several sources together: none is needed alone",
+    "memory": "no source carries it: from the model's own memory or the question",
+    "undecided": "whether a source carries it is undecided",
+}
+
+
+def citations_text(c: Citations) -> RenderableType:
+    """The question, each statement with its sources, and what it took."""
+    facts = _grid()
+    if c.question:
+        facts.add_row("Question", Text(safe(phrases.shorten(c.question, 200))))
+    facts.add_row("Explained", Text(safe(f"{goal(c)}, with {c.method}")))
+    cost = _grid()
+    cost.add_row("Cost", Text(f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}"))
+    cost.add_row("Model", Text(safe(f"{c.model}, template {c.template}, removal {c.removal}")))
+    for name, value in c.notes.items():
+        cost.add_row(Text(safe(name.replace("_", " "))), Text(safe(str(value))))
+    parts: list[RenderableType] = [facts]
+    for number in range(len(c.statements)):
+        parts += [Text(""), _heading(c, number), Padding(_sources(c, number), (0, 2))]
+    return Group(*parts, Text(""), cost)
+
+
+def citations_plain(c: Citations) -> str:
+    """What a terminal would show, without any escape code."""
+    return plain(citations_text(c))
+
+
+def goal(c: Citations) -> str:
+    """What was explained of each statement."""
+    return f"{c.of.replace('log_odds', 'log-odds').replace('_', '-')} of each statement"
+
+
+def score(c: Citations, value: float) -> str:
+    """A score with its sign, as exact as the largest asks for."""
+    places = phrases.decimals(max(abs(one) for row in c.scores for one in row))
+    return f"{value:+.{places}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _grid() -> Table:
+    found = Table.grid(padding=(0, 2))
+    found.add_column(style="dim", min_width=9)
+    found.add_column(overflow="fold")
+    return found
+
+
+def _heading(c: Citations, number: int) -> Text:
+    statement = c.statements[number]
+    line = Text(f"{number + 1}  ", "dim")
+    line.append(safe(statement.text), "bold")
+    line.append(f"  log-probability {statement.log_probability:.2f}, without sources {statement.without:.2f}", "dim")
+    if said := ORIGINS.get(statement.origin or ""):
+        line.append(f"\n   {said}", "yellow")
+    return line
+
+
+def _sources(c: Citations, number: int) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for column in ("score", "interval", "light", "source"):
+        grid.add_column(column, no_wrap=True, justify="right" if column == "score" else "left")
+    grid.add_column("sentence", ratio=1, overflow="fold")
+    scale = max(abs(one) for one in c.scores[number])
+    lit = set(c.used(number)) if c.checks else set()
+    for name in [one for place, one in enumerate(c.order(number)) if place < TOP or one in lit]:
+        j = c.ids.index(name)
+        colour = scale_of(True).terminal_style(level(c.scores[number][j], scale))
+        light: str = c.checks[number][j].light if c.checks else ""
+        if c.supported:
+            light += f"{', ' * bool(light)}{'supported' if c.supported[number][j] >= 0.5 else 'not supported'}"
+        between = c.intervals[number][j] if c.intervals else None
+        held = "" if between is None else f"{score(c, between[0])} to {score(c, between[1])}"
+        grid.add_row(Text(score(c, c.scores[number][j])), held, light, Text(safe(name), colour), _best(c, number, name))
+    return grid
+
+
+def _best(c: Citations, number: int, name: str) -> Text:
+    """The strongest sentence of a source, or how the source begins."""
+    inside = [(unit, value) for unit, value in c.passages(number) if unit.name == name]
+    if inside:
+        unit, value = inside[0]
+        return Text(safe(phrases.shorten(unit.text, 100))).append(f" {score(c, value)}", "dim")
+    return Text(safe(phrases.shorten(c.sources[c.ids.index(name)].text, 60)), "dim")

@@ -1,0 +1,31 @@
+"""Prompts with sources as data: the included ones are TOML files beside this file, found by their names."""
+
+from pathlib import Path
+
+from raison.core.errors import UnknownNameError
+from raison.text.sourced.template import Filled, Place, SourceTemplate
+
+__all__ = ["Filled", "Place", "SourceTemplate", "find", "names"]
+
+_FOLDER = Path(__file__).parent
+
+
+def names() -> tuple[str, ...]:
+    """The included templates."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def find(spec: SourceTemplate | str | Path) -> SourceTemplate:
+    """A template as it is, an included one by its name, one from a TOML file, or a string with its two slots.
+
+    Raises UnknownNameError, DataError for a file that cannot be read, InputError for a template with mistakes.
+    """
+    if isinstance(spec, SourceTemplate):
+        return spec
+    if isinstance(spec, str) and "{" in spec:
+        return SourceTemplate("own", spec)
+    if isinstance(spec, str) and not spec.endswith(".toml"):
+        if spec not in names():
+            raise UnknownNameError("template", spec, names())
+        return SourceTemplate.read(_FOLDER / f"{spec}.toml")
+    return SourceTemplate.read(Path(spec))

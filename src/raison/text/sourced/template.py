@@ -1,0 +1,105 @@
+"""A prompt with a question and its sources, and where each source is in it."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from raison.core.errors import DataError, InputError, UnknownNameError
+
+_SLOTS = re.compile(r"(\{sources\}|\{question\})")
+_OF_SOURCE = re.compile(r"(\{text\}|\{id\}|\{number\})")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A source in a prompt: characters `start` to `end`, of which `first` to `last` are its text, the rest its label.
+
+    The label comes and goes with the source.
+    """
+
+    id: str
+    start: int
+    first: int
+    last: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A template with its question and its sources."""
+
+    text: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTemplate:
+    """How a question and its sources are put to a language model. All other braces are text.
+
+    - `prompt` has the slots {sources} and {question}, once each.
+    - `source` is the format of one source: {text}, and {id} or {number} (from 1) for a label. Sources stand in the
+      caller's order, with `separator` between them.
+    - `before` is put before a given answer that does not begin with white space; `stop` ends the model's own answer.
+    - `chat` sends the prompt as one message of the user, in the tokenizer's own chat template.
+
+    Raises InputError for a slot that is missing, and for one that is there twice.
+    """
+
+    name: str
+    prompt: str
+    source: str = "{text}"
+    separator: str = "\n\n"
+    before: str = ""
+    stop: str = ""
+    chat: bool = False
+
+    def __post_init__(self) -> None:
+        for field, slots in (("prompt", ("{sources}", "{question}")), ("source", ("{text}",))):
+            for slot in slots:
+                count = getattr(self, field).count(slot)
+                if count != 1:
+                    raise InputError(
+                        f"the template '{self.name}' has {slot} {count} times in its {field}: write it once."
+                    )
+
+    @classmethod
+    def read(cls, path: Path) -> "SourceTemplate":
+        """A template from a TOML file whose keys are the fields. Raises DataError, UnknownNameError or InputError."""
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{path} is not TOML: {error}.") from None
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
+        known = {field.name: bool if field.name == "chat" else str for field in fields(cls)}
+        for key, value in table.items():
+            if key not in known:
+                raise UnknownNameError("key of a template", key, known)
+            if type(value) is not known[key]:
+                raise DataError(f"{path}: {key} is {value!r:.40}, and has to be a {known[key].__name__}.")
+        if "prompt" not in table:
+            raise DataError(f"{path} has no prompt: write it with {{sources}} and {{question}}.")
+        return cls(**{"name": path.stem} | table)
+
+    def fill(self, sources: Mapping[str, str], question: str) -> Filled:
+        """The prompt for these sources, in this order, and where they are in it."""
+        text, places = "", []
+        for piece in _SLOTS.split(self.prompt):
+            if piece == "{question}":
+                text += question
+            elif piece == "{sources}":
+                for number, (name, source) in enumerate(sources.items(), 1):
+                    text += self.separator if number > 1 else ""
+                    start = len(text)
+                    for part in _OF_SOURCE.split(self.source):
+                        if part == "{text}":
+                            first = len(text)
+                        text += {"{text}": source, "{id}": name, "{number}": str(number)}.get(part, part)
+                        if part == "{text}":
+                            last = len(text)
+                    places.append(Place(name, start, first, last, len(text)))
+            else:
+                text += piece
+        return Filled(text, tuple(places))
