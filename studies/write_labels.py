@@ -12,7 +12,6 @@ from raison.studies.file import read
 from raison.studies.kinds.trainings.spec import Trainings
 from raison.studies.kinds.trainings.work import load_task
 from raison.studies.labels import accuracy_of, write_labels
-from raison.studies.parts import run_name
 from raison.studies.rows import load_rows
 
 FOLDER = Path(__file__).parent
@@ -27,10 +26,10 @@ def write(folder: Path) -> None:
         return
     grid = study.spec.grid
     data = {key: load_rows(entry, None) for key, entry in grid.data.items()}
-    runs = {run_name(*run): run for run in grid.runs if (folder / run_name(*run) / HEADER).exists()}
     found = {
-        name: accuracy_of(read_run(folder / name), data[key], grid.models[model].labels)
-        for name, (model, key) in runs.items()
+        run.name: accuracy_of(read_run(folder / run.name), data[run.data], grid.models[run.model].labels)
+        for run in grid.wanted
+        if (folder / run.name / HEADER).exists()
     }
     write_labels(folder, data, found)
 

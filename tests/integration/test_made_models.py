@@ -21,7 +21,6 @@ from raison.data.dataset import Dataset, Row
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.loading.zoo import fresh_classifier
 from raison.studies import made
-from raison.studies.entries import StudyModel
 from raison.studies.file import StudyError, read
 from raison.studies.plans import load_named_model
 from raison.studies.runner import run
@@ -264,10 +263,10 @@ def test_a_training_that_fails_leaves_no_model(place: Path, monkeypatch: pytest.
 
 def test_too_few_texts_are_refused(place: Path) -> None:
     entry = read("study.toml").spec.grid.models["small"]
-    few = StudyModel(entry.name, entry.labels, made={**entry.made, "train": entry.made["train"] | {"limit": 10}})
+    few = replace(entry, made=replace(entry.made, train=replace(entry.made.train, limit=10)))
     with pytest.raises(DataError, match="10 rows, too few to hold some out"):
         made.made_folder(few)
-    held_out = few.made | {"held_out": entry.made["train"] | {"limit": 5}}
+    held_out = replace(few.made, held_out=replace(entry.made.train, limit=5))
     assert (made.made_folder(replace(few, made=held_out)) / "card.json").is_file()
 
 
@@ -282,7 +281,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("epochs = 1", "rank = 8", "rank is for adapters in a base"),
     ("epochs = 1", "masked = 1.5", "masked is a share, from 0 to 1"),
     ("vocabulary = 330", "vocabulary = 100", "a vocabulary of 100 is too small: give 320 or more."),
-    ("train = {", "train = { limt = 5,", "[models.small.made] train: unknown key 'limt'. Did you mean 'limit'?"),
+    ("train = {", "train = { limt = 5,", "[models.small.made.train]: unknown key 'limt'. Did you mean 'limit'?"),
     ('train = { source = "lines.tsv", known_features = {} }', "", "train is missing; give a table."),
     ('name = "small t5"', 'name = "small t5"\nprompt = "sst2"', "a made model is a classifier, and a prompt is for"),
 ]

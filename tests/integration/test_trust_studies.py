@@ -207,7 +207,7 @@ def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Stand], tm
         ("steps = 3", 'steps = "many"', "[attacks]: steps is 'many'"),
         ("steps = 3", 'objective = "constrained"', "write objectives = [...]"),
         ('"unconstrained", "constrained"]', '"constraint"]', "Did you mean 'constrained'"),
-        ("{ swaps = 1, tries = 4 }", "{ swops = 1 }", "[attacks] substitution: unknown key 'swops'"),
+        ("{ swaps = 1, tries = 4 }", "{ swops = 1 }", "[attacks.substitution]: unknown key 'swops'"),
         ("{ swaps = 1, tries = 4 }", "3", "a table, or false"),
         ("seed = 3", "seeds = [3]", "[settings]: unknown key 'seeds'"),
         ("draws = 2", "seed = 2", "write it under [settings]"),

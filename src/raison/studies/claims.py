@@ -6,7 +6,7 @@ import numpy as np
 
 from raison.numerics.statistics.paired import Difference, against, difference
 from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged
-from raison.studies.folder import Claim, Written, side_of
+from raison.studies.folder import Claim, Written
 from raison.studies.kind import Kind, kind_of
 
 
@@ -55,10 +55,9 @@ def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
 
 
 def _verdict(claim: Claim, place: str, sample: Sample | None) -> Verdict:
-    side, row = side_of(claim)
     if sample is None:
-        metric = str(claim.get("metric", claim.get("measure")))
-        return Verdict(claim["says"], place, metric, row, side, claim.get("than", row), "missing")
-    about = (claim["says"], place, sample.metric, sample.row, side, sample.than)
+        than = claim.row if claim.than == "" else claim.than
+        return Verdict(claim.says, place, claim.measured, claim.row, claim.side, than, "missing")
+    about = (claim.says, place, sample.metric, sample.row, claim.side, sample.than)
     verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
     return verdict if sample.accuracy is None else replace(verdict, accuracy=sample.accuracy)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from raison.core.choices import Explained
 from raison.core.fields import Setting
+from raison.core.tables import FLAT, Table
 from raison.core.unit import Granularity
 from raison.data import Wanted
+from raison.data.known_features import DEFAULT_WORDS, Position
 from raison.explaining.settings import (
     DeviceSetting,
     DtypeSetting,
@@ -17,8 +19,30 @@ from raison.explaining.settings import (
     TruncateSetting,
     UnitSetting,
 )
+from raison.runs.models_figure import Axis
+from raison.training.recipes.scratch_settings import ScratchSettings
 
 Count = Annotated[int | None, Setting(least=1)]
+Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
+
+PREDICTED = {
+    "target": "target is not set here: the class is the predicted one.",
+    "precision": "precision is not set here: leave it out.",
+}
+"""Settings that kinds do not have which explain the predicted class by the model as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What every study file says."""
+
+    schema: int
+    title: str
+    kind: str = ""
+    source: str | None = None
+    reference: str | None = None
+    size: Literal["mini", "paper"] | None = None
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +59,48 @@ class StudySettings:
     ] = "predicted"
     of: OfSetting = None
     removal: RemovalSetting = None
-    seeds: Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)] = (0,)
+    seeds: Seeds = (0,)
     truncate: TruncateSetting = False
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFeatures:
+    """What raison.data.known_features takes."""
+
+    words: tuple[str, ...] = DEFAULT_WORDS
+    position: Annotated[Position, Setting(words='"end", "start", "random" or a whole number')] = "end"
+    correlation: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StudyData:
+    """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
+
+    `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
+    words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
+    before all of these. `known_features` None leaves the data as it is.
+    """
+
+    source: str
+    split: str = "test"
+    limit: Count = None
+    wanted: Annotated[Wanted, FLAT] = Wanted()  # noqa: RUF009
+    known_features: KnownFeatures | None = None
+    sample: int | None = None
+    longest: Count = None
+    first_words: Count = None
+    unit: Granularity | None = None
+    answer_window: Count = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a study makes a model (raison.studies.made): its data, and the settings of its training."""
+
+    train: StudyData
+    held_out: StudyData | None = None
+    settings: Annotated[ScratchSettings, FLAT] = ScratchSettings()  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +109,7 @@ class StudyModel:
 
     `removal` overrides the study's for this model, since models of one study may have different tokens.
 
-    With `made`, a table of the keys in raison.studies.schema.MADE, the study makes the model itself
-    (raison.studies.made), and `name` is only what the records call it.
+    With `made` the study makes the model itself, and `name` is only what the records call it.
     """
 
     name: Annotated[str, Setting("Demo name, Hub id or folder of a model.", options=("--model", "-m"))]
@@ -60,26 +123,56 @@ class StudyModel:
     ] = "input"
     calibrate: Annotated[bool, Setting("Divide by the label words' probabilities on inputs without content.")] = False
     removal: str | None = None
-    made: Mapping[str, Any] | None = None
+    made: Annotated[Made | None, Table(without={"progress": "progress is not set here: leave it out."})] = None
 
 
 @dataclass(frozen=True, slots=True)
-class StudyData:
-    """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
+class GridRun:
+    """One model on one data set, by the study's keys; `without` has the methods that it leaves out."""
 
-    `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
-    words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
-    before all of these. `known_features` holds the settings of raison.data.known_features, None where that
-    is not wanted.
-    """
+    model: str
+    data: str
+    without: tuple[str, ...] = ()
 
-    source: str
-    split: str = "test"
-    limit: Count = None
-    wanted: Wanted | None = None
-    known_features: Mapping[str, Any] | None = None
-    sample: int | None = None
-    longest: Count = None
-    first_words: Count = None
-    unit: Granularity | None = None
-    answer_window: Count = None
+    @property
+    def name(self) -> str:
+        """Its folder's."""
+        return f"{self.model}--{self.data}"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """How a study draws figures over its models."""
+
+    x: Axis
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The models and data of a study, and the runs of one on the other; all of them where none are named."""
+
+    models: Mapping[str, StudyModel]
+    data: Mapping[str, StudyData]
+    runs: tuple[GridRun, ...] | None = None
+    figure: Figure | None = None
+
+    @property
+    def wanted(self) -> tuple[GridRun, ...]:
+        """The runs, in the file's order."""
+        if self.runs is not None:
+            return self.runs
+        return tuple(GridRun(model, data) for model in self.models for data in self.data)
+
+    def of_model(self, key: str) -> list[GridRun]:
+        """The runs of one model."""
+        return [run for run in self.wanted if run.model == key]
+
+    @property
+    def model_keys(self) -> list[str]:
+        """The models that are run, in the file's order."""
+        return list(dict.fromkeys(run.model for run in self.wanted))
+
+    @property
+    def data_keys(self) -> list[str]:
+        """The data that is used."""
+        return list(dict.fromkeys(run.data for run in self.wanted))

@@ -12,12 +12,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from raison.core.errors import MISTAKE, DataError, UnknownNameError
+from raison.core.tables import read as read_table
 from raison.studies.folder import digest_of
 from raison.studies.kind import DEFAULT, Kind, every
-from raison.studies.schema import COMMON, fitting
+
+T = TypeVar("T")
 
 SCHEMA = 1
 _SIZES = ("mini", "paper")
@@ -90,12 +92,17 @@ def read(path: str | Path, tools: object = None) -> Study:
     return Study(path, text, kind, table["title"], spec, used)
 
 
-def entries_of(table: Mapping[str, Any], keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The valid entries of a file by its kind's keys, and the mistakes; MistakesError if the schema is newer."""
-    study, mistakes = fitting(table, {**COMMON, **keys}, "the study")
-    if study.get("schema", SCHEMA) != SCHEMA:
-        raise MistakesError([f"the study: schema is {study['schema']}, and this version of raison reads {SCHEMA}."])
-    return study, mistakes
+def entries_of(
+    record: type[T], table: Mapping[str, Any], without: Mapping[str, str] | None = None
+) -> tuple[T, list[str]]:
+    """A file as its kind's record, and the mistakes in its entries; MistakesError if the schema is newer.
+
+    `without` says why a kind has no key that others have.
+    """
+    schema = table.get("schema", SCHEMA)
+    if isinstance(schema, int) and schema != SCHEMA:
+        raise MistakesError([f"the study: schema is {schema}, and this version of raison reads {SCHEMA}."])
+    return read_table(record, table, without=without)
 
 
 def _text_of(path: Path) -> str:

@@ -10,60 +10,75 @@ The rest is the kind's own, in its results.py.
 import hashlib
 import platform
 import tomllib
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, ClassVar
 
 from raison._version import __version__
 from raison.core.errors import DataError
+from raison.core.fields import Setting
+from raison.core.tables import read as read_table
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
 from raison.runs.checked import check_schema
 from raison.runs.judging import Side
 from raison.runs.run import HEADER, SCHEMA, check_same
-from raison.trust.records import Attack, Objective, Order
 
 UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
 """Parts of a header that may differ when work is resumed."""
 _LIBRARIES = ("torch", "transformers", "numpy")
 
 
-class Claim(TypedDict, total=False):
-    """What a study states before it is run, as its file and its header have it: the row `above` or `below` another.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(ABC):
+    """What a study states before it is run, in its file and its header: the row `above` or `below` another.
 
-    Which of the other keys a claim has is its kind's to say.
+    What else a claim says, such as by which metric, is its kind's.
     """
 
     says: str
-    metric: str
-    measure: str
-    above: str
-    below: str
-    than: str | float
-    by: float
-    run: str
-    task: str
-    order: Order
-    blocks: int | Literal["all"]
-    attack: Attack
-    objective: Objective
-    than_attack: Attack
-    than_objective: Objective
+    above: str | None = None
+    below: str | None = None
+    than: Annotated[str | float, Setting(words="a row's label or a number")]
 
+    @property
+    def side(self) -> Side:
+        """On which side of the other the row is said to be."""
+        return "above" if self.above is not None else "below"
 
-def side_of(claim: Claim) -> tuple[Side, str]:
-    """The side of a claim, above or below, and the row on that side."""
-    return ("above", claim["above"]) if "above" in claim else ("below", claim["below"])
+    @property
+    def row(self) -> str:
+        """The row on that side."""
+        return str(self.below if self.above is None else self.above)
+
+    @property
+    def labels(self) -> list[str]:
+        """The rows that it names."""
+        return [label for label in (self.above, self.below, self.than) if label and isinstance(label, str)]
+
+    @property
+    @abstractmethod
+    def measured(self) -> str:
+        """By what rows are compared, as the claim names it."""
+
+    def mistakes(self, where: str) -> list[str]:
+        """Whether it has more than one side, or none."""
+        return [f"{where}: give one of above and below."] if (self.above is None) == (self.below is None) else []
+
+    def to_dict(self) -> dict[str, object]:
+        """What it says, as plain JSON values."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, slots=True)
 class Written(ABC):
     """What has been written so far; `text` is the study file, "" where there was none."""
 
+    CLAIM: ClassVar[type[Claim]]
     folder: Path
     header: Mapping[str, Any]
     text: str
@@ -100,8 +115,13 @@ class Written(ABC):
 
     @property
     def claims(self) -> list[Claim]:
-        """The claims, with rows and metrics as the records name them."""
-        return list(self.header.get("claims", self.file.get("claims", ())))
+        """The claims, with rows and metrics as the records name them. Raises DataError for one that is none."""
+        stated = self.header.get("claims", self.file.get("claims", ()))
+        read = [read_table(self.CLAIM, claim, f"{self.folder}, claim {n}") for n, claim in enumerate(stated, start=1)]
+        for _, mistakes in read:
+            if mistakes:
+                raise DataError(mistakes[0])
+        return [claim for claim, _ in read]
 
     @property
     def dropped(self) -> int:

@@ -1,6 +1,6 @@
 """What a kind of study is: a folder in raison.studies.kinds with four files, found by its name.
 
-    spec.py       KEYS of its files, `parse`: a typed record of a file, or every mistake in it
+    spec.py       `parse`: a typed record of a file, or every mistake in it
     work.py       `examine` with models and data, `jobs`, `estimate`
     results.py    FOLDERS that it writes, `read` them without torch, `sample`: the values that a claim compares
     sections.py   `sections`: what results say, as the neutral records of raison.report.tables.records
@@ -20,7 +20,6 @@ from raison.core.errors import DataError
 from raison.jobs import folder as folders
 from raison.jobs.engine import Job
 from raison.studies import kinds
-from raison.studies.schema import Keys
 
 if TYPE_CHECKING:
     from raison.data import Dataset
@@ -61,8 +60,6 @@ class Examined(Protocol):
 
 class Spec(Protocol):
     """spec.py. `tools` is the work that a study calls, so that tests can put something in its place."""
-
-    KEYS: Keys
 
     def tools(self) -> object: ...
     def parse(self, table: Mapping[str, Any], place: Path, tools: Any) -> Any:

@@ -9,17 +9,17 @@
     heads = 4
     train = { source = "sst2", split = "train", limit = 6000, known_features = { words = ["negative", "positive"] } }
 
-The keys are in raison.studies.schema, what the settings mean in raison.training.recipes.scratch. Without `held_out`, a
-table of the same kind as `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
+What the settings mean is in raison.training.recipes.scratch_settings. Without `held_out`, a table of the same kind as
+`train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
 """
 
 import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +33,14 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.entries import StudyModel
-from raison.studies.parts import data_of, made_settings
 from raison.studies.rows import load_rows
 from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
 
 _RECIPE = 1
 """Version of the training, increased when the same table would give another model."""
+_FLAT = ("settings", "wanted")
+"""Records whose entries stand in the table around them."""
 _HELD_OUT = 0.1
 _FEWEST = 20
 """Minimum number of training texts for holding out a tenth."""
@@ -93,7 +94,7 @@ def _make(entry: StudyModel, folder: Path) -> None:
     work = folder.with_suffix(".part")
     work.mkdir(exist_ok=True)
     Console(stderr=True).print(f"making the model {entry.name} from {len(train)} texts, once", highlight=False)
-    card = train_scratch(train, held_out, work, made_settings(entry.made))
+    card = train_scratch(train, held_out, work, entry.made.settings)
     work.rename(folder)
     said = f"{entry.name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
     Console(stderr=True).print(f"{said}, {card['training']['seconds']} s", highlight=False)
@@ -102,18 +103,13 @@ def _make(entry: StudyModel, folder: Path) -> None:
 def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
     """The texts to learn from, and those to choose by."""
     assert entry.made is not None, "a model that is not made here"
-    seed = entry.made.get("seed", 0)
-    train = _labelled(_rows(entry.made["train"]), entry)
-    if "held_out" in entry.made:
-        return train, _labelled(_rows(entry.made["held_out"]), entry)
+    train = _labelled(load_rows(entry.made.train, None), entry)
+    if entry.made.held_out is not None:
+        return train, _labelled(load_rows(entry.made.held_out, None), entry)
     if len(train) < _FEWEST:
         raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))
-    return split(train, None, len(train) - few, few, seed)
-
-
-def _rows(table: Mapping[str, Any]) -> Dataset:
-    return load_rows(data_of(table, Path()), None)
+    return split(train, None, len(train) - few, few, entry.made.settings.seed)
 
 
 def _labelled(data: Dataset, entry: StudyModel) -> Dataset:
@@ -128,12 +124,24 @@ def _labelled(data: Dataset, entry: StudyModel) -> Dataset:
 def _digest(entry: StudyModel) -> str:
     """Tells tables apart; a file counts by what it holds, wherever it lies."""
     assert entry.made is not None, "a model that is not made here"
-    table = dict(entry.made)
+    table = _stated(entry.made)
     for part in ("train", "held_out"):
         if part in table and Path(table[part]["source"]).is_file():
-            table[part] = table[part] | {"source": sha256_of((Path(table[part]["source"]),))}
+            table[part]["source"] = sha256_of((Path(table[part]["source"]),))
     told = json.dumps([_RECIPE, table, list(entry.labels)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def _stated(record: Any) -> dict[str, Any]:
+    """A record as a table that says no default, with the entries of flat records in it."""
+    table: dict[str, Any] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if is_dataclass(value):
+            table |= _stated(value) if field.name in _FLAT else {field.name: _stated(value)}
+        elif value != field.default:
+            table[field.name] = value
+    return table
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from raison.core.errors import DataError, RaisonError
 from raison.data import Dataset, around_answers, known_features
 from raison.data import load as load_data
 from raison.data.lengths import at_most, first_words
-from raison.studies.entries import StudyData
+from raison.studies.entries import KnownFeatures, StudyData
 
 
 def load_rows(entry: StudyData, limit: int | None) -> Dataset:
@@ -33,7 +33,12 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
         data = replace(data, name=name, rows=tuple(data.rows[place] for place in sorted(places)))
     if not data.rows:
         raise DataError(f"{data.name} has no row that can be used.")
-    return data if entry.known_features is None else known_features(data, **entry.known_features)
+    return data if entry.known_features is None else with_features(data, entry.known_features)
+
+
+def with_features(data: Dataset, asked: KnownFeatures) -> Dataset:
+    """The data with known features. Raises InputError where they cannot be."""
+    return known_features(data, asked.words, position=asked.position, correlation=asked.correlation, seed=asked.seed)
 
 
 def load_all(

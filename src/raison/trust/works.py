@@ -32,7 +32,7 @@ class Works:
     `blocks` the number of a model's blocks.
     """
 
-    settings: Mapping[Work, type]
+    settings: Mapping[Work, type[Any]]
     similarities: Callable[[Request, Any, Collection[Any]], Iterator[list[Similarity]]]
     attacked: Callable[[Request, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
     substituted: Callable[[Request, Any, Collection[Any]], Iterator[list[Substituted]]]

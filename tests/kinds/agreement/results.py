@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,15 +11,26 @@ from raison.jobs.folder import WorkKind
 from raison.jobs.store import RecordStore
 from raison.runs.judging import Learned
 from raison.studies.claims import Sample
-from raison.studies.folder import Written, read_header
+from raison.studies.folder import Claim, Written, read_header
 
 FOLDERS = (WorkKind("a study of agreement", "agreements.json"),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairClaim(Claim):
+    """A claim about a pair of methods, "one & other", beside another pair or a number."""
+
+    @property
+    def measured(self) -> str:
+        """There is one measure."""
+        return "rank correlation"
 
 
 @dataclass(frozen=True, slots=True)
 class Agreements(Written):
     """`values` has, for each pair, those of the texts by their numbers."""
 
+    CLAIM = PairClaim
     values: Mapping[tuple[str, str], Mapping[int, float]]
 
     @property
@@ -43,15 +53,15 @@ def read(folder: Path) -> Agreements:
     return Agreements(folder, header, text, values)
 
 
-def places(_results: Agreements, _claim: Mapping[str, Any]) -> list[str]:
+def places(_results: Agreements, _claim: PairClaim) -> list[str]:
     """There is one set of texts."""
     return ["texts"]
 
 
-def sample(results: Agreements, claim: Mapping[str, Any], _place: str) -> Sample:
+def sample(results: Agreements, claim: PairClaim, _place: str) -> Sample:
     """The texts' correlations of one pair, and those of another one or a number."""
     named = {f"{one} & {other}": found for (one, other), found in results.values.items()}
-    row, than = claim["above" if "above" in claim else "below"], claim["than"]
+    row, than = claim.row, claim.than
     shared = sorted(named[row].keys() & named[than].keys() if isinstance(than, str) else named[row])
     first = np.array([[named[row][text]] for text in shared]).reshape(-1, 1)
     second = np.array([[named[than][text]] for text in shared]).reshape(-1, 1) if isinstance(than, str) else float(than)

@@ -15,34 +15,29 @@ than = 0.2
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from raison.core.errors import UnknownNameError
+from raison.studies.kinds.agreement.results import PairClaim  # type: ignore[import-not-found]
+
+from raison.core.tables import FLAT
 from raison.methods import CATALOGUE
-from raison.studies import parts, schema
-from raison.studies.entries import StudyData, StudyModel
+from raison.studies import parts
+from raison.studies.entries import About, StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
-from raison.studies.schema import Key, Keys, fitting
-
-KEYS: Keys = {
-    "methods": Key(schema.TEXTS, True),
-    "model": Key(schema.TABLE, True),
-    "data": Key(schema.TABLE, True),
-}
-CLAIM: Keys = {key: schema.CLAIM[key] for key in ("says", "above", "below", "than")}
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A file without mistakes."""
+    """The file."""
 
+    about: Annotated[About, FLAT]
     methods: tuple[str, ...]
     model: StudyModel
     data: StudyData
-    claims: tuple[Mapping[str, Any], ...]
+    claims: tuple[PairClaim, ...] = ()
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -56,19 +51,12 @@ def tools() -> None:
 
 def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Agreement:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
-    study, mistakes = entries_of(table, KEYS)
-    methods = study.get("methods", [])
-    mistakes += parts.labels_in(methods, "methods", CATALOGUE)[1] if "methods" in study else []
-    for name, keys in (("model", schema.MODEL), ("data", schema.DATA)):
-        mistakes += fitting(study.get(name, {}), keys, f"[{name}]")[1] if name in study else []
-    known = {f"{one} & {other}" for one, other in combinations(methods, 2)}
-    for number, claim in enumerate(study.get("claims", ()), start=1):
-        where = f"[[claims]] number {number}"
-        fit, wrong = fitting(claim, CLAIM, where)
-        mistakes += wrong + parts.sides_mistakes(claim, where)
-        named = parts.rows_named(fit)
-        mistakes += [f"{where}: {UnknownNameError('pair', pair, known)}" for pair in named if pair not in known]
+    study, mistakes = entries_of(Agreement, table)
+    mistakes += parts.labels_in(study.methods, "methods", CATALOGUE, empty="methods" not in table)[1]
+    mistakes += parts.model_mistakes(study.model, "[model]") + parts.data_mistakes(study.data, "[data]")
+    known = parts.Known({"pair": [f"{one} & {other}" for one, other in study.pairs]}, {"pair": str})
+    for number, claim in enumerate(study.claims, start=1):
+        mistakes += known.rows(claim, f"[[claims]] number {number}", "pair")
     if mistakes:
         raise MistakesError(mistakes)
-    model, data = parts.model_of(table["model"], place), parts.data_of(table["data"], place)
-    return Agreement(tuple(methods), model, data, tuple(table.get("claims", ())))
+    return replace(study, model=parts.model_beside(place, study.model), data=parts.beside(place, study.data))

@@ -48,7 +48,12 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     if reasons:
         raise StudyError(study.path, reasons)
     identity = {**identity_of(model), DATA: dataset_digest(data), SETTINGS: study.digest}
-    asked = {"methods": list(spec.methods), "texts": len(data), "claims": list(spec.claims), IDENTITY: identity}
+    asked = {
+        "methods": list(spec.methods),
+        "texts": len(data),
+        "claims": [one.to_dict() for one in spec.claims],
+        IDENTITY: identity,
+    }
     return Examined(study, {**header_of(study, limit), **asked}, {}, {}, data)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import Wanted
-from raison.studies.entries import StudyModel
+from raison.studies.entries import GridRun, KnownFeatures, StudyModel
 from raison.studies.file import StudyError, read
 
 GOOD = """
@@ -82,21 +82,21 @@ def test_everything_that_the_file_says_is_read(tmp_path: Path) -> None:
     assert study.grid.models["one"] == StudyModel("demo/sst2", ("no", "yes"))
     reviews, words = study.grid.data["reviews"], study.grid.data["words"]
     assert (reviews.wanted, reviews.limit, reviews.sample) == (Wanted(text="body", rationale="marks"), 30, 1)
-    assert words.known_features == {"words": ["red", "green"], "position": 2}
-    assert (words.wanted, words.split) == (None, "test")
-    assert study.grid.run_names == ("one--reviews", "one--words", "two--reviews", "two--words")
+    assert words.known_features == KnownFeatures(("red", "green"), 2)
+    assert (words.wanted, words.split) == (Wanted(), "test")
+    assert tuple(run.name for run in study.grid.wanted) == ("one--reviews", "one--words", "two--reviews", "two--words")
 
 
 def test_claims_are_written_as_the_records_name_methods_and_metrics(tmp_path: Path) -> None:
     first, second = read(written(tmp_path, GOOD)).spec.claims
-    assert first == {
+    assert first.to_dict() == {
         "says": "one is better",
         "metric": "token_f1(top=25)",
         "above": "random(draws=3) by comprehensiveness",
         "than": "occlusion",
         "run": "two--words",
     }
-    assert second == {
+    assert second.to_dict() == {
         "says": "it is small",
         "metric": "consistency",
         "below": "lime(samples=32)",
@@ -107,7 +107,7 @@ def test_claims_are_written_as_the_records_name_methods_and_metrics(tmp_path: Pa
 def test_runs_that_are_named_replace_the_grid(tmp_path: Path) -> None:
     named = '[[runs]]\nmodel = "two"\ndata = "words"\n'
     study = read(written(tmp_path, GOOD.replace("[[claims]]", f"{named}\n[[claims]]", 1)))
-    assert study.spec.grid.runs == (("two", "words"),)
+    assert study.spec.grid.wanted == (GridRun("two", "words"),)
 
 
 @pytest.mark.parametrize(("file", "name"), [("rpi.toml", "rpi"), ("mini.toml", "table-mini"), ("study.toml", "table")])
@@ -126,7 +126,7 @@ ONE_MISTAKE = {
     ("schema = 1\n", ""): "the study: schema is missing; give a whole number.",
     ("schema = 1\n", "schema = 2\n"): "the study: schema is 2, and this version of raison reads 1.",
     ("title =", "titel ="): "unknown key 'titel'. Did you mean 'title'?",
-    ('size = "mini"', 'size = "tiny"'): """the study: size is 'tiny'; give "mini" or "paper".""",
+    ('size = "mini"', 'size = "tiny"'): "the study: unknown size 'tiny'. Did you mean 'mini'?",
     ('"occlusion", "lime', '"oclusion", "lime'): "methods: unknown method 'oclusion'. Did you mean 'occlusion'?",
     ('lime(samples=32)",', 'lime(sample=32)",'): "methods: unknown setting of lime 'sample'. Did you mean 'samples'?",
     ('"random(draws=3)"]', '"random(draws=0)"]'): "methods: random needs at least one draw",
@@ -147,8 +147,8 @@ ONE_MISTAKE = {
     ("[models.two]", "[models.'two--words']"): "[models.two--words]: a name here is made of letters",
     ("limit = 30\n", ""): "[data.reviews]: sample draws `limit` rows, so it needs limit.",
     ("sample = 1", 'pair = ["a", "b"]'): "[data.reviews]: text and pair exclude each other",
-    ('["red", "green"]', '["red"]'): "[data.words] known_features: two or more words are needed",
-    ("position = 2", "positon = 2"): "known_features: unknown key 'positon'. Did you mean 'position'?",
+    ('["red", "green"]', '["red"]'): "[data.words.known_features]: two or more words are needed",
+    ("position = 2", "positon = 2"): "[data.words.known_features]: unknown key 'positon'. Did you mean 'position'?",
     ('run = "two--words"', 'run = "two--word"'): "number 1: unknown run 'two--word'. Did you mean 'two--words'?",
     ('metric = "token_f1(top=25)"', 'metric = "token_f1(top=5)"'): "number 1: unknown metric 'token_f1(top=5)'.",
     ('than = "occlusion"', 'than = "occlsion"'): "number 1: unknown method 'occlsion'. Did you mean 'occlusion'?",

@@ -112,8 +112,8 @@ def test_posthoc_methods_claims_and_gains_are_written_as_the_records_do(tmp_path
     study = reading(tmp_path, FILE).spec
     assert [row.name for row in study.posthoc] == ["lime(samples=500)", "random"]
     assert {row.tasks for row in study.posthoc} == {("sst2",)}
-    assert study.claims[0]["metric"] == "consistency"
-    assert study.claims[0]["than"] == study.posthoc[0].name
+    assert study.claims[0].metric == "consistency"
+    assert study.claims[0].than == study.posthoc[0].name
     assert study.gains["suff"] == "aopc_sufficiency(removal='pad')"
     assert study.gains["cons"] == "consistency"
     assert "sim" not in study.gains
@@ -144,7 +144,7 @@ def test_random_scores_are_always_there(tmp_path: Path) -> None:
         ('"consistency"]', '"consistancy"]', "metrics: unknown metric 'consistancy'. Did you mean 'consistency'"),
         ('"lime(samples=500)", "random"', '"lima"', "methods: unknown method 'lima'. Did you mean 'lime'"),
         ("split = \"train\", limit", "splt = \"train\", limit", r"\[tasks.sst2.train\]: unknown key 'splt'"),
-        ('kind = "spans"', 'kind = "span"', "unknown kind of task 'span'. Did you mean 'spans'"),
+        ('kind = "spans"', 'kind = "span"', "unknown kind 'span'. Did you mean 'spans'"),
         ('kind = "spans"', 'kind = "spans"\nlabels = ["a", "b"]', "labels belong to classification"),
         ('labels = ["negative", "positive"]', 'labels = ["positive"]', "labels names the classes, at least two"),
         ('labels = ["negative", "positive"]\n', 'also = ["qa"]\nlabels = ["a", "b"]\n', "or the labels of 'qa'"),

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from raison.core.explanation import Explanation
+from raison.core.fields import Setting
+from raison.core.tables import read
 from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
@@ -29,8 +31,8 @@ class ExamplesAsked:
     `rows` are labels of the table's rows, None for all but random scores.
     """
 
-    top: int = 3
-    texts: int = 10
+    top: Annotated[int, Setting(least=1)] = 3
+    texts: Annotated[int, Setting(least=1)] = 10
     rows: tuple[str, ...] | None = None
 
 
@@ -60,8 +62,7 @@ def asked_in(file: Mapping[str, Any]) -> ExamplesAsked | None:
     """What a parsed study file asks for; None where it wants no examples."""
     if "examples" not in file:
         return None
-    table = dict(file["examples"])
-    return ExamplesAsked(**table | ({"rows": tuple(table["rows"])} if "rows" in table else {}))
+    return read(ExamplesAsked, file["examples"], "[examples]")[0]
 
 
 def examples_of(

@@ -299,7 +299,7 @@ MISTAKES = {
     'texts = "all"': "[examples]: texts is 'all'; give a whole number from 1 on.",
     'rows = "random"': "[examples]: rows is 'random'; give a list of texts in quotes.",
     "rows = []": "[examples]: rows is empty; leave it out to show all rows but random.",
-    'rows = ["random", "random"]': "[examples]: rows names random twice.",
+    'rows = ["random", "random"]': "[examples]: rows: random is named twice.",
     'rows = ["oclusion"]': "[examples]: unknown method 'oclusion'. Did you mean 'occlusion'?",
     'rows = ["occlusion by comprehensiveness"]': "unknown row 'occlusion by comprehensiveness'. Did you mean",
     'rows = ["random(draws=3) by sufficiency"]': "Did you mean 'random(draws=3) by comprehensiveness'?",

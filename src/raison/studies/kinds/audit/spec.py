@@ -20,23 +20,23 @@ Without methods those of METHODS that the model allows. [texts] has how many tex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from raison.core.errors import InputError, RaisonError
+from raison.core.errors import InputError
 from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.parts import Given
 from raison.core.registry import label_of
+from raison.core.tables import FLAT, Table
 from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
 from raison.explaining.measuring import create_metrics
 from raison.judging.compare import allowed
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
-from raison.studies import parts, schema
-from raison.studies.entries import StudyData, StudyModel
+from raison.studies import parts
+from raison.studies.entries import PREDICTED, About, StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT
-from raison.studies.schema import COUNT, Key, Keys, fitting
 from raison.trust import calls
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.randomisation import Randomisation
@@ -66,6 +66,8 @@ The usual ones, and the best at few passes by the records of studies/catalogue_s
 _RANDOMISATION = Randomisation(orders=("cascading",))
 _ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
+_VERDICTS = {"claims": "an audit gives verdicts of its own; leave claims out."}
+_AS_CALLED = {name: f"{name} is for calls: leave it out." for name in ("randomisation", "attack", "substitution")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +87,16 @@ class AuditPlan:
                 raise InputError(f"{name} is {getattr(self, name)}: an interval needs at least 2 texts.")
 
 
-KEYS: Keys = {
-    "methods": Key(schema.TEXTS),
-    "settings": Key(schema.TABLE),
-    "model": Key(schema.TABLE, True),
-    "data": Key(schema.TABLE, True),
-    "texts": Key(schema.TABLE),
-}
-SETTINGS: Keys = schema.keys_of(Settings, without=("target", "precision"))
-COUNTS: Keys = {name: Key(COUNT) for name in ("randomised", "changed", "attacked")}
+@dataclass(frozen=True, slots=True)
+class AuditFile:
+    """The file."""
+
+    about: Annotated[About, FLAT]
+    model: StudyModel
+    data: StudyData
+    methods: tuple[str, ...] | None = None
+    settings: Annotated[Settings, Table(without=PREDICTED)] = Settings()  # noqa: RUF009
+    texts: Annotated[AuditPlan, Table(without=_AS_CALLED)] = AuditPlan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,31 +152,14 @@ def tools() -> Works:
 
 def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
-    study, mistakes = entries_of(table, KEYS)
-    settings, wrong = fitting(study.get("settings", {}), SETTINGS, "[settings]")
-    mistakes += wrong + parts.settings_mistakes(settings)
-    if "methods" in study:
-        mistakes += parts.labels_in(study["methods"], "methods", CATALOGUE)[1]
-    for name, keys, further in (
-        ("model", schema.MODEL, parts.model_mistakes),
-        ("data", schema.DATA, parts.data_mistakes),
-    ):
-        if name in study:
-            fit, wrong = fitting(study[name], keys, f"[{name}]")
-            mistakes += wrong + further(fit, f"[{name}]")
-    counts, wrong = fitting(study.get("texts", {}), COUNTS, "[texts]")
-    mistakes += wrong
-    try:
-        plan = AuditPlan(**counts)
-    except RaisonError as error:
-        mistakes.append(f"[texts]: {error}")
-    if "claims" in table:
-        mistakes.append("[[claims]]: an audit gives verdicts of its own; leave claims out.")
+    file, mistakes = entries_of(AuditFile, table, _VERDICTS)
+    mistakes += parts.settings_mistakes(file.settings)
+    mistakes += [] if file.methods is None else parts.labels_in(file.methods, "methods", CATALOGUE)[1]
+    mistakes += parts.model_mistakes(file.model, "[model]") + parts.data_mistakes(file.data, "[data]")
     if mistakes:
         raise MistakesError(mistakes)
-    methods = tuple(table["methods"]) if "methods" in table else None
-    model, data = parts.model_of(table["model"], place), parts.data_of(table["data"], place)
-    return Audited(methods, Settings(**table.get("settings", {})), plan, model, data)
+    model, data = parts.model_beside(place, file.model), parts.beside(place, file.data)
+    return Audited(file.methods, file.settings, file.texts, model, data)
 
 
 def suite_of(model: LanguageModel, texts: Sequence[Given], asked: Audited, data: str) -> Suite:

@@ -21,15 +21,29 @@ from raison.runs.learned import Labels, read_labels
 from raison.runs.run import HEADER, Run, read_run, settings_hash
 from raison.runs.table import comparison, finished_texts, scores_of
 from raison.studies.claims import Sample
-from raison.studies.folder import Claim, Written, read_header, side_of
+from raison.studies.folder import Claim, Written, read_header
 
 FOLDERS = (STUDY, COMPARISON)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricClaim(Claim):
+    """A claim by a metric, on one run or on all that have its rows."""
+
+    metric: str
+    run: str | None = None
+
+    @property
+    def measured(self) -> str:
+        """The metric."""
+        return self.metric
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRuns(Written):
     """What a study, or a single comparison, has written so far."""
 
+    CLAIM = MetricClaim
     runs: dict[str, Run]
     labels: Labels
     cells: dict[tuple[str, str, str], MetricScores | None] = field(default_factory=dict, compare=False)
@@ -81,20 +95,20 @@ def read(folder: Path) -> StudyRuns:
     return StudyRuns(folder, header, text, runs, read_labels(folder))
 
 
-def places(results: StudyRuns, claim: Claim) -> list[str]:
+def places(results: StudyRuns, claim: MetricClaim) -> list[str]:
     """The run that a claim names, or all, but those that leave out a method of it which another run has."""
-    if "run" in claim:
-        return [claim["run"]]
-    compared = {label for label in (side_of(claim)[1], claim["than"]) if isinstance(label, str)}
+    if claim.run is not None:
+        return [claim.run]
+    compared = {label for label in (claim.row, claim.than) if isinstance(label, str)}
     rows = {name: {row["label"] for row in run.header["rows"]} for name, run in results.runs.items()}
     lacking = {name for name, labels in rows.items() if not compared <= labels}
     # Where no run has them, that is what is to be said.
     return [name for name in results.header["runs"] if name not in lacking or len(lacking) == len(rows)]
 
 
-def sample(results: StudyRuns, claim: Claim, place: str) -> Sample | None:
+def sample(results: StudyRuns, claim: MetricClaim, place: str) -> Sample | None:
     """Values of the texts that every row of the run has; of a metric of many texts, those of the groups."""
-    (_, row), metric, than = side_of(claim), claim["metric"], claim["than"]
+    row, metric, than = claim.row, claim.metric, claim.than
     if place not in results.runs:
         return None
     cell = results.cell(place, row, metric)

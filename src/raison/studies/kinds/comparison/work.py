@@ -19,13 +19,12 @@ from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
 from raison.runs.reuse import rows_in, take_over
 from raison.runs.run import Run, open_run
+from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
 from raison.studies.kind import EstimateTable
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
-from raison.studies.parts import RunKey as Pair
-from raison.studies.parts import run_name
 from raison.studies.plans import Models, load_named_model, plan_of, reasons_against, to_compute, unable
 from raison.studies.rows import load_all
 
@@ -43,17 +42,17 @@ class Examined:
     labels: Mapping[str, Dataset]
     known: Mapping[str, set[str]]
 
-    def plan(self, models: Models, run: Pair) -> Plan:
+    def plan(self, models: Models, run: GridRun) -> Plan:
         """A run's plan; its model is loaded now if it is not the last one."""
         spec = self.study.spec
-        return plan_of(spec.asked(run), models.of(spec.grid.models[run[0]]), self.labels[run[1]])
+        return plan_of(spec.asked(run), models.of(spec.grid.models[run.model]), self.labels[run.data])
 
     def work(self) -> Iterator[tuple[str, Plan]]:
         """Every run's name and plan, without what will be taken over; one model in memory at a time."""
         models = Models()
-        for run in self.study.spec.grid.runs:
-            name, plan = run_name(*run), self.plan(models, run)
-            yield name, replace(plan, rows=tuple(row for row in plan.rows if row.label not in self.known[name]))
+        for run in self.study.spec.grid.wanted:
+            plan, known = self.plan(models, run), self.known[run.name]
+            yield run.name, replace(plan, rows=tuple(row for row in plan.rows if row.label not in known))
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
@@ -63,9 +62,9 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
     """
     spec = study.spec
     data, reasons = load_all(spec.grid.data, spec.grid.data_keys, limit)
-    headers: dict[Pair, dict[str, Any]] = {}
+    headers: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
-    known: dict[Pair, set[str]] = {}
+    known: dict[str, set[str]] = {}
     for key in spec.grid.model_keys:
         try:
             model = load_named_model(spec.grid.models[key])
@@ -74,18 +73,18 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
             reasons.append(f"[models.{key}]: {error}")
             continue
         computed = []
-        for run in ((key, source) for source in spec.grid.of_model(key)):
-            if run[1] in data:
-                asked = spec.asked(run)
-                against = reasons_against(asked, model, data[run[1]])
+        for run in spec.grid.of_model(key):
+            asked, rows = spec.asked(run), data.get(run.data)
+            if rows is not None:
+                against = reasons_against(asked, model, rows)
                 try:
-                    headers[run] = {} if against else noted_header(plan_of(asked, model, data[run[1]]))
+                    headers[run.name] = {} if against else noted_header(plan_of(asked, model, rows))
                 except RaisonError as error:
                     against = [str(error)]
-                reasons += [f"model '{key}' on data '{run[1]}': {reason}" for reason in against]
+                reasons += [f"model '{key}' on data '{run.data}': {reason}" for reason in against]
                 if not against:
-                    known[run] = rows_in(headers[run], sources, models[key], agreement=spec.agreement)
-            computed += to_compute(spec.asked(run), known.get(run, set()))
+                    known[run.name] = rows_in(headers[run.name], sources, models[key], agreement=spec.agreement)
+            computed += to_compute(asked, known.get(run.name, set()))
         reasons += [f"[models.{key}]: {reason}" for reason in unable(model, computed)]
         # The next one must not find this one in memory.
         del model
@@ -94,28 +93,27 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
     # Claims are in it as the records name methods and metrics, so that readers need no catalogue.
     header = {
         **study_header(study, limit),
-        "runs": list(spec.grid.run_names),
+        "runs": [run.name for run in spec.grid.wanted],
         "models": models,
-        "claims": list(spec.claims),
+        "claims": [claim.to_dict() for claim in spec.claims],
     }
-    parts, taken = ({run_name(*run): by_run[run] for run in spec.grid.runs} for by_run in (headers, known))
-    return Examined(study, header, parts, data, taken)  # type: ignore[arg-type]
+    parts = {run.name: headers[run.name] for run in spec.grid.wanted}
+    return Examined(study, header, parts, data, known)
 
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Every run's header, and the rows that are taken over."""
     spec = examined.study.spec
-    for run in spec.grid.runs if sources else ():
-        name = run_name(*run)
-        there = open_run(dict(examined.parts[name]), folder / name)
-        take_over(there, sources, examined.header["models"][run[0]], agreement=spec.agreement)
+    for run in spec.grid.wanted if sources else ():
+        there = open_run(dict(examined.parts[run.name]), folder / run.name)
+        take_over(there, sources, examined.header["models"][run.model], agreement=spec.agreement)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Of each run chunks of texts, then metrics of many texts, agreement and accuracy; one model at a time."""
     models, listed = Models(), []
-    for run in examined.study.spec.grid.runs:
-        name = run_name(*run)
+    for run in examined.study.spec.grid.wanted:
+        name = run.name
         there = open_run(dict(examined.parts[name]), folder / name, shard)
         listed += jobs_of(partial(examined.plan, models, run), there, name)
         close = partial(_close, examined, run, there)
@@ -123,12 +121,12 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return listed
 
 
-def _close(examined: Examined, run: Pair, finished: Run, told: Told) -> None:
+def _close(examined: Examined, run: GridRun, finished: Run, told: Told) -> None:
     """What is told of a finished run."""
     assert finished.folder is not None, "a run of a study has its folder"
-    names = examined.study.spec.grid.models[run[0]].labels
-    right = accuracy_of(finished, examined.labels[run[1]], names)
-    write_labels(finished.folder.parent, examined.labels, {run_name(*run): right})
+    names = examined.study.spec.grid.models[run.model].labels
+    right = accuracy_of(finished, examined.labels[run.data], names)
+    write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
         _write_agreement(finished, finished.folder)
     told(1)

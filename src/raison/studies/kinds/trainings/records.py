@@ -12,7 +12,7 @@ from raison.jobs.store import RecordStore
 from raison.runs.checked import check_training
 from raison.runs.learned import Labels
 from raison.runs.summary import Value
-from raison.studies.folder import Written
+from raison.studies.folder import Claim, Written
 
 MODELS = "trainings"
 PLAIN = "plain"
@@ -91,10 +91,24 @@ class TrainingRecord:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureClaim(Claim):
+    """A claim by a metric, or by what else is known of every row; of one task or of all."""
+
+    metric: str
+    task: str | None = None
+
+    @property
+    def measured(self) -> str:
+        """The metric."""
+        return self.metric
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingRuns(Written):
     """What a study of trainings has written so far."""
 
+    CLAIM = MeasureClaim
     records: Mapping[TrainingKey, TrainingRecord]
     labels: Labels
     broken: int = 0

@@ -20,8 +20,8 @@ from raison.runs.judging import Learned
 from raison.runs.learned import read_labels
 from raison.runs.statistics import parts_of
 from raison.studies.claims import Sample
-from raison.studies.folder import Claim, read_header, side_of
-from raison.studies.kinds.trainings.records import TrainingRuns, read_records
+from raison.studies.folder import read_header
+from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, read_records
 from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, Place, paired, scores
 
 FOLDERS = (TRAININGS,)
@@ -34,20 +34,20 @@ def read(folder: Path) -> TrainingRuns:
     return TrainingRuns(folder, header, text, records, read_labels(folder), dropped)
 
 
-def places(results: TrainingRuns, claim: Claim) -> list[str]:
+def places(results: TrainingRuns, claim: MeasureClaim) -> list[str]:
     """The task that a claim names, or all."""
     tasks = [task["name"] for task in results.header["tasks"]]
-    return [task for task in tasks if claim.get("task", task) == task]
+    return [task for task in tasks if claim.task in (None, task)]
 
 
-def sample(results: TrainingRuns, claim: Claim, place: str) -> Sample | None:
+def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> Sample | None:
     """Values averaged over the seeds; those of metrics of groups are paired seed by seed and group by group.
 
     A claim about explanations is not judged where one of the models that are explained did not learn its task; claims
     about accuracy and seconds are: what a training costs is no statement about explanations.
     """
     study, where = results, Place(place, place)
-    (_, row), than, metric = side_of(claim), claim["than"], claim["metric"]
+    row, than, metric = claim.row, claim.than, claim.metric
     cell = scores(study, row, where, metric)
     other = scores(study, than, where, metric) if isinstance(than, str) else float(than)
     if cell is None or other is None:

@@ -2,18 +2,35 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.registry import label_of
+from raison.core.tables import REST
 from raison.methods import CATALOGUE
 
-KEYS = ("name", "tasks", "grid")
-"""Keys of [[trainings]] that are not settings."""
 CONTROL = "random"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTable:
+    """One of [[trainings]]: a row, or with a grid one for each combination of its values. `tasks` None are all."""
+
+    settings: Annotated[Mapping[str, Any], REST]
+    name: str = ""
+    tasks: tuple[str, ...] | None = None
+    grid: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PosthocTable:
+    """One of [[posthoc]]. `tasks` None are all."""
+
+    methods: tuple[str, ...]
+    tasks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,7 @@ def slug(name: str) -> str:
 
 
 def training_rows(
-    entries: Sequence[Mapping[str, Any]], common: Mapping[str, Any], tasks: Sequence[str], controls: Sequence[str] = ()
+    entries: Sequence[TrainingTable], common: Mapping[str, Any], tasks: Sequence[str], controls: Sequence[str] = ()
 ) -> list[TrainingRow]:
     """One row for each entry, or for each combination of an entry's grid. Raises InputError for a grid or a name.
 
@@ -61,23 +78,25 @@ def training_rows(
     rows = []
     beside = tuple(label_of(CATALOGUE.create(spec)) for spec in controls)
     for entry in entries:
-        stated = {key: value for key, value in entry.items() if key not in KEYS}
-        for choice in _choices(entry.get("grid", {})):
-            settings = {**common, **stated, **choice}
-            where = tuple(task for task in tasks if task in entry.get("tasks", tasks))
-            rows.append(TrainingRow(_name(entry.get("name", ""), choice), settings, where, beside))
+        for choice in _choices(entry.grid):
+            settings = {**common, **entry.settings, **choice}
+            rows.append(TrainingRow(_name(entry.name, choice), settings, _among(tasks, entry.tasks), beside))
     return rows
 
 
-def posthoc_rows(entries: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> list[PosthocRow]:
+def posthoc_rows(entries: Sequence[PosthocTable], tasks: Sequence[str]) -> list[PosthocRow]:
     """One row for each method, random scores always among them. Raises InputError for an unknown method."""
     rows = [
-        PosthocRow(label_of(CATALOGUE.create(spec)), tuple(task for task in tasks if task in entry.get("tasks", tasks)))
+        PosthocRow(label_of(CATALOGUE.create(spec)), _among(tasks, entry.tasks))
         for entry in entries
-        for spec in entry.get("methods", ())
+        for spec in entry.methods
     ]
     names = [row.name for row in rows]
     return rows if CONTROL in names else [*rows, PosthocRow(CONTROL, tuple(tasks))]
+
+
+def _among(tasks: Sequence[str], named: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(task for task in tasks if named is None or task in named)
 
 
 def _choices(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

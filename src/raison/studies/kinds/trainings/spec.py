@@ -23,32 +23,37 @@ it was trained for, and the post-hoc methods explain the plain model.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from raison.core.errors import RaisonError, UnknownNameError
+from raison.core.errors import RaisonError
+from raison.core.fields import fields_of
 from raison.core.registry import label_of
+from raison.core.tables import FLAT, KEY, Table, read
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.studies import parts, schema
-from raison.studies.entries import StudyData, StudyModel, StudySettings
+from raison.studies import parts
+from raison.studies.entries import About, Seeds, StudyData, StudyModel, StudySettings
 from raison.studies.file import MistakesError, entries_of
-from raison.studies.folder import Claim
 from raison.studies.kinds.trainings import recipes
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.records import PLAIN
-from raison.studies.kinds.trainings.rows import KEYS as OWN
-from raison.studies.kinds.trainings.rows import PosthocRow, TrainingRow, posthoc_rows, slug, training_rows
+from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim
+from raison.studies.kinds.trainings.rows import (
+    PosthocRow,
+    PosthocTable,
+    TrainingRow,
+    TrainingTable,
+    posthoc_rows,
+    slug,
+    training_rows,
+)
 from raison.studies.kinds.trainings.tables import MEASURES
-from raison.studies.parts import canonical_metric
+from raison.studies.parts import Known, canonical_metric, claim_of, unknown
 from raison.studies.plans import Asked
-from raison.studies.schema import Key, Keys, fitting
-from raison.studies.settings import keys_of, mistakes_in
 
-TASK_KINDS = ("classification", "spans")
-PARTS = ("train", "dev", "test")
 _COMPREHENSIVENESS = ("aopc_comprehensiveness", "comprehensiveness")
 _SUFFICIENCY = ("aopc_sufficiency", "sufficiency")
 CRITERIA = {
@@ -62,38 +67,13 @@ CRITERIA = {
 }
 """Criteria, and the metrics that stand for them unless a study says otherwise."""
 
-KEYS: Keys = {
-    "seeds": Key(schema.SEEDS),
-    "metrics": Key(schema.TEXTS, True),
-    "keep": Key(schema.FLAG),
-    "settings": Key(schema.TABLE),
-    "tasks": Key(schema.TABLE, True),
-    "plain": Key(schema.TABLE),
-    "training": Key(schema.TABLE),
-    "trainings": Key(schema.TABLES, True),
-    "posthoc": Key(schema.TABLES),
-    "controls": Key(schema.TEXTS),
-    "gains": Key(schema.TABLE),
-}
-SETTINGS: Keys = {key: value for key, value in schema.SETTINGS.items() if key != "seeds"}
-TASK: Keys = {
-    "base": Key(schema.TEXT, True),
-    "kind": Key(schema.TEXT),
-    "labels": Key(schema.TEXTS),
-    "train": Key(schema.TABLE, True),
-    "dev": Key(schema.TABLE),
-    "test": Key(schema.TABLE, True),
-    "also": Key(schema.TEXTS),
-    "even_at_chance": Key(schema.FLAG),
-}
-POSTHOC: Keys = {"methods": Key(schema.TEXTS, True), "tasks": Key(schema.TEXTS)}
-CLAIM: Keys = {key: value for key, value in schema.CLAIM.items() if key != "run"} | {"task": Key(schema.TEXT)}
-ROW: Keys = {
-    "name": Key(schema.TEXT),
-    "tasks": Key(schema.TEXTS),
-    "grid": Key(schema.TABLE),
-}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_DECIDED = {
+    "seed": "seed is not set here: seeds = [...] at the top of the file.",
+    "progress": "progress is not set here: leave it out.",
+}
+"""Settings that the study decides."""
+_SEEDS = {"seeds": "seeds are the whole study's: write seeds = [...] at the top of the file."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +83,12 @@ class Task:
     `even_at_chance` trains explainers of a plain model that has hardly learned the task, too.
     """
 
-    name: str
+    name: Annotated[str, KEY]
     base: str
-    kind: str
-    labels: tuple[str, ...]
     train: StudyData
     test: StudyData
+    kind: Literal["classification", "spans"] = "classification"
+    labels: tuple[str, ...] = ()
     dev: StudyData | None = None
     also: tuple[str, ...] = ()
     even_at_chance: bool = False
@@ -117,6 +97,36 @@ class Task:
     def tests(self) -> tuple[str, ...]:
         """The tasks on whose data this one's models are judged, its own first."""
         return (self.name, *self.also)
+
+    def beside(self, folder: Path) -> "Task":
+        """The task with a base and data that lie in the study's folder, from wherever it is run."""
+        base = folder / self.base
+        return replace(
+            self,
+            base=str(base) if base.is_dir() else self.base,
+            train=parts.beside(folder, self.train),
+            test=parts.beside(folder, self.test),
+            dev=None if self.dev is None else parts.beside(folder, self.dev),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingsFile:
+    """The file. `plain` and `training` are settings of the recipes."""
+
+    about: Annotated[About, FLAT]
+    metrics: tuple[str, ...]
+    tasks: Mapping[str, Task]
+    trainings: tuple[TrainingTable, ...]
+    seeds: Seeds = (0,)
+    keep: bool = False
+    settings: Annotated[StudySettings, Table(without=_SEEDS)] = StudySettings()  # noqa: RUF009
+    plain: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    posthoc: tuple[PosthocTable, ...] = ()
+    controls: tuple[str, ...] = ()
+    gains: Mapping[str, str] | None = None
+    claims: tuple[MeasureClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,7 @@ class Trainings:
     plain: Mapping[str, Any]
     rows: tuple[TrainingRow, ...]
     posthoc: tuple[PosthocRow, ...]
-    claims: tuple[Claim, ...]
+    claims: tuple[MeasureClaim, ...]
     gains: Mapping[str, str]
 
     def asked(self, task: Task, test: str, methods: Sequence[str], seed: int) -> Asked:
@@ -148,72 +158,46 @@ def tools() -> Recipes:
 
 def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
-    study, mistakes = entries_of(table, KEYS)
-    tasks = {name: task for name, task in study.get("tasks", {}).items() if isinstance(task, dict)}
-    mistakes += _tasks(study.get("tasks"))
-    settings, wrong = fitting(study.get("settings", {}), SETTINGS, "[settings]")
-    mistakes += wrong + parts.settings_mistakes(settings)
-    if "seeds" in table.get("settings", {}):
-        mistakes.append("[settings]: seeds are the whole study's: write seeds = [...] at the top of the file.")
-    metrics, wrong = parts.labels_in(study["metrics"], "metrics", METRICS) if "metrics" in study else (None, [])
-    mistakes += wrong + mistakes_in(made.plain_settings, study.get("plain", {}), "[plain]")
-    rows, wrong = _rows(study, tuple(tasks), made)
-    mistakes += wrong + _gains(study.get("gains", {}), metrics)
-    known = _Known(rows, metrics, tuple(tasks))
-    for number, claim in enumerate(study.get("claims", ()), start=1):
-        mistakes += _claim(claim, f"[[claims]] number {number}", known)
-    if mistakes:
+    file, mistakes = entries_of(TrainingsFile, table)
+    if table.get("tasks") == {}:
+        mistakes.append("[tasks]: it is empty; add one table [tasks.NAME].")
+    for task in file.tasks.values():
+        mistakes += _task(task, file.tasks)
+    metrics, wrong = parts.labels_in(file.metrics, "metrics", METRICS, empty="metrics" not in table)
+    mistakes += parts.settings_mistakes(file.settings) + wrong
+    mistakes += read(made.plain_settings, file.plain, "[plain]", without=_DECIDED)[1]
+    rows, wrong = _rows(file, made)
+    mistakes += wrong
+    posthoc, wrong = _posthoc(file)
+    mistakes += wrong + _twice(rows or [], posthoc or []) + _gains(file.gains or {}, metrics)
+    trained = [] if rows is None else [name for row in rows for name in (row.name, *map(row.named, row.controls))]
+    names = None if rows is None or posthoc is None else {PLAIN, *trained, *(row.name for row in posthoc)}
+    measured = metrics | set(MEASURES) if metrics else None
+    known = Known(
+        {"row": names, "metric": measured, "task": file.tasks or None},
+        {"row": _or_itself(partial(canonical_row, trainings=trained)), "metric": _or_itself(canonical_measure)},
+    )
+    for number, claim in enumerate(file.claims, start=1):
+        where = f"[[claims]] number {number}"
+        mistakes += known.rows(claim, where, "row")
+        mistakes += known.name(where, "metric", claim.metric) + known.name(where, "task", claim.task)
+    if table.get("trainings") == []:
+        mistakes.append("[[trainings]]: the list is empty; add one.")
+    if mistakes or rows is None or posthoc is None:
         raise MistakesError(mistakes)
-    return _read(table, place)
-
-
-def _read(table: Mapping[str, Any], place: Path) -> Trainings:
-    tasks = {name: _task_of(name, entry, place) for name, entry in table["tasks"].items()}
-    rows = training_rows(table["trainings"], table.get("training", {}), tuple(tasks), table.get("controls", ()))
-    seeds = tuple(table.get("seeds", (0,)))
-    named = [name for row in rows for name in (row.name, *(row.named(control) for control in row.controls))]
-    claims = [
-        parts.claim_of(entry, lambda label: canonical_row(label, named))
-        | {"metric": canonical_measure(entry["metric"])}
-        for entry in table.get("claims", ())
-    ]
+    claims = (claim_of(one, partial(canonical_row, trainings=trained)) for one in file.claims)
     return Trainings(
-        seeds=seeds,
-        metrics=tuple(table["metrics"]),
-        keep=table.get("keep", False),
-        settings=parts.settings_of(table, seeds),
-        tasks=tasks,
-        plain=table.get("plain", {}),
-        rows=tuple(rows),
-        posthoc=tuple(posthoc_rows(table.get("posthoc", ()), tuple(tasks))),
-        claims=tuple(claims),
-        gains=gains_of(table),
+        file.seeds,
+        file.metrics,
+        file.keep,
+        replace(file.settings, seeds=file.seeds),
+        {name: task.beside(place) for name, task in file.tasks.items()},
+        file.plain,
+        tuple(rows),
+        tuple(posthoc),
+        tuple(replace(one, metric=canonical_measure(one.metric)) for one in claims),
+        gains_of(file),
     )
-
-
-def _task_of(name: str, entry: Mapping[str, Any], folder: Path) -> Task:
-    # A study that brings its base along can be run from anywhere.
-    beside = folder / entry["base"]
-    return Task(
-        name=name,
-        base=str(beside) if beside.is_dir() else entry["base"],
-        kind=entry.get("kind", "classification"),
-        labels=tuple(entry.get("labels", ())),
-        train=parts.data_of(entry["train"], folder),
-        test=parts.data_of(entry["test"], folder),
-        dev=parts.data_of(entry["dev"], folder) if "dev" in entry else None,
-        also=tuple(entry.get("also", ())),
-        even_at_chance=entry.get("even_at_chance", False),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a claim may name; None where mistakes elsewhere leave it unknown."""
-
-    rows: set[str] | None
-    metrics: set[str] | None
-    tasks: tuple[str, ...]
 
 
 def canonical_row(label: str, trainings: Sequence[str]) -> str:
@@ -226,11 +210,11 @@ def canonical_measure(label: str) -> str:
     return label if label in MEASURES else canonical_metric(label)
 
 
-def gains_of(study: Mapping[str, Any]) -> dict[str, str]:
+def gains_of(file: TrainingsFile) -> dict[str, str]:
     """The metric that stands for each criterion, as the records write it; those that have none are left out."""
-    if "gains" in study:
-        return {criterion: canonical_metric(metric) for criterion, metric in study["gains"].items()}
-    labels = [canonical_metric(metric) for metric in study["metrics"]]
+    if file.gains is not None:
+        return {criterion: canonical_metric(metric) for criterion, metric in file.gains.items()}
+    labels = [canonical_metric(metric) for metric in file.metrics]
     metrics = {}
     for criterion, names in CRITERIA.items():
         standing = [label for name in names for label in labels if label.partition("(")[0] == name]
@@ -238,110 +222,76 @@ def gains_of(study: Mapping[str, Any]) -> dict[str, str]:
     return metrics
 
 
-def _tasks(tasks: Mapping[str, Any] | None) -> list[str]:
-    if tasks is None:
-        return []
-    mistakes = [] if tasks else ["[tasks]: it is empty; add one table [tasks.NAME]."]
-    for name, task in tasks.items():
-        where = f"[tasks.{name}]"
-        if not _NAME.fullmatch(name):
-            mistakes.append(f"{where}: a name here is made of letters, digits, - _ . for it names a folder.")
-        if not isinstance(task, dict):
-            mistakes.append(f"{where}: it is {task!r:.80}; give a table.")
-            continue
-        fit, wrong = fitting(task, TASK, where)
-        mistakes += wrong + _task(name, fit, tasks)
-        for part in (part for part in PARTS if part in fit):
-            data, wrong = fitting(fit[part], schema.DATA, f"[tasks.{name}.{part}]")
-            mistakes += wrong + parts.data_mistakes(data, f"[tasks.{name}.{part}]")
-    return mistakes
+def _or_itself(canonical: Callable[[str], str]) -> Callable[[str], str]:
+    """A name that is none stays as it is: it may be a misspelt row's or measure's, and not a method's or metric's."""
 
-
-def _task(name: str, task: Mapping[str, Any], tasks: Mapping[str, Any]) -> list[str]:
-    where, mistakes = f"[tasks.{name}]", []
-    kind, labels = task.get("kind", TASK_KINDS[0]), task.get("labels", [])
-    if kind not in TASK_KINDS:
-        mistakes.append(f"{where}: {UnknownNameError('kind of task', kind, TASK_KINDS)}")
-    elif kind == "spans" and labels:
-        mistakes.append(f"{where}: labels belong to classification; leave them out for spans.")
-    elif kind == "classification" and len({label.lower() for label in labels}) < max(2, len(labels)):
-        mistakes.append(f"{where}: labels names the classes, at least two and each once; got {labels}.")
-    for other in task.get("also", ()):
-        if other == name or other not in tasks:
-            known = [key for key in tasks if key != name]
-            mistakes.append(f"{where}: also: {UnknownNameError('other task', other, known)}")
-        elif isinstance(tasks[other], dict) and _fitted(tasks[other]) != (kind, labels):
-            mistakes.append(
-                f"{where}: also: the kind or the labels of '{other}' are others; its data cannot be judged."
-            )
-    return mistakes
-
-
-def _fitted(task: Mapping[str, Any]) -> tuple[str, list[str]]:
-    return task.get("kind", TASK_KINDS[0]), task.get("labels", [])
-
-
-def _texts(value: Any) -> list[str]:
-    return value if schema.TEXTS.fits(value) else []
-
-
-def _rows(study: Mapping[str, Any], tasks: tuple[str, ...], made: Recipes) -> tuple[set[str] | None, list[str]]:
-    """The names of all rows, None where they cannot be told, and what is wrong with [[trainings]] and [[posthoc]]."""
-    common = study.get("training", {})
-    mistakes = [f"[training]: {key} is set in [[trainings]]." for key in common if key in OWN]
-    rows: list[TrainingRow] = []
-    for number, entry in enumerate(study.get("trainings", ()), start=1):
-        where = f"[[trainings]] number {number}"
-        wrong = _entry(entry, where, tasks, made)
+    def written(label: str) -> str:
         try:
-            spread = [] if wrong else training_rows([entry], common, tasks, _texts(study.get("controls", [])))
+            return canonical(label)
+        except RaisonError:
+            return label
+
+    return written
+
+
+def _task(task: Task, tasks: Mapping[str, Task]) -> list[str]:
+    where, mistakes = f"[tasks.{task.name}]", []
+    if not _NAME.fullmatch(task.name):
+        mistakes.append(f"{where}: a name here is made of letters, digits, - _ . for it names a folder.")
+    if task.kind == "spans" and task.labels:
+        mistakes.append(f"{where}: labels belong to classification; leave them out for spans.")
+    elif task.kind == "classification" and len({label.lower() for label in task.labels}) < max(2, len(task.labels)):
+        mistakes.append(f"{where}: labels names the classes, at least two and each once; got {[*task.labels]}.")
+    others = {name: other for name, other in tasks.items() if other is not task}
+    for name in task.also:
+        mistakes += unknown(where, "other task", name, others)
+        if name in others and (others[name].kind, others[name].labels) != (task.kind, task.labels):
+            mistakes.append(f"{where}: also: the kind or the labels of '{name}' are others; its data cannot be judged.")
+    for part, data in {"train": task.train, "dev": task.dev, "test": task.test}.items():
+        mistakes += [] if data is None else parts.data_mistakes(data, f"[tasks.{task.name}.{part}]")
+    return mistakes
+
+
+def _rows(file: TrainingsFile, made: Recipes) -> tuple[list[TrainingRow] | None, list[str]]:
+    """The rows of all trainings, None where they cannot be told, and what is wrong with [[trainings]]."""
+    mistakes = [
+        f"[training]: {key} is set in [[trainings]]." for key in ("name", "tasks", "grid") if key in file.training
+    ]
+    rows: list[TrainingRow] = []
+    for number, entry in enumerate(file.trainings, start=1):
+        where = f"[[trainings]] number {number}"
+        wrong = [line for name in entry.tasks or () for line in unknown(where, "task", name, file.tasks)]
+        wrong += _grid(entry, f"{where} grid", made)
+        try:
+            spread = [] if wrong else training_rows([entry], file.training, [*file.tasks], file.controls)
         except RaisonError as error:
             wrong, spread = [f"{where}: {error}"], []
         for row in spread:
-            wrong += mistakes_in(made.settings, row.settings, f"{where} ('{row.name}')")
+            wrong += read(made.settings, row.settings, f"{where} ('{row.name}')", without=_DECIDED)[1]
         rows += spread
         # A grid repeats what is wrong with all its rows.
         mistakes += wrong[:3]
-    if study.get("trainings") == []:
-        mistakes.append("[[trainings]]: the list is empty; add one.")
-    posthoc, wrong = _posthoc(study, tasks)
-    mistakes += wrong + _twice(rows, posthoc or [])
-    if mistakes or posthoc is None:
-        return None, mistakes
-    controls = {row.named(control) for row in rows for control in row.controls}
-    return {PLAIN, *(row.name for row in rows), *controls, *(row.name for row in posthoc)}, mistakes
+    return (None if mistakes or not rows else rows), mistakes
 
 
-def _entry(entry: Mapping[str, Any], where: str, tasks: tuple[str, ...], made: Recipes) -> list[str]:
-    _, mistakes = fitting({key: value for key, value in entry.items() if key in ROW}, ROW, where)
-    mistakes += _unknown_tasks(entry, where, tasks)
-    grid = entry.get("grid", {})
-    known = keys_of(made.settings)
-    if not isinstance(grid, dict):
-        return mistakes
-    for key, values in grid.items():
-        if key not in known:
-            mistakes.append(f"{where} grid: {UnknownNameError('key', key, known)}")
-        elif not isinstance(values, list) or not values:
-            mistakes.append(f"{where} grid: {key} is {values!r:.80}; give a list of values.")
-    return mistakes
+def _grid(entry: TrainingTable, where: str, made: Recipes) -> list[str]:
+    known = [name for name in fields_of(made.settings) if name not in _DECIDED]
+    mistakes = [line for key in entry.grid for line in unknown(where, "key", key, known)]
+    return mistakes + [
+        f"{where}: {key} is {values!r:.80}; give a list of values."
+        for key, values in entry.grid.items()
+        if key in known and (not isinstance(values, list) or not values)
+    ]
 
 
-def _unknown_tasks(entry: Mapping[str, Any], where: str, tasks: tuple[str, ...]) -> list[str]:
-    named = _texts(entry.get("tasks", []))
-    return [f"{where}: {UnknownNameError('task', name, tasks)}" for name in named if name not in tasks]
-
-
-def _posthoc(study: Mapping[str, Any], tasks: tuple[str, ...]) -> tuple[list[PosthocRow] | None, list[str]]:
+def _posthoc(file: TrainingsFile) -> tuple[list[PosthocRow] | None, list[str]]:
     mistakes = []
-    for number, entry in enumerate(study.get("posthoc", ()), start=1):
-        where = f"[[posthoc]] number {number}"
-        mistakes += fitting(entry, POSTHOC, where)[1] + _unknown_tasks(entry, where, tasks)
-    if mistakes:
-        return None, mistakes
-    specs = [spec for entry in study.get("posthoc", ()) for spec in entry["methods"]]
-    wrong = parts.labels_in(specs, "[[posthoc]]: methods", METHODS, empty=True)[1]
-    return (None, wrong) if wrong else (posthoc_rows(study.get("posthoc", ()), tasks), [])
+    for number, entry in enumerate(file.posthoc, start=1):
+        for name in entry.tasks or ():
+            mistakes += unknown(f"[[posthoc]] number {number}", "task", name, file.tasks)
+    specs = [spec for entry in file.posthoc for spec in entry.methods]
+    mistakes += parts.labels_in(specs, "[[posthoc]]: methods", METHODS, empty=True)[1]
+    return (None, mistakes) if mistakes else (posthoc_rows(file.posthoc, [*file.tasks]), [])
 
 
 def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[str]:
@@ -356,38 +306,9 @@ def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[s
     return mistakes
 
 
-def _gains(gains: Mapping[str, Any], metrics: set[str] | None) -> list[str]:
-    mistakes = [f"[gains]: {UnknownNameError('criterion', key, CRITERIA)}" for key in gains if key not in CRITERIA]
-    for key, metric in gains.items():
-        try:
-            if metrics is not None and canonical_metric(str(metric)) not in metrics:
-                mistakes.append(f"[gains] {key}: {UnknownNameError('metric', metric, metrics)}")
-        except RaisonError as error:
-            mistakes.append(f"[gains] {key}: {error}")
-    return mistakes
-
-
-def _claim(table: Mapping[str, Any], where: str, known: _Known) -> list[str]:
-    fit, mistakes = fitting(table, CLAIM, where)
-    mistakes += parts.sides_mistakes(table, where)
-    rows = []
-    for label in parts.rows_named(fit) if known.rows is not None else []:
-        there = known.rows or set()
-        try:
-            rows.append(canonical_row(label, [*there]))
-        except RaisonError:
-            rows.append(label)
-        if rows[-1] not in there:
-            mistakes.append(f"{where}: {UnknownNameError('row', label, there)}")
-    if len(set(rows)) < len(rows):
-        mistakes.append(f"{where}: it compares {rows[0]} with itself.")
-    if "metric" in fit and known.metrics is not None:
-        try:
-            is_known = canonical_measure(fit["metric"]) in known.metrics | set(MEASURES)
-        except RaisonError:
-            is_known = False
-        if not is_known:
-            mistakes.append(f"{where}: {UnknownNameError('metric', fit['metric'], known.metrics | set(MEASURES))}")
-    if "task" in fit and fit["task"] not in known.tasks:
-        mistakes.append(f"{where}: {UnknownNameError('task', fit['task'], known.tasks)}")
-    return mistakes
+def _gains(gains: Mapping[str, str], metrics: set[str] | None) -> list[str]:
+    known = Known({"metric": metrics}, {"metric": canonical_metric})
+    mistakes = [line for key in gains for line in unknown("[gains]", "criterion", key, CRITERIA)]
+    return mistakes + [
+        line for key, metric in gains.items() for line in known.name(f"[gains] {key}", "metric", str(metric))
+    ]

@@ -166,7 +166,7 @@ def _header(study: Study, limit: int | None, data: Mapping[str, TaskData]) -> di
             for name, task in spec.tasks.items()
         ],
         "rows": _rows(spec, study.tools),
-        "claims": spec.claims,
+        "claims": [claim.to_dict() for claim in spec.claims],
         "gains": spec.gains,
     }
 

@@ -5,32 +5,69 @@ RUN/         similarities.jsonl, attacks.jsonl, substitutions.jsonl (see raison.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from raison.core.fields import Setting
 from raison.jobs.folder import TRUST
 from raison.runs.checked import check_trust
 from raison.runs.learned import Labels, read_labels
 from raison.studies.claims import Sample
-from raison.studies.folder import Claim, Written, read_header, side_of
+from raison.studies.folder import Claim, Written, read_header
+from raison.trust.records import Attack, Objective, Order
 from raison.trust.results import TrustRun, Variant, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
 
 FOLDERS = (TRUST,)
 AREA = "_area"
 """What follows a measure of similarity where the claim is about its area."""
-ALL = "all"
-"""The value of `blocks` for as many as the model has."""
 CLAIMED = (*MEASURES, *(f"{measure}{AREA}" for measure in MEASURES), *EFFECTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustClaim(Claim):
+    """A claim by a measure, of randomised blocks or of an attack; on one run or on all.
+
+    Without `than` the other row is the same method under another attack. `by` is how much lies between the rows.
+    """
+
+    measure: str
+    than: Annotated[str | float, Setting(words="a method or a number")] = ""
+    by: float | None = None
+    order: Order | None = None
+    blocks: Annotated[int | Literal["all"] | None, Setting(words='a whole number from 1 on, or "all"', least=1)] = None
+    attack: Attack | None = None
+    objective: Objective | None = None
+    than_attack: Attack | None = None
+    than_objective: Objective | None = None
+    run: str | None = None
+
+    @property
+    def measured(self) -> str:
+        """The measure."""
+        return self.measure
+
+    @property
+    def variant(self) -> Variant:
+        """The attack on the row."""
+        assert self.attack is not None, "a claim about an attack names it"
+        assert self.objective is not None, "a claim about an attack names its objective"
+        return Variant(self.attack, self.objective)
+
+    @property
+    def other(self) -> "TrustClaim":
+        """The same claim as the other row has it: under its attack."""
+        return replace(self, attack=self.than_attack or self.attack, objective=self.than_objective or self.objective)
 
 
 @dataclass(frozen=True, slots=True)
 class TrustRuns(Written):
     """What a study of trust has written so far."""
 
+    CLAIM = TrustClaim
     runs: Mapping[str, TrustRun]
     labels: Labels
 
@@ -63,20 +100,19 @@ def read(folder: Path) -> TrustRuns:
     return TrustRuns(folder, header, text, runs, read_labels(folder))
 
 
-def places(results: TrustRuns, claim: Claim) -> list[str]:
+def places(results: TrustRuns, claim: TrustClaim) -> list[str]:
     """The run that a claim names, or all."""
-    return [name for name in results.runs if claim.get("run", name) == name]
+    return [name for name in results.runs if claim.run in (None, name)]
 
 
-def sample(results: TrustRuns, claim: Claim, place: str) -> Sample:
+def sample(results: TrustRuns, claim: TrustClaim, place: str) -> Sample:
     """Values of single texts, draws averaged first.
 
     A claim that says `by` how much is held against the other row's value plus that number (of a claim that a row is
     below it: minus).
     """
     run = results.runs[place]
-    side, method = side_of(claim)
-    than = claim.get("than", method)
+    method, than = claim.row, claim.row if claim.than == "" else claim.than
     first = _values(run, method, claim)
     about = (_told(claim, run), _row(method, claim))
     learned = results.labels.of_run(run.name, results.model(run), run.header["data"])
@@ -84,11 +120,8 @@ def sample(results: TrustRuns, claim: Claim, place: str) -> Sample:
     if isinstance(than, int | float):
         number = float(than)
         return Sample(*about, number, _column(first.values()), number, mean, number, learned)
-    other = claim.copy()
-    if "attack" in claim:
-        other["attack"] = claim.get("than_attack", claim["attack"])
-        other["objective"] = claim.get("than_objective", claim["objective"])
-    shift = float(claim.get("by", 0.0)) * (1 if side == "above" else -1)
+    other = claim.other
+    shift = (claim.by or 0.0) * (1 if claim.side == "above" else -1)
     moved = {text: value + shift for text, value in _values(run, than, other).items()}
     row = f"{_row(than, other)} {shift:+g}" if shift else _row(than, other)
     shared = sorted(first.keys() & moved.keys())
@@ -100,36 +133,37 @@ def _column(values: Any) -> np.ndarray:
     return np.array(list(values), dtype=np.float64).reshape(-1, 1)
 
 
-def _values(run: TrustRun, method: str, claim: Claim) -> Values:
-    name = claim["measure"]
+def _values(run: TrustRun, method: str, claim: TrustClaim) -> Values:
+    name = claim.measure
     for effect in EFFECTS:
         if name == effect:
-            return effects(run, method, Variant(claim["attack"], claim["objective"]), effect)
+            return effects(run, method, claim.variant, effect)
     (measure,) = (measure for measure in MEASURES if measure == name.removesuffix(AREA))
-    if name.endswith(AREA):
-        return areas(run, method, claim["order"], measure)
-    return at_blocks(run, method, claim["order"], _blocks(claim, run), measure)
+    assert claim.order is not None, "a claim about randomised blocks names their order"
+    if claim.blocks is None:
+        return areas(run, method, claim.order, measure)
+    return at_blocks(run, method, claim.order, _blocks(claim, run), measure)
 
 
-def _blocks(claim: Claim, run: TrustRun) -> int:
-    return run.blocks if claim["blocks"] == ALL else int(claim["blocks"])
+def _blocks(claim: TrustClaim, run: TrustRun) -> int:
+    return claim.blocks if isinstance(claim.blocks, int) else run.blocks
 
 
-def _told(claim: Claim, run: TrustRun) -> str:
+def _told(claim: TrustClaim, run: TrustRun) -> str:
     """What is measured, in words."""
-    measure = str(claim["measure"]).replace("_", " ")
-    if claim["measure"] in EFFECTS:
+    measure = claim.measure.replace("_", " ")
+    if claim.measure in EFFECTS:
         return measure
-    if "blocks" not in claim:
-        return f"{measure}, {claim['order']}"
+    if claim.blocks is None:
+        return f"{measure}, {claim.order}"
     count = _blocks(claim, run)
-    if claim["order"] == "independent":
+    if claim.order == "independent":
         return f"{measure}, block {count} from the last"
     return f"{measure}, the last {count} of {run.blocks} blocks"
 
 
-def _row(method: str, claim: Claim) -> str:
-    if claim["measure"] not in EFFECTS:
+def _row(method: str, claim: TrustClaim) -> str:
+    if claim.measure not in EFFECTS:
         return method
-    attack = "" if claim["attack"] == "embedding" else f"{claim['attack']}, "
-    return f"{method} ({attack}{claim['objective']})"
+    attack = "" if claim.attack == "embedding" else f"{claim.attack}, "
+    return f"{method} ({attack}{claim.objective})"

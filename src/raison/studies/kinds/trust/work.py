@@ -16,11 +16,11 @@ from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.report.tables.records import Cell, Table
+from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
 from raison.studies.made import described
-from raison.studies.parts import RunKey, run_name
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
 from raison.studies.rows import load_all
 from raison.trust.results import TrustRun
@@ -56,12 +56,11 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         except RaisonError as error:
             reasons.append(f"[models.{key}]: {error}")
             continue
-        for run in ((key, source) for source in grid.of_model(key) if source in data):
-            against = _reasons(study, model, run, data[run[1]])
-            reasons += [f"model '{key}' on data '{run[1]}': {reason}" for reason in against]
+        for run in (run for run in grid.of_model(key) if run.data in data):
+            against = _reasons(study, model, run, data[run.data])
+            reasons += [f"model '{key}' on data '{run.data}': {reason}" for reason in against]
             if not against:
-                entry = _entry(study, model, run, data[run[1]])
-                entries[entry["name"]] = entry
+                entry = entries[run.name] = _entry(study, model, run, data[run.data])
                 reasons += nothing_left(entry)
         # The next one must not find this one in memory.
         del model
@@ -71,8 +70,8 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         **header_of(study, limit),
         "methods": study.spec.methods,
         "models": models,
-        "runs": [entries[name] for name in grid.run_names],
-        "claims": study.spec.claims,
+        "runs": [entries[run.name] for run in grid.wanted],
+        "claims": [claim.to_dict() for claim in study.spec.claims],
     }
     texts = {name: {DATA: dataset_digest(part)} for name, part in data.items()}
     header[IDENTITY] = {**of_several(identities), **of_several(texts), SETTINGS: study.digest}
@@ -87,17 +86,17 @@ def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
     return {**described(study.spec.grid.models[key], model), "blocks": blocks}
 
 
-def _reasons(study: Study, model: LanguageModel, run: RunKey, data: Dataset) -> list[str]:
+def _reasons(study: Study, model: LanguageModel, run: GridRun, data: Dataset) -> list[str]:
     """Why a run cannot be: methods that the model does not allow, texts that it cannot read."""
     trial = study.spec.trial(run)
-    reasons = learned_from(study.spec.grid.models[run[0]], data)
+    reasons = learned_from(study.spec.grid.models[run.model], data)
     reasons += unable(model, [CATALOGUE.create(method) for method in study.spec.methods])
     reasons += unreadable_texts(model, data, trial.settings.unit, trial.settings.truncate)
     return list(dict.fromkeys(reasons)) or refused(trial, study.tools, model, data.texts)
 
 
-def _entry(study: Study, model: LanguageModel, run: RunKey, data: Dataset) -> dict[str, Any]:
-    about = {"name": run_name(*run), "model": run[0], "data": run[1], "source": data.name}
+def _entry(study: Study, model: LanguageModel, run: GridRun, data: Dataset) -> dict[str, Any]:
+    about = {"name": run.name, "model": run.model, "data": run.data, "source": data.name}
     return about | entry_of(study.spec.trial(run), study.tools, model, data.texts)
 
 
@@ -109,9 +108,9 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     """Of every run randomisation, attacks and substitution; one model in memory at a time."""
     study, models, listed = examined.study, Models(), []
     entries = {entry["name"]: entry for entry in examined.header["runs"]}
-    for run in study.spec.grid.runs:
-        model = partial(models.of, study.spec.grid.models[run[0]])
-        texts, entry = examined.data[run[1]].texts, entries[run_name(*run)]
+    for run in study.spec.grid.wanted:
+        model = partial(models.of, study.spec.grid.models[run.model])
+        texts, entry = examined.data[run.data].texts, entries[run.name]
         listed += Bench(study.spec.trial(run), study.tools, model, texts, entry, folder, shard).jobs()
     return listed
 
