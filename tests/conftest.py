@@ -87,8 +87,17 @@ def _types_checked(request: pytest.FixtureRequest) -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _advice_away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the audits of fixtures recommend does not go to the user's cache."""
+    place = tmp_path_factory.getbasetemp() / "audits"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advice, "folder", lambda: place)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _advice_apart(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a test's audit recommends is known to that test alone, and none of it goes to the user's cache."""
+    """What a test's own audit recommends is known to that test alone."""
     place = tmp_path_factory.getbasetemp() / f"audits-{uuid4().hex}"
     monkeypatch.setattr(advice, "folder", lambda: place)

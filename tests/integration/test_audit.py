@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
+from raison.combining import advice
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
 from raison.report.pages.writing import text_of
+from raison.studies.kinds.audit import work
 from raison.studies.kinds.audit.results import Audit
 from raison.studies.kinds.audit.results import read as read_audit
 from raison.studies.kinds.audit.sections import file_of, sections
@@ -147,6 +149,44 @@ def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) 
     with pytest.raises(DataError, match="holds something else"):
         raison.audit(model(), TEXTS, METHODS, out=tmp_path / "full", plan=PLAN)
     assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
+
+
+FINISHED = [("occlusion", 4, "occlusion"), (None, 4, None), ("lime", 5, None)]
+"""What is recommended, of how many texts four are audited, and what auto then knows."""
+
+
+def recommending(method: str | None, texts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits of four texts recommend a method, and have so many texts to audit."""
+
+    def told(folder: Path) -> Audit:
+        audited = read_audit(folder)
+        return replace(audited, recommended=method, header={**audited.header, "texts": texts})
+
+    monkeypatch.setattr(work, "read", told)
+
+
+@pytest.mark.parametrize(
+    ("method", "texts", "known"), [("occlusion", 4, "occlusion"), (None, 4, None), ("lime", 5, None)]
+)
+def test_what_a_finished_audit_recommends_is_known_to_auto(
+    method: str | None, texts: int, known: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommending(method, texts, monkeypatch)
+    raison.audit(model(), TEXTS, METHODS, out=folder, plan=PLAN, data="four texts", progress=False)
+    assert advice.advised(model()) == known
+    e = raison.explain(model(), TEXTS[0])
+    assert e.method == (known or "kernel_shap")
+
+
+def test_a_cache_that_cannot_be_written_does_not_lose_an_audit(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommending("occlusion", 4, monkeypatch)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(advice, "folder", lambda: tmp_path / "file" / "audits")
+    with pytest.warns(UserWarning, match="method='auto' will not know of this audit"):
+        audited = raison.audit(model(), TEXTS, METHODS, out=folder, plan=PLAN, data="four texts", progress=False)
+    assert audited.recommended == "occlusion"
 
 
 def test_the_estimate_names_every_part() -> None:
