@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import kendalltau, rankdata
 
 from raison.core.errors import InputError
 from raison.numerics.measures.ranking import PROFILES, check_share
@@ -23,6 +22,9 @@ def spearman(a: Units, b: Units) -> float:
     """
     if not (_ordered(a) and _ordered(b)):
         return math.nan
+    # Only now: scipy.stats takes a fifth of a second to import, and loading a model leads here.
+    from scipy.stats import rankdata
+
     middle = (len(a) + 1) / 2
     return cosine(rankdata(a) - middle, rankdata(b) - middle)
 
@@ -34,6 +36,8 @@ def kendall(a: Units, b: Units) -> float:
     """
     if not (_ordered(a) and _ordered(b)):
         return math.nan
+    from scipy.stats import kendalltau
+
     return float(kendalltau(a, b, variant="b").statistic)
 
 
