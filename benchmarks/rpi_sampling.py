@@ -137,7 +137,7 @@ class Trial:
         return budget // (self.points(steps) + judge.masks)
 
     def integrate(self, starts: Tensor, steps: int) -> Tensor:
-        paths = RandomPaths(len(starts), steps, TIMESTEPS, None, "linear", self.variant, multiply=True)
+        paths = RandomPaths(len(starts), steps, TIMESTEPS, None, "linear", self.variant, None, multiply=True)
         return paths.integrate(self.problem, 0, self.site, starts)[:, self.problem.encoding.scored[0]]
 
     def drawn(self, count: int) -> tuple[Tensor, Tensor]:

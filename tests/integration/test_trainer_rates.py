@@ -43,7 +43,7 @@ def test_decay_multiplies_the_rate_after_so_many_epochs(monkeypatch: pytest.Monk
 
 
 def test_parameters_may_have_rates_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replace(PLAN, epochs=2, decay=StepDecay(0.1, 1), factors=(("layers.3.", 10.0), ("layers.0.bias", 0.0)))
+    plan = replace(PLAN, epochs=2, decay=StepDecay(0.1, 1), factors={"layers.3.": 10.0, "layers.0.bias": 0.0})
     module = net()
     before = {name: value.clone() for name, value in module.state_dict().items()}
     found = rates_of(plan, module, monkeypatch)
@@ -58,12 +58,12 @@ def test_parameters_may_have_rates_of_their_own(monkeypatch: pytest.MonkeyPatch)
 def test_rates_of_one_are_plain_training() -> None:
     # Biases have no decay of weights, with a rate of their own or without.
     plain = fit(PLAN, net(), Points(), CrossEntropy())
-    named = fit(replace(PLAN, factors=(("layers.0.bias", 1.0),)), net(), Points(), CrossEntropy())
+    named = fit(replace(PLAN, factors={"layers.0.bias": 1.0}), net(), Points(), CrossEntropy())
     assert named.losses == plain.losses
 
 
 def test_a_killed_run_with_decay_and_factors_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
-    plan = replace(PLAN, decay=StepDecay(0.5, 1), factors=(("layers.3.", 5.0),))
+    plan = replace(PLAN, decay=StepDecay(0.5, 1), factors={"layers.3.": 5.0})
     whole, stopped = net(), net()
     wanted = fit(plan, whole, Points(), Mortal(lambda: False))
     plan = replace(plan, checkpoint=tmp_path / "state")
@@ -72,6 +72,6 @@ def test_a_killed_run_with_decay_and_factors_ends_as_an_uninterrupted_one(tmp_pa
     stopped = net()
     assert fit(plan, stopped, Points(), Mortal(lambda: False)).losses == wanted.losses
     assert same(stopped.state_dict(), whole.state_dict())
-    for other in (replace(plan, decay=StepDecay(0.4, 1)), replace(plan, factors=(("layers.3.", 4.0),))):
+    for other in (replace(plan, decay=StepDecay(0.4, 1)), replace(plan, factors={"layers.3.": 4.0})):
         with pytest.raises(InputError, match="other settings"):
             fit(other, net(), Points(), Mortal(lambda: False))

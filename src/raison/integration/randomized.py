@@ -12,7 +12,7 @@ from torch import Tensor
 from raison.core.attention import AttentionSite
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.layers import Layers, LayerSpec
-from raison.core.method import Rngs
+from raison.core.method import Cost, Rngs
 from raison.core.problem import Problem
 from raison.core.target import Of
 from raison.numerics.gradients.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
@@ -41,6 +41,8 @@ class RandomPaths:
     """A Schedule; `check` says so where it is none."""
     variant: str
     """A Variant; `check` says so where it is none."""
+    layers: LayerSpec | None
+    """By default the last (the paper's text), or the third last (its code)."""
     multiply: bool
 
     def check(self, method: str) -> None:
@@ -50,15 +52,26 @@ class RandomPaths:
             raise InputError(f"steps of {method} cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
         if self.variant not in get_args(Variant):
             raise UnknownNameError(f"variant of {method}", self.variant, get_args(Variant))
+        self.in_layers()
 
-    @property
-    def points(self) -> int:
-        """Points of all paths through one layer."""
-        return self.baselines * len(self._positions())
+    def in_layers(self) -> Layers:
+        """The layers asked for."""
+        default = "third_last" if self.variant == "code" else "last"
+        return Layers.of(default if self.layers is None else self.layers)
 
-    def maps(self, problem: Problem, layers: Layers, rngs: Rngs) -> Float[Tensor, "maps batch tokens"]:
+    def __len__(self) -> int:
+        """The number of maps."""
+        return self.baselines * len(self.in_layers())
+
+    def cost(self) -> Cost:
+        """A pass for each point of every path, and one that records the attention of each layer."""
+        layers, points = len(self.in_layers()), self.baselines * len(self._positions())
+        return Cost(forwards=layers * (points + 1), backwards=layers * points)
+
+    def maps(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch tokens"]:
         """All texts' maps: layer after layer, one for each baseline; zero on padding."""
-        maps = torch.zeros(self.baselines * len(layers), *problem.encoding.input_ids.shape, dtype=torch.float64)
+        layers = self.in_layers()
+        maps = torch.zeros(len(self), *problem.encoding.input_ids.shape, dtype=torch.float64)
         for text, rng in enumerate(rngs):
             seed = int(rng.integers(2**63))
             layer_maps = []
@@ -123,9 +136,3 @@ class RandomPaths:
     def _positions(self) -> Float[Tensor, " points"]:
         """j / n for j = 1 ... n, in the code from 0 on."""
         return torch.arange(1 if self.variant == "paper" else 0, self.steps + 1, dtype=torch.float64) / self.steps
-
-
-def path_layers(layers: LayerSpec | None, variant: str) -> Layers:
-    """The layers asked for; by default the last (the paper's text), or the third last (its code)."""
-    default = "third_last" if variant == "code" else "last"
-    return Layers.of(default if layers is None else layers)

@@ -27,13 +27,13 @@ def gradients_at(problem: Problem, embeds: Embeddings) -> Embeddings:
 
 
 def integrate_at(
-    problem: Problem, starts: Embeddings, ends: Embeddings, points: tuple[Points, Points]
+    problem: Problem, starts: Embeddings, ends: Embeddings, positions: Points, weights: Points
 ) -> Float[Tensor, "batch tokens"]:
     """As straight_path.integrate, differentiable with respect to `ends`, and to `starts` if they are in the graph.
 
     All points of all texts are one batch.
     """
-    positions, weights = (part.to(ends) for part in points)
+    positions, weights = positions.to(ends), weights.to(ends)
     way = ends - starts
     path = starts[:, None] + positions[None, :, None, None] * way[:, None]
     rows = [text for text in range(len(ends)) for _ in positions]

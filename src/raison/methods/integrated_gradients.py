@@ -72,7 +72,7 @@ class IntegratedGradients(Method):
         if name == "zero":
             # No removal gives this baseline's value: one more point, which counts nothing in the integral.
             positions, weights = (torch.cat([part, part.new_zeros(1)]) for part in (positions, weights))
-        scores, on_path = integrate(problem, baseline_embeddings(problem, ends, name), ends, (positions, weights))
+        scores, on_path = integrate(problem, baseline_embeddings(problem, ends, name), ends, positions, weights)
         change = _change(problem, name, on_path[:, -1])
         problem.note("completeness_gap", (scores.sum(1) - change).tolist())
         problem.note("baseline", [name] * len(problem.encoding))
@@ -81,12 +81,12 @@ class IntegratedGradients(Method):
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
         """See Method.attribute_from. `steps` forward and backward passes; notes nothing, for v(start) is not known."""
         ends = own_embeddings(problem)
-        return integrate(problem, start.to(ends), ends, gauss_legendre(self.steps))[0]
+        return integrate(problem, start.to(ends), ends, *gauss_legendre(self.steps))[0]
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """See Method.scores_at. The baseline stays where it is."""
         name = baseline_name(problem, "integrated_gradients", self.baseline)
-        return integrate_at(problem, baseline_embeddings(problem, embeds, name), embeds, gauss_legendre(self.steps))
+        return integrate_at(problem, baseline_embeddings(problem, embeds, name), embeds, *gauss_legendre(self.steps))
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=self.steps + 2, backwards=self.steps + (self.baseline == "zero"))

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capability import Capability
-from raison.core.layers import Layers, LayerSpec
+from raison.core.layers import LayerSpec
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.integration.randomized import RandomPaths, Variant, path_layers
+from raison.integration.randomized import RandomPaths, Variant
 from raison.numerics.gradients.diffusion import Schedule
 
 _CAUTION = (
@@ -90,15 +90,14 @@ class Rpi(Method):
 
     def __post_init__(self) -> None:
         self._paths().check("rpi")
-        self._layers()
 
     @property
     def maps(self) -> int:
-        return self.baselines * len(self._layers())
+        return len(self._paths())
 
     @property
     def parts(self) -> tuple[Method, ...]:
-        return tuple(replace(self, layers=number) for number in self._layers().numbers)
+        return tuple(replace(self, layers=number) for number in self._paths().in_layers().numbers)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         return self.unselected(self.candidates(problem, rngs))
@@ -106,19 +105,15 @@ class Rpi(Method):
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
         if self.variant == "paper":
             problem.note("caution", [_CAUTION] * len(rngs))
-        return self._paths().maps(problem, self._layers(), rngs)
+        return self._paths().maps(problem, rngs)
 
     def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
         return maps.mean(0)
 
     def cost(self, units: int) -> Cost:
-        layers, points = len(self._layers()), self._paths().points
-        return Cost(forwards=layers * (points + 1), backwards=layers * points)
+        return self._paths().cost()
 
     def _paths(self) -> RandomPaths:
         return RandomPaths(
-            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, multiply=True
+            self.baselines, self.steps, self.timesteps, self.t, self.schedule, self.variant, self.layers, multiply=True
         )
-
-    def _layers(self) -> Layers:
-        return path_layers(self.layers, self.variant)

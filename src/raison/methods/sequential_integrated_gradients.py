@@ -85,7 +85,7 @@ class SequentialIntegratedGradients(Method):
             change = values_at(problem, embeds)[texts] - values_at(part, begin)
             scores = _first_token(moves[..., 0]).to(change.device) * change[:, None]
         else:
-            scores = integrate_at(part, begin, end, gauss_legendre(self.steps))
+            scores = integrate_at(part, begin, end, *gauss_legendre(self.steps))
         empty = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64, device=scores.device)
         return empty.index_add(0, torch.as_tensor(texts, device=scores.device), scores.double())
 
@@ -111,7 +111,7 @@ class SequentialIntegratedGradients(Method):
                 assert full is not None
                 part_scores = _first_token(moves[..., 0]) * (full[texts] - part.values_at(begin))[:, None]
             else:
-                part_scores, _ = integrate(part, begin, end, gauss_legendre(self.steps))
+                part_scores, _ = integrate(part, begin, end, *gauss_legendre(self.steps))
             charge(problem, texts, part)
             # A token that stays has no way to go and scores zero, so that each sum has one term that is not.
             scores[:, :width].index_add_(0, torch.as_tensor(texts), part_scores)

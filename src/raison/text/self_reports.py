@@ -68,16 +68,16 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     named = _Names(units)
     scores: dict[int, float] = {}
     formed = invented = repeated = 0
-    for name, number, score in read(lines, named.known):
+    for line in read(lines, named.known):
         formed += 1
-        if not named.known(name):
+        if not named.known(line.name):
             invented += 1
             continue
-        unit = named.take(name, number)
+        unit = named.take(line.name, line.number)
         if unit is None:
             repeated += 1
         else:
-            scores[unit] = (len(units) - len(scores)) / len(units) if score is None else score
+            scores[unit] = (len(units) - len(scores)) / len(units) if line.score is None else line.score
     return SelfReport(
         scores=tuple(scores.get(number, 0.0) for number in range(len(units))),
         invented=invented / formed if formed else 0.0,
@@ -87,7 +87,15 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     )
 
 
-_Line = tuple[str, int | None, float | None]
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What one line of an answer names: a unit, perhaps with its number, and its score unless the order gives it."""
+
+    name: str
+    number: int | None = None
+    score: float | None = None
+
+
 _Known = Callable[[str], bool]
 """Whether a unit has a name."""
 
@@ -102,7 +110,7 @@ def _ranked(lines: Sequence[str], known: _Known) -> Iterator[_Line]:
         if rank <= latest:
             return
         latest = rank
-        yield _unquoted(match[2], known), None, None
+        yield _Line(_unquoted(match[2], known))
 
 
 def _scored(lines: Sequence[str], known: _Known) -> Iterator[_Line]:
@@ -110,7 +118,7 @@ def _scored(lines: Sequence[str], known: _Known) -> Iterator[_Line]:
         match = _SCORED.fullmatch(line)
         if match is None or abs(float(match[3])) > 1:
             continue
-        yield _unquoted(match[2], known), None if match[1] is None else int(match[1]), float(match[3])
+        yield _Line(_unquoted(match[2], known), None if match[1] is None else int(match[1]), float(match[3]))
 
 
 def _unquoted(name: str, known: _Known) -> str:

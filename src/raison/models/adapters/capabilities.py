@@ -124,7 +124,7 @@ def capabilities_of(
     if BackwardRules not in withheld:
         found.append(RuledPasses(passes))
     if Anatomy not in withheld:
-        found.append(ModelAnatomy(core, (readout, passes.head), (passes.logits, attention.prediction_rows)))
+        found.append(ModelAnatomy(core, readout, passes.head, passes.logits, attention.prediction_rows))
     return tuple(found)
 
 

@@ -1,6 +1,6 @@
 """Classification by completion: a causal language model, a prompt and label words."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -26,26 +26,28 @@ Zhao et al. 2021 use "N/A", "[MASK]" and the empty string; no text is empty here
 """
 
 
-def completed(
-    model: nn.Module,
-    tokenizer: PreTrainedTokenizerBase,
-    name: str,
-    prompt: Prompt,
-    use: tuple[Explained, bool],
-) -> Classifier:
-    """A classifier from a language model; `use` says what is explained ("input", "prompt"), and whether to calibrate.
+@dataclass(frozen=True, slots=True)
+class PromptUse:
+    """How a language model classifies: by which prompt, what of it is explained, and whether it is calibrated."""
+
+    prompt: Prompt
+    explained: Explained
+    calibrate: bool
+
+
+def completed(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, use: PromptUse) -> Classifier:
+    """A classifier from a language model.
 
     Costs two passes of the prompt; calibration adds one pass of three short texts. Raises LoadError if the label words
     do not follow the prompt, UnsupportedError if the model's output layer is not a plain matrix.
     """
-    explained, calibrate = use
     core = inner_model(model)
-    encoder = PromptEncoder(tokenizer, prompt, max_tokens(core.config, tokenizer.model_max_length), explained)
+    encoder = PromptEncoder(tokenizer, use.prompt, max_tokens(core.config, tokenizer.model_max_length), use.explained)
     readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
-    reading = Use(encoder, ClassHead(tuple(prompt.labels), multi_label=False), readout, CausalCache.of(model))
+    reading = Use(encoder, ClassHead(tuple(use.prompt.labels), multi_label=False), readout, CausalCache.of(model))
     adapter = Classifier(model, tokenizer, name, reading)
     _check_output(adapter)
-    if not calibrate:
+    if not use.calibrate:
         return adapter
     return adapter.over(model, replace(reading, readout=readout.calibrated(_prior(adapter))))
 

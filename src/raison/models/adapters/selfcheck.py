@@ -28,6 +28,23 @@ QUESTION = "What is a quiet pleasure?"
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of a check, with the number or the reason."""
+
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A check, and the capability that a failure removes."""
+
+    name: str
+    capability: type[Capability] | None
+    run: Callable[[Classifier, Encoding], Checked]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One check: whether it passed, with the number or the reason. A failure removes `capability`."""
 
@@ -40,25 +57,25 @@ class Finding:
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     """Check every capability that the adapter claims on one text: about 12 forward and 4 backward passes."""
     encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
-    checks: list[tuple[str, type[Capability] | None, Callable[[Classifier, Encoding], tuple[bool, str]]]] = [
-        ("the adapter's prediction equals the plain model's", None, _plain),
-        ("equal calls give equal answers", None, _repeated),
-        ("padding changes nothing", None, _padding),
-        ("everything kept equals plain", None, _kept),
-        ("embeddings in place of ids change nothing", WordEmbeddings, _embeds),
-        ("gradients reach the embeddings", WordEmbeddings, _gradients),
-        ("intermediate predictions are those of shorter texts", StepLogits, _steps),
-        ("tapped attention equals the model's own", ReadableAttention, _tap),
-        ("rows of attention sum to 1", ReadableAttention, _rows),
-        ("the head reads known positions", ReadableAttention, _pooling),
-        ("a way back by rules leaves the prediction alone", BackwardRules, _rules),
-        ("layers rebuilt from their parts give the model's own states", Anatomy, _anatomy),
-        ("the model's own attention, put in its place, changes nothing", ReplaceableAttention, _put_in),
+    checks = [
+        _Check("the adapter's prediction equals the plain model's", None, _plain),
+        _Check("equal calls give equal answers", None, _repeated),
+        _Check("padding changes nothing", None, _padding),
+        _Check("everything kept equals plain", None, _kept),
+        _Check("embeddings in place of ids change nothing", WordEmbeddings, _embeds),
+        _Check("gradients reach the embeddings", WordEmbeddings, _gradients),
+        _Check("intermediate predictions are those of shorter texts", StepLogits, _steps),
+        _Check("tapped attention equals the model's own", ReadableAttention, _tap),
+        _Check("rows of attention sum to 1", ReadableAttention, _rows),
+        _Check("the head reads known positions", ReadableAttention, _pooling),
+        _Check("a way back by rules leaves the prediction alone", BackwardRules, _rules),
+        _Check("layers rebuilt from their parts give the model's own states", Anatomy, _anatomy),
+        _Check("the model's own attention, put in its place, changes nothing", ReplaceableAttention, _put_in),
     ]
     return [
-        _finding(name, capability, check, model, encoding)
-        for name, capability, check in checks
-        if capability is None or model.offers(capability)
+        _finding(check, model, encoding)
+        for check in checks
+        if check.capability is None or model.offers(check.capability)
     ]
 
 
@@ -67,19 +84,13 @@ def disproved(findings: list[Finding]) -> frozenset[type[Capability]]:
     return frozenset(found.capability for found in findings if found.capability is not None and not found.passed)
 
 
-def _finding(
-    name: str,
-    capability: type[Capability] | None,
-    check: Callable[[Classifier, Encoding], tuple[bool, str]],
-    model: Classifier,
-    encoding: Encoding,
-) -> Finding:
+def _finding(check: _Check, model: Classifier, encoding: Encoding) -> Finding:
     try:
-        passed, detail = check(model, encoding)
+        checked = check.run(model, encoding)
     except (RaisonError, RuntimeError, ValueError, TypeError, KeyError, IndexError, NotImplementedError) as error:
         # The check exists to find models that fail here; the model's own error gives the reason.
-        passed, detail = False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    return Finding(name, passed, detail, capability)
+        checked = Checked(False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+    return Finding(check.name, checked.passed, checked.detail, check.capability)
 
 
 def _tolerance(model: Classifier) -> float:
@@ -91,9 +102,9 @@ def _tolerance(model: Classifier) -> float:
     return 5e-2 if half else 1e-4
 
 
-def _difference(model: Classifier, first: torch.Tensor, second: torch.Tensor) -> tuple[bool, str]:
+def _difference(model: Classifier, first: torch.Tensor, second: torch.Tensor) -> Checked:
     largest = (first.float() - second.float()).abs().max().item()
-    return largest <= _tolerance(model), f"largest difference of logits {largest:.1e}"
+    return Checked(largest <= _tolerance(model), f"largest difference of logits {largest:.1e}")
 
 
 def _logits(model: Classifier, encoding: Encoding) -> torch.Tensor:
@@ -101,7 +112,7 @@ def _logits(model: Classifier, encoding: Encoding) -> torch.Tensor:
         return model.ask(Passes).logits(encoding).cpu()
 
 
-def _plain(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _plain(model: Classifier, encoding: Encoding) -> Checked:
     arguments = {"input_ids": encoding.input_ids.to(model.device)}
     if model.passes.network.takes_types:
         arguments["token_type_ids"] = encoding.type_ids.to(model.device)
@@ -131,32 +142,33 @@ def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torc
     return found if readout.prior is None else found - readout.prior
 
 
-def _repeated(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _repeated(model: Classifier, encoding: Encoding) -> Checked:
     largest = change(model, encoding)
-    return largest == 0, f"a logit differs by {largest:.1e}: dropout or sampling inside its pass" if largest else "yes"
+    detail = f"a logit differs by {largest:.1e}: dropout or sampling inside its pass" if largest else "yes"
+    return Checked(largest == 0, detail)
 
 
-def _padding(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _padding(model: Classifier, encoding: Encoding) -> Checked:
     text = encoding.texts[0]
     twice = f"{text} {text}" if isinstance(text, str) else (text[0], f"{text[1]} {text[1]}")
     longer = model.encode([text, twice], encoding.unit)
     return _difference(model, _logits(model, longer)[:1], _logits(model, encoding))
 
 
-def _kept(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _kept(model: Classifier, encoding: Encoding) -> Checked:
     keep = torch.ones(1, encoding.unit_counts[0], dtype=torch.bool)
     plain = _logits(model, encoding)
     found = [model.masked_logits(encoding, [keep], removal)[0] for removal in model.removals]
     return _difference(model, torch.cat(found), plain.expand(len(found), -1))
 
 
-def _embeds(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _embeds(model: Classifier, encoding: Encoding) -> Checked:
     with torch.no_grad():
         given = model.ask(Passes).logits(encoding, model.ask(WordEmbeddings).embed(encoding)).cpu()
     return _difference(model, given, _logits(model, encoding))
 
 
-def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _gradients(model: Classifier, encoding: Encoding) -> Checked:
     embeds = model.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     one = torch.ones(1)
@@ -164,10 +176,10 @@ def _gradients(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     norms = sums[0].norm(dim=-1)
     reached = int((norms > 0).sum())
     # Some may have none: a sliding window may hide the beginning of the text from the last token.
-    return reached > 0, f"{reached} of {len(norms)} tokens have a gradient"
+    return Checked(reached > 0, f"{reached} of {len(norms)} tokens have a gradient")
 
 
-def _rules(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _rules(model: Classifier, encoding: Encoding) -> Checked:
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     rules = Relevance(attention="constant", activations="gradient", gates="gradient")
     _, values = model.ask(BackwardRules).ruled_gradients(
@@ -176,13 +188,13 @@ def _rules(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
     return _difference(model, values[:, 0], _logits(model, encoding)[:, 0])
 
 
-def _anatomy(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _anatomy(model: Classifier, encoding: Encoding) -> Checked:
     # The first call compares internally and raises on a difference.
     (trace,) = model.ask(Anatomy).traces(encoding)
-    return True, f"{len(trace.states) - 1} layers rebuilt"
+    return Checked(True, f"{len(trace.states) - 1} layers rebuilt")
 
 
-def _steps(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _steps(model: Classifier, encoding: Encoding) -> Checked:
     units, unit_ids, ids = encoding.unit_counts[0], encoding.unit_ids[0], encoding.input_ids[0]
     found = model.ask(StepLogits).step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[0][
         0
@@ -207,33 +219,34 @@ def _of_tokens(encoding: Encoding, ids: torch.Tensor) -> Encoding:
     )
 
 
-def _tap(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _tap(model: Classifier, encoding: Encoding) -> Checked:
     with torch.no_grad(), model.ask(ReadableAttention).tap():
         tapped = model.ask(Passes).logits(encoding).cpu()
     return _difference(model, tapped, _logits(model, encoding))
 
 
-def _rows(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _rows(model: Classifier, encoding: Encoding) -> Checked:
     with torch.no_grad(), model.ask(ReadableAttention).tap() as tap:
         model.ask(Passes).logits(encoding)
     sums = torch.cat([layer.float().sum(-1).flatten() for layer in tap.probabilities.values()])
     largest = (sums - 1).abs().max().item()
-    return largest <= _tolerance(model), f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
+    detail = f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
+    return Checked(largest <= _tolerance(model), detail)
 
 
-def _put_in(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _put_in(model: Classifier, encoding: Encoding) -> Checked:
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     values, steepest = [], 0.0
     for site in model.ask(ReplaceableAttention).attention_sites(encoding, lambda total: sorted({0, total - 1})):
-        for found in site.slopes(lambda _points, own=site.probabilities: own[None], 1, target):  # type: ignore[misc]
-            values.append(found.values)
-            steepest = max(steepest, found.gradients.abs().max().item())
-    right, detail = _difference(model, torch.cat(values).cpu(), _logits(model, encoding)[:, 0])
-    return right and steepest > 0, f"{detail}, largest gradient {steepest:.1e}"
+        for slopes in site.slopes(lambda _points, own=site.probabilities: own[None], 1, target):  # type: ignore[misc]
+            values.append(slopes.values)
+            steepest = max(steepest, slopes.gradients.abs().max().item())
+    found = _difference(model, torch.cat(values).cpu(), _logits(model, encoding)[:, 0])
+    return Checked(found.passed and steepest > 0, f"{found.detail}, largest gradient {steepest:.1e}")
 
 
-def _pooling(model: Classifier, encoding: Encoding) -> tuple[bool, str]:
+def _pooling(model: Classifier, encoding: Encoding) -> Checked:
     rows = model.ask(ReadableAttention).prediction_rows(encoding)[0]
     where = rows.nonzero()[:, 0].tolist()
     named = {(0,): "the first token", (encoding.lengths[0] - 1,): "the last token"}
-    return True, named.get(tuple(where), f"the mean of {len(where)} tokens")
+    return Checked(True, named.get(tuple(where), f"the mean of {len(where)} tokens"))

@@ -1,6 +1,7 @@
 """Value zeroing: how much a layer's output changes when one token's value vector is set to zero."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -40,27 +41,34 @@ def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterato
     assert isinstance(model, Classifier)
     stack = layer_stack(model.core)
     with torch.no_grad(), model.quiet():
-        calls, outputs = _plain_pass(model, stack, encoding)
-        for number, layer in enumerate(stack):
-            yield _distances(model, layer, (number, calls[number]), outputs[number])
+        for run in _plain_pass(model, stack, encoding):
+            yield _distances(model, run)
 
 
-def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> tuple[dict[int, Call], list[Tensor]]:
-    """The arguments and the output of each layer's call."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """A layer in the plain pass: what it was called with, and what it gave."""
+
+    number: int
+    layer: nn.Module
+    call: Call
+    output: Float[Tensor, "1 tokens hidden"]
+
+
+def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> list[_Run]:
+    """All layers, the first one first."""
     # Under a tap the layers get masks of the same kind as in the re-runs.
     with kept_calls(stack) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
         model.ask(Passes).logits(encoding)
     # A prompt with label words of several tokens is run once for each of their prefixes, and the text itself last.
-    return calls, outputs[-len(stack) :]
+    last = outputs[-len(stack) :]
+    return [_Run(number, layer, calls[number], last[number]) for number, layer in enumerate(stack)]
 
 
-def _distances(
-    model: Classifier, layer: nn.Module, called: tuple[int, Call], output: Float[Tensor, "1 tokens hidden"]
-) -> Float[Tensor, "query key"]:
-    number, call = called
-    tokens = output.shape[1]
-    own = output[0].cpu().double()
-    found = torch.zeros(tokens, tokens, dtype=torch.float64)
+def _distances(model: Classifier, plain: _Run) -> Float[Tensor, "query key"]:
+    tokens = plain.output.shape[1]
+    whole = plain.output[0].cpu().double()
+    distances = torch.zeros(tokens, tokens, dtype=torch.float64)
 
     def run(some: list[int]) -> Tensor:
         def zero(step: Step, _layer: int, tensor: Tensor) -> Tensor:
@@ -70,14 +78,15 @@ def _distances(
             emptied[list(range(len(some))), :, some] = 0
             return emptied
 
-        with tap(model.core, (), {number}, zero, number):
-            without = call.expanded(len(some)).run(layer, call.hidden.expand(len(some), -1, -1))
+        with tap(model.core, (), {plain.number}, zero, plain.number):
+            hidden = plain.call.hidden.expand(len(some), -1, -1)
+            without = plain.call.expanded(len(some)).run(plain.layer, hidden)
         # Single precision would lose the difference of two numbers near 1.
-        cosine = torch.nn.functional.cosine_similarity(without.cpu().double(), own, dim=-1)
+        cosine = torch.nn.functional.cosine_similarity(without.cpu().double(), whole, dim=-1)
         return (1 - cosine).clamp_min(0).T
 
     size = max(1, model.budget.tokens // tokens)
     for start in range(0, tokens, size):
         for some, part in shrinking(model.budget, run, list(range(start, min(start + size, tokens)))):
-            found[:, some] = part
-    return found
+            distances[:, some] = part
+    return distances

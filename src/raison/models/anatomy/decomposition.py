@@ -50,9 +50,9 @@ class ModelAnatomy(Anatomy):
     """The layers of one model, as its family names their parts."""
 
     def __init__(
-        self, core: PreTrainedModel, ending: tuple[Readout | None, Head], passes: tuple[Predict, Rows]
+        self, core: PreTrainedModel, readout: Readout | None, head: Head, predict: Predict, rows: Rows
     ) -> None:
-        """`ending` is how classes come out; `passes` are the logits of an encoding, and its prediction rows."""
+        """`predict` gives the logits of an encoding, `rows` its prediction rows."""
         parts = family_of(core).parts
         if parts is None:
             raise UnsupportedError(
@@ -63,8 +63,8 @@ class ModelAnatomy(Anatomy):
         self._stack = layer_stack(core)
         self.layers = len(self._stack)
         self._core = core
-        self._outlet = _Outlet(core, parts, *ending)
-        self._predict, self._rows = passes
+        self._outlet = _Outlet(core, parts, readout, head)
+        self._predict, self._rows = predict, rows
         self._compared = False
 
     def traces(self, encoding: Encoding) -> list[Trace]:

@@ -138,6 +138,14 @@ def _tiny(kind: Any, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedToke
     return model.eval(), tokenizer
 
 
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """How the student's explanations are compared with hints: the mix of its heads, and the divergence's weight."""
+
+    mix: nn.Parameter
+    weight: float
+
+
 def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> None:
     """Train every weight of the student on the lessons, in an order that the seed determines.
 
@@ -155,12 +163,13 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
         groups.append({"params": [mix], "lr": MIX_RATE})
     optimizer = torch.optim.AdamW(groups, lr=course.learning_rate)
     learned = parameters if mix is None else [*parameters, mix]
+    explained = None if mix is None else _Explained(mix, course.weight)
     room = TokenBudget(course.batch)
     rng = np.random.default_rng(course.seed)
 
     def slopes(rows: list[int]) -> Sequence[Tensor | None]:
         part = encoding.select(rows)
-        loss = _loss(student, part, labels[rows], hints[rows, : part.input_ids.shape[1]], (mix, course.weight))
+        loss = _loss(student, part, labels[rows], hints[rows, : part.input_ids.shape[1]], explained)
         return torch.autograd.grad(loss, learned, allow_unused=True)
 
     with torch.enable_grad():
@@ -270,17 +279,15 @@ def divergence(
     return (hints * logs).sum(-1)
 
 
-def _loss(
-    student: Classifier, part: Encoding, labels: Tensor, hints: Tensor, explaining: tuple[nn.Parameter | None, float]
-) -> Tensor:
-    mix, weight = explaining
+def _loss(student: Classifier, part: Encoding, labels: Tensor, hints: Tensor, explained: _Explained | None) -> Tensor:
     labels, hints = labels.to(student.device), hints.to(student.device)
-    if mix is None:
+    if explained is None:
         return _task_loss(student.ask(Passes).decisions(part), labels)
     with tap(student.core, record=("scores",)) as attention:
         decisions = student.ask(Passes).decisions(part)
-    explained = attention_explanation([attention.scores[layer] for layer in sorted(attention.scores)], part, mix)
-    return _task_loss(decisions, labels) + weight * divergence(hints, explained).mean()
+    scores = [attention.scores[layer] for layer in sorted(attention.scores)]
+    apart = divergence(hints, attention_explanation(scores, part, explained.mix)).mean()
+    return _task_loss(decisions, labels) + explained.weight * apart
 
 
 def _task_loss(decisions: Float[Tensor, "batch parts choices"], labels: Int[Tensor, "batch parts"]) -> Tensor:

@@ -9,18 +9,9 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, bert
 
-PARTS = Parts(
-    attention_norm="attention.output.LayerNorm",
-    value=Piece("attention.self.value"),
-    output=Piece("attention.output.dense"),
-    mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
-    activation="intermediate.intermediate_act_fn",
-    head=("classifier.dense", "gelu", "classifier.out_proj"),
-)
+PARTS = replace(bert.PARTS, head=("classifier.dense", "gelu", "classifier.out_proj"))
 FAMILY = Family(model_types=("big_bird",), pools="first", parts=PARTS)
 
 

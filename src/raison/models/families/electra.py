@@ -1,15 +1,8 @@
 """ELECTRA: absolute positions; the head reads the first token ([CLS])."""
 
-from raison.models.families import Family, Parts, Piece
+from dataclasses import replace
 
-PARTS = Parts(
-    attention_norm="attention.output.LayerNorm",
-    value=Piece("attention.self.value"),
-    output=Piece("attention.output.dense"),
-    mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
-    activation="intermediate.intermediate_act_fn",
-    head=("classifier.dense", "classifier.activation", "classifier.out_proj"),
-)
+from raison.models.families import Family, bert
+
+PARTS = replace(bert.PARTS, head=("classifier.dense", "classifier.activation", "classifier.out_proj"))
 FAMILY = Family(model_types=("electra",), pools="first", parts=PARTS)

@@ -1,17 +1,6 @@
 """Mistral: rotary positions, attention within a sliding window; the score head reads the last token."""
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family
+from raison.models.families.llama import PARTS
 
-PARTS = Parts(
-    attention_norm="input_layernorm",
-    value=Piece("self_attn.v_proj"),
-    output=Piece("self_attn.o_proj"),
-    mlp_norm="post_attention_layernorm",
-    inner=Piece("mlp.up_proj"),
-    outer=Piece("mlp.down_proj"),
-    activation="mlp.act_fn",
-    gate=Piece("mlp.gate_proj"),
-    norm_first=True,
-    final_norm="norm",
-)
 FAMILY = Family(model_types=("mistral",), pools="last", parts=PARTS)

@@ -4,18 +4,9 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, bert
 
-PARTS = Parts(
-    attention_norm="attention.output.LayerNorm",
-    value=Piece("attention.self.value"),
-    output=Piece("attention.output.dense"),
-    mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
-    activation="intermediate.intermediate_act_fn",
-    head=("classifier.dense", "tanh", "classifier.out_proj"),
-)
+PARTS = replace(bert.PARTS, head=("classifier.dense", "tanh", "classifier.out_proj"))
 _SAME_PARTS = ("camembert", "data2vec-text", "roberta", "xlm-roberta")
 """Types whose modules are built and named as RoBERTa's; the others only share its positions."""
 

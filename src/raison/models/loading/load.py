@@ -16,7 +16,7 @@ from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.models.adapters.capabilities import classifies
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.completion import completed
+from raison.models.adapters.completion import PromptUse, completed
 from raison.models.adapters.generator import Generator
 from raison.models.adapters.spans import answering, is_answering
 from raison.models.loading import zoo
@@ -171,7 +171,7 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
                 f"'{name}' is a {kind}: a prompt is for causal language models. Leave prompt= out, or give a language "
                 "model."
             )
-        return completed(model, tokenizer, name, use.prompt, (use.explained, use.calibrate))
+        return completed(model, tokenizer, name, PromptUse(use.prompt, use.explained, use.calibrate))
     if use.explained != "input" or use.calibrate:
         raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
     if is_a(core, "ForSequenceClassification"):

@@ -61,6 +61,7 @@ class Base:
 class Runner(ABC):
     """Logits of a text whose attention in one layer is replaced."""
 
+    layer: int
     tokens: int
     """Positions computed for one point, which bound the batch size."""
 
@@ -130,7 +131,7 @@ class Reruns(ReplaceableAttention):
                 self._right[layer] = _agree(upper, whole, own[:, reach])
             runner = upper if self._right[layer] else whole
         scored = encoding.scored[0, : len(base.rows)].to(own)
-        return LayerSite(self._budget, runner, layer, own[:, reach], (base.rows.to(own)[reach], scored[reach]))
+        return LayerSite(self._budget, runner, own[:, reach], base.rows.to(own)[reach], scored[reach])
 
 
 class LayerSite(AttentionSite):
@@ -140,13 +141,13 @@ class LayerSite(AttentionSite):
         self,
         budget: TokenBudget,
         runner: Runner,
-        layer: int,
         own: Float[Tensor, "heads query key"],
-        rows: tuple[Float[Tensor, " query"], Float[Tensor, " query"]],
+        rows: Float[Tensor, " query"],
+        scored: Float[Tensor, " query"],
     ) -> None:
-        self.layer = layer
+        self.layer = runner.layer
         self.probabilities = own.to(torch.promote_types(own.dtype, torch.float32))
-        self.rows, self.input_rows = (row.to(self.probabilities) for row in rows)
+        self.rows, self.input_rows = rows.to(self.probabilities), scored.to(self.probabilities)
         self._budget = budget
         self.runner = runner
 
@@ -179,7 +180,7 @@ class WholeRunner(Runner):
         self._core = core
         self._predict = predict
         self._batch = base.batch
-        self._layer = layer
+        self.layer = layer
         self._row = row
         self.tokens = base.batch.ids.shape[1]
 
@@ -194,7 +195,7 @@ class WholeRunner(Runner):
             return tensor.index_copy(2, torch.tensor([self._row], device=tensor.device), attention.to(tensor))
 
         ids, types = (table.expand(count, -1) for table in (self._batch.ids, self._batch.type_ids))
-        with tap(self._core, (), {self._layer}, edit):
+        with tap(self._core, (), {self.layer}, edit):
             return self._predict(TokenBatch(ids, types, self._batch.lengths.expand(count)))
 
 
@@ -206,7 +207,7 @@ class UpperRunner(Runner):
         self._stack = stack
         self._predict = predict
         self._base = base
-        self._layer = layer
+        self.layer = layer
         self._last = len(stack) - 1
         self._row = base.single
         self._alone = layer == self._last and self._row is not None
@@ -216,19 +217,19 @@ class UpperRunner(Runner):
         with evaluating(self._core):
             if not self._alone:
                 return self._head(self._climb(attention))
-            value = self._base.records.value[self._layer]
+            value = self._base.records.value[self.layer]
             return self._head(self._on_row(self._base.calls[self._last].hidden, attention.to(value) @ value))
 
     def _climb(self, attention: Points) -> Float[Tensor, "points tokens hidden"]:
         """Run this layer and those above; if one row is read, the last layer gives only that row."""
         count = len(attention)
-        hidden = self._base.calls[self._layer].expanded(count).hidden
+        hidden = self._base.calls[self.layer].expanded(count).hidden
 
         def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
             return attention.to(tensor) if step == "probabilities" else tensor
 
-        with tap(self._core, (), {self._layer}, put_in, self._layer):
-            for number in range(self._layer, self._last):
+        with tap(self._core, (), {self.layer}, put_in, self.layer):
+            for number in range(self.layer, self._last):
                 hidden = self._call(number, hidden)
             if self._row is None:
                 return self._call(self._last, hidden)

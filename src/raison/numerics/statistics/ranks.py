@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import rankdata
 
 from raison.core.errors import InputError
 
@@ -20,6 +19,9 @@ def mean_ranks(
     There is no test over the metrics here: Friedman's test assumes independent blocks, and metrics of the same
     explanations are not independent.
     """
+    # Only now: scipy.stats takes a fifth of a second to import, and every command that writes a table leads here.
+    from scipy.stats import rankdata
+
     methods, metrics = values.shape
     if len(higher_is_better) != metrics:
         raise InputError(f"give one direction per metric: {metrics} metrics, {len(higher_is_better)} directions.")

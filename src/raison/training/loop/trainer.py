@@ -42,12 +42,13 @@ class StepDecay:
 class TrainSettings:
     """How to train. Lengths are in steps; one step is one batch.
 
-    `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the end
-    of `schedule_epochs`, by default the run's own epochs. `decay` takes the place of this schedule. `factors` are
-    (beginning of a parameter's name, factor of its rate). `clip` bounds the norm of the gradient (math.inf: not at
-    all). `checkpoint` is the file to save to every `checkpoint_every` steps, at every evaluation and at the end of an
-    epoch, and to resume from. `keep_best` keeps the weights of each score's best evaluation and ends with those of the
-    first score. `identity` names what the settings do not show (data, base model): resuming requires the same.
+    `warmup` is the share of the schedule over which the rate grows from 0; it then falls linearly back to 0 at the
+    end of `schedule_epochs`, by default the run's own epochs. `decay` takes the place of this schedule. `factors`
+    are those of the rates of parameters, by the beginnings of their names. `clip` bounds the norm of the gradient
+    (math.inf: not at all). `checkpoint` is the file to save to every `checkpoint_every` steps, at every evaluation
+    and at the end of an epoch, and to resume from. `keep_best` keeps the weights of each score's best evaluation
+    and ends with those of the first score. `identity` names what the settings do not show (data, base model):
+    resuming requires the same.
     """
 
     epochs: int = 2
@@ -63,7 +64,7 @@ class TrainSettings:
     progress: bool = True
     schedule_epochs: int | None = None
     decay: StepDecay | None = None
-    factors: tuple[tuple[str, float], ...] = ()
+    factors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ class _Run:
         s = self.settings
         numbers = (s.epochs, s.schedule_epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
         decay = None if s.decay is None else astuple(s.decay)
-        extras = tuple(extra for extra in (decay, s.factors) if extra)
+        extras = tuple(extra for extra in (decay, tuple(s.factors.items())) if extra)
         watched = None if self.evaluation is None else (self.evaluation.every, self.evaluation.patience)
         shown = (*numbers, *extras)
         return f"{shown} {len(self.batches)} batches, {self.objective}, evaluated {watched}, {s.identity}"
@@ -300,7 +301,7 @@ def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
     if not named:
         raise InputError("the module has no trainable parameters.")
     groups: list[dict[str, Any]] = []
-    for prefix, factor in (*settings.factors, ("", 1.0)):
+    for prefix, factor in {**settings.factors, "": 1.0}.items():
         matching = [parameter for name, parameter in named if name.startswith(prefix)]
         named = [(name, parameter) for name, parameter in named if not name.startswith(prefix)]
         decay = 0.0 if prefix else settings.weight_decay

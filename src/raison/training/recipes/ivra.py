@@ -329,7 +329,7 @@ def _fit(job: _IvraTraining, texts: TaughtTexts, settings: IvraSettings) -> Hist
         _plan(job),
         warmup=0.0,
         decay=StepDecay(settings.decay, DECAY_EPOCHS),
-        factors=((EXPLAINER, settings.coefficient_rate),),
+        factors={EXPLAINER: settings.coefficient_rate},
     )
     criteria = settings.weighted()
 
