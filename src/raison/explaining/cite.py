@@ -216,6 +216,7 @@ def _cited(forced: ForcedAnswer, found: Asked, told: _Told, how: _How) -> Citati
         ),
         scores=scores,
         within=within,
+        intervals=_intervals(explained),
         checks=lights.checks,
         of=how.of,
         method=name_of(how.method),
@@ -235,6 +236,13 @@ def _explained(forced: ForcedAnswer, told: _Told, how: _How, level: Level) -> li
     model = Statements(forced, told.tokens, level)
     settings = Settings(PART, "statement", how.of, how.removal, how.seed)
     return run(prepare_stated(model, model.texts, settings), how.method)
+
+
+def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """Those of the sources, where the method samples and says how certain it is."""
+    if not all("group_intervals" in e.notes for e in explained):
+        return ()
+    return tuple(tuple((low, high) for low, high in e.notes["group_intervals"]) for e in explained)
 
 
 def _scores(

@@ -1,6 +1,6 @@
 """The statements of an answer as predictions that methods explain: how likely each is, after which sources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError
 from raison.core.generation import OTHER
@@ -88,6 +89,17 @@ class Level:
 
 
 @final
+class StatementLengths(AnswerLengths):
+    """The tokens of each statement; a row's own length tells which statement it is."""
+
+    def __init__(self, tokens: Mapping[int, Sequence[int]]) -> None:
+        self._tokens = tokens
+
+    def answer_lengths(self, encoding: Encoding) -> tuple[int, ...]:
+        return tuple(len(self._tokens[length]) for length in encoding.lengths)
+
+
+@final
 class Statements(LanguageModel):
     """The statements of an answer, one row each, with two classes: the statement as it stands, and anything else.
 
@@ -108,6 +120,7 @@ class Statements(LanguageModel):
         if len(self._tokens) < len(statements):
             raise InputError("two statements end in the same token of the answer: give spans that do not overlap.")
         self._homes = answer.source.of_source
+        self.capabilities = (StatementLengths(self._tokens),)
         self.name, self.removals, self.max_tokens = answer.name, (answer.removal,), answer.max_tokens
 
     @property
