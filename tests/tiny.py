@@ -39,6 +39,7 @@ from transformers import (
     Qwen3Config,
     RobertaConfig,
     T5Config,
+    T5EncoderModel,
     XLNetConfig,
 )
 
@@ -204,6 +205,21 @@ def build_answering(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast
     _randomize(model)
     return model.eval(), tokenizer
 
+
+def build_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new model of the family without a head, in evaluation mode, and its tokenizer."""
+    if name == "t5_encoder":
+        tokenizer = _tokenizer(name)
+        with torch.random.fork_rng(devices=[]):
+            model: PreTrainedModel = T5EncoderModel(_config(name, tokenizer))
+        _randomize(model)
+        return model.eval(), tokenizer
+    model, tokenizer = build(name)
+    return model.base_model, tokenizer
+
+
+EMBEDDING = tuple(name for name in _FAMILIES if name not in ("t5", "bart"))
+"""Families that texts are embedded with."""
 
 ANSWERING = ("bert", "distilbert", "electra", "roberta")
 """Families that question answering is tested on."""

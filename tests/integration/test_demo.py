@@ -32,7 +32,7 @@ def loaded(name: str) -> LanguageModel:
     return raison.load(name)
 
 
-CLASSIFIERS = [name for name in zoo.names() if not zoo.is_language_model(name)]
+CLASSIFIERS = [name for name in zoo.names() if zoo.is_classifier(name)]
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -12,10 +12,15 @@ from transformers import pipeline
 
 import raison
 from raison.core.errors import InputError, LoadError, UnsupportedError
+from raison.core.method import Property
+from raison.methods import CATALOGUE
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.generator import Generator
-from tests.tiny import TINY, build, build_language_model
+from raison.models.adapters.selfcheck import selfcheck
+from tests.contracts.test_methods import SHORTER
+from tests.contracts.test_numbers import refused
+from tests.tiny import TINY, build, build_embedder, build_language_model
 
 TEXT = "The old sailor told a modest story about the sea."
 
@@ -154,15 +159,103 @@ def test_a_cross_encoder_of_one_number(cross_encoders: object) -> None:
     loaded = raison.load(plain)
     assert isinstance(loaded, Classifier)
     assert loaded.outputs == "number"
-    squashed = cross_encoders(("score",))
-    loaded = raison.load(squashed)
+    unknown = cross_encoders(("score",), activation_fn=Halved())
+    loaded = raison.load(unknown)
     assert isinstance(loaded, BlackBox)
     assert (loaded.outputs, loaded.pairs) == ("number", True)
     explanation = raison.explain(loaded, PAIR, "occlusion")
-    assert explanation.value_full == pytest.approx(squashed.predict([PAIR])[0])
+    assert explanation.value_full == pytest.approx(unknown.predict([PAIR])[0])
 
 
-def test_a_sentence_transformer_is_refused() -> None:
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    with pytest.raises(LoadError, match="a SentenceTransformer turns a text into a vector"):
-        raison.load(sentence_transformers.SentenceTransformer(modules=[torch.nn.Identity()]))
+class Halved(torch.nn.Module):
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores / 2
+
+
+def test_the_gradient_of_a_squashed_number_is_that_of_the_squashed_number(cross_encoders: object) -> None:
+    squashed = cross_encoders(("score",))
+    loaded, raw = raison.load(squashed), raison.load(squashed.model, squashed.tokenizer)
+    assert isinstance(loaded, Classifier)
+    assert loaded.model is squashed.model
+    assert all(finding.passed for finding in selfcheck(loaded))
+    score = float(squashed.predict([PAIR])[0])
+    whole = raison.explain(loaded, PAIR, "input_x_gradient", progress=False)
+    before = raison.explain(raw, PAIR, "input_x_gradient", progress=False)
+    assert (whole.outputs, whole.value_full) == ("number", pytest.approx(score, abs=1e-6))
+    # The slope of a sigmoid.
+    np.testing.assert_allclose(whole.scores, np.array(before.scores) * score * (1 - score), rtol=1e-4, atol=1e-7)
+    path = raison.explain(loaded, PAIR, "integrated_gradients(steps=100)", progress=False)
+    assert sum(path.scores) == pytest.approx(path.value_full - path.value_empty, abs=1e-4)
+    for name in CATALOGUE.names:
+        method = CATALOGUE.create(SHORTER.get(name, name))
+        if refused(loaded, method):
+            continue
+        e = raison.explain(loaded, ("who ?", "dull"), method, progress=False)
+        assert np.isfinite(e.scores).all()
+        if Property.COMPLETE in method.properties:
+            assert e.completeness_gap == pytest.approx(e.notes.get("completeness_gap", 0.0), abs=1e-3)
+    with pytest.raises(UnsupportedError, match="Sigmoid"):
+        raison.explain(loaded, PAIR, "decompx", progress=False)
+
+
+@pytest.fixture
+def sentence_transformers_of(tmp_path: Path) -> object:
+    """Makes a SentenceTransformer of a tiny model, with these modules after it."""
+    made = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
+    whole = pytest.importorskip("sentence_transformers")
+
+    def make(*modules: object, family: str = "bert", **settings: object) -> object:
+        model, tokenizer = build_embedder(family)
+        model.save_pretrained(tmp_path / family)
+        tokenizer.save_pretrained(tmp_path / family)
+        first = made.Transformer(str(tmp_path / family))
+        return whole.SentenceTransformer(modules=[first, *modules], device="cpu", **settings)
+
+    return make
+
+
+def similarity_of(model: object, pair: tuple[str, str]) -> float:
+    vectors = model.encode(list(pair))
+    return float(model.similarity(vectors[:1], vectors[1:])[0, 0])
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "qwen3", "t5_encoder"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken"])
+def test_a_sentence_transformer_and_its_folder(
+    sentence_transformers_of: object, tmp_path: Path, family: str, pooling: str
+) -> None:
+    from sentence_transformers.base.modules import Dense, Normalize
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    torch.manual_seed(0)
+    for place, further in enumerate(([], [Normalize()], [Dense(32, 16), Normalize()])):
+        model = sentence_transformers_of(Pooling(32, pooling), *further, family=family)
+        model.similarity_fn_name = ("dot", "cosine", "dot")[place]
+        model.save(str(tmp_path / f"saved{place}"))
+        wanted = similarity_of(model, PAIR)
+        for loaded in (raison.load(model), raison.load(tmp_path / f"saved{place}")):
+            assert isinstance(loaded, Classifier)
+            e = raison.explain(loaded, PAIR, "occlusion", progress=False)
+            assert e.value_full == pytest.approx(wanted, abs=1e-6 * max(1, abs(wanted)))
+
+
+def test_a_sentence_transformer_that_does_more_is_a_function(sentence_transformers_of: object, tmp_path: Path) -> None:
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    prompted = sentence_transformers_of(
+        Pooling(32, "mean"), prompts={"own": "the old sailor : "}, default_prompt_name="own"
+    )
+    several = sentence_transformers_of(Pooling(32, ["mean", "max"]))
+    distance = sentence_transformers_of(Pooling(32, "mean"), similarity_fn_name="euclidean")
+    for model in (prompted, several, distance):
+        loaded = raison.load(model)
+        assert isinstance(loaded, BlackBox)
+        assert (loaded.classes, loaded.outputs, loaded.pairs) == (("similarity",), "number", True)
+        e = raison.explain(loaded, PAIR, "occlusion", progress=False)
+        assert e.value_full == pytest.approx(similarity_of(model, PAIR), abs=1e-5)
+    prompted.save(str(tmp_path / "prompted"))
+    several.save(str(tmp_path / "several"))
+    with pytest.raises(LoadError, match="puts a prompt before each text"):
+        raison.load(tmp_path / "prompted")
+    with pytest.raises(LoadError, match="several kinds together"):
+        raison.load(tmp_path / "several")

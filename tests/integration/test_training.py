@@ -175,7 +175,7 @@ def test_names_of_ready_made_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.demo
-@pytest.mark.parametrize("name", [name for name in zoo.names() if not zoo.is_language_model(name)])
+@pytest.mark.parametrize("name", [name for name in zoo.names() if zoo.is_classifier(name)])
 def test_ready_made_models_load(name: str) -> None:
     model, tokenizer = zoo.load_demo(name)
     with torch.no_grad():

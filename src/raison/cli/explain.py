@@ -17,6 +17,13 @@ Method = Annotated[
 ]
 Budget = Annotated[int | None, typer.Option(min=2, help="Passes that auto may take; 100 by default.")]
 Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as a hypothesis.")]
+Document = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A document that is ranked for the text, a query; give it several times. --target 0,1: why the "
+        "first comes before the second; without it, the ranking's first two."
+    ),
+]
 Output = Annotated[
     str | None, typer.Option(help="Explain this output of a language model, including its leading space.")
 ]
@@ -46,6 +53,7 @@ def explain(
     method: Method = "auto",
     budget: Budget = None,
     pair: Pair = None,
+    document: Document = None,
     output: Output = None,
     max_new_tokens: NewTokens = None,
     contrast: Contrast = None,
@@ -62,7 +70,7 @@ def explain(
     from raison.studies.plans import load_entry
 
     # Only the model's files tell whether a prediction or an output is explained.
-    asked: Any = _input(text, pair, chat)
+    asked: Any = _input(text, pair, chat) if not document else (text, document)
     explanation: Explanation | GenerationExplanation | list[Explanation] = run(
         load_entry(entry),
         asked,

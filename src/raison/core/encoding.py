@@ -11,6 +11,10 @@ from raison.core.parts import Given, again
 from raison.core.unit import Granularity, Text, Unit
 from raison.core.unknown import Unknown
 
+KINDS = 16
+"""More than any tokenizer has token types. Where a text is read in several passes, the types of read number n are
+higher by n * KINDS: so every token stays with its read, whatever is deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:

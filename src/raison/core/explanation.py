@@ -123,7 +123,7 @@ class Explanation:
         found = Fields(data, "an explanation")
         found.schema(SCHEMA)
         found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
-        text = data["text"] if isinstance(data["text"], str) else found.strings("text", 2)
+        text = data["text"] if isinstance(data["text"], str) else _strings(found)
         parts = (text,) if isinstance(text, str) else text
         units = found.units(parts)
         classes = found.strings("classes")
@@ -191,6 +191,16 @@ class Explanation:
     def __repr__(self) -> str:
         top = ", ".join(f"{self.units[i].label!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
+
+
+def _strings(found: Fields) -> tuple[str, str] | tuple[str, str, str]:
+    """A text of several strings."""
+    strings = found.strings("text")
+    if len(strings) == 2:
+        return strings[0], strings[1]
+    if len(strings) != 3:
+        found.refuse("text", "a string, or a list of two or three")
+    return strings[0], strings[1], strings[2]
 
 
 def _check_outputs(data: Mapping[str, Any]) -> None:

@@ -44,8 +44,28 @@ class LanguageModel(ABC):
     undefined: Mapping[str, str] = MappingProxyType({})
     """Scalars (`of`) that its outputs do not determine, each with the reason."""
 
+    strings: int = 1
+    """How many strings every text needs: 2 for pairs, 3 for a query and two documents."""
+
     unknown_id: int | None = None
     """The unknown token; None for a vocabulary without one, such as bytes."""
+
+    @property
+    def pairs(self) -> bool:
+        """Whether every text has to be a pair."""
+        return self.strings == 2
+
+    @property
+    def ranker(self) -> "LanguageModel":
+        """The model of texts (query, document, other document), by how much its number is higher for the first.
+
+        Raises UnsupportedError where the model does not rank.
+        """
+        raise UnsupportedError(
+            f"{self.name} ranks no documents",
+            ["ranking takes a model that gives a number for a pair (query, document)"],
+            "A cross-encoder, an embedding model or a function of pairs with one number does.",
+        )
 
     @property
     def outputs(self) -> Outputs:

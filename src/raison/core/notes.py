@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raison.core.errors import DataError
+from raison.core.ranking import NOTE as RANKING
 from raison.core.reading import NAME, Fields
 from raison.core.unknown import NOTE
 
@@ -42,6 +43,8 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
     _check_precision(found)
     if NOTE in found.data:
         _check_unknown(found, units)
+    if RANKING in found.data:
+        found.numbers(RANKING, None)
     if EXTENDED in found.data and any(unit >= units for unit in found.wholes(EXTENDED)):
         found.refuse(EXTENDED, f"a list of numbers below {units}")
 

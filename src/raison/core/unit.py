@@ -5,8 +5,8 @@ from typing import Literal
 
 from raison.core.errors import UnknownNameError
 
-Text = str | tuple[str, str]
-"""What is explained: one text, or a pair such as premise and hypothesis."""
+Text = str | tuple[str, str] | tuple[str, str, str]
+"""What is explained: one text, a pair such as premise and hypothesis, or a query and two documents of a ranking."""
 
 Granularity = Literal["token", "word", "sentence", "part"]
 Merge = Literal["max", "mean"]
@@ -22,8 +22,8 @@ GRANULARITIES: tuple[Granularity, ...] = (*SPLITS, PART)
 class Unit:
     """A token, word or sentence, or a part that the caller named.
 
-    `text` equals the characters `start` to `end` of the text, or of the pair's text number `segment` (0 or 1). `name`
-    is the caller's, "" where there is none.
+    `text` equals the characters `start` to `end` of the text, or of its string number `segment` where it has several.
+    `name` is the caller's, "" where there is none.
     """
 
     start: int
@@ -52,5 +52,5 @@ def check_unit(unit: str) -> Granularity:
 
 
 def segments(text: Text) -> tuple[str, ...]:
-    """The one or two strings of a text."""
+    """The strings of a text."""
     return (text,) if isinstance(text, str) else text

@@ -37,7 +37,7 @@ def around_answers(data: Dataset, words: int) -> Dataset:
 
 
 def _cut(row: Row, words: int, name: str) -> Row | BrokenLine:
-    if isinstance(row.text, str) or not row.answers or row.rationales:
+    if isinstance(row.text, str) or len(row.text) != 2 or not row.answers or row.rationales:
         raise DataError(
             f"{name}, row {row.number}: windows are for pairs (question, context) with an answer and without "
             "rationales; leave such rows out, or the window."

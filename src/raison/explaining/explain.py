@@ -15,15 +15,26 @@ from raison.core.model import LanguageModel
 from raison.core.outputs import PROBABILITIES
 from raison.core.parts import Given, PartedText, Spans, plain
 from raison.core.precision import Precision
+from raison.core.ranking import Ranked
 from raison.core.registry import name_of
 from raison.core.target import TargetSpec
 from raison.core.unit import Granularity
-from raison.explaining.attribution import BATCH, Batch, Settings, prepare, prepare_stated, run, run_candidates
+from raison.explaining.attribution import (
+    BATCH,
+    Batch,
+    Settings,
+    check_model,
+    prepare,
+    prepare_stated,
+    run,
+    run_candidates,
+)
 from raison.explaining.each import threshold_of, with_targets
 from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, missing_needs
+from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
-from raison.explaining.texts import Asks, Reading, Texts
+from raison.explaining.texts import Asks, Reading, Side, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.generator import Generator
 from raison.progress import Advance, progress_bar
@@ -32,7 +43,12 @@ _Result = (
     Explanation | GenerationExplanation | list[Explanation] | list[list[Explanation]] | list[GenerationExplanation]
 )
 
-Asked = Given | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
+Ranking = tuple[str, list[str]]
+"""A query, and the documents that a model ranks for it."""
+One = str | tuple[str, str] | PartedText | Ranking
+"""One text: a tuple of three strings is three texts."""
+
+Asked = One | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
 
 
@@ -56,7 +72,7 @@ class EachOptions(TypedDict, total=False):
     """The settings of `explain` with target="each" by name, for type checkers."""
 
     unit: Granularity | None
-    units: Spans | Sequence[Spans] | None
+    units: Spans | Sequence[Spans] | Side | None
     text: str | None
     language: str | None
     of: str | None
@@ -84,7 +100,7 @@ class Options(EachOptions, total=False):
 @overload
 def explain(  # type: ignore[overload-overlap]
     model: LanguageModel,
-    texts: Given,
+    texts: One,
     method: str | Method = ...,
     *,
     target: Literal["each"],
@@ -101,11 +117,11 @@ def explain(  # type: ignore[overload-overlap]
 ) -> list[list[Explanation]]: ...
 @overload
 def explain(  # type: ignore[overload-overlap]
-    model: LanguageModel, texts: Given, method: str | Method = ..., **options: Unpack[Options]
+    model: LanguageModel, texts: One, method: str | Method = ..., **options: Unpack[Options]
 ) -> Explanation: ...
 @overload
 def explain(
-    model: LanguageModel, texts: Texts, method: str | Method = ..., **options: Unpack[Options]
+    model: LanguageModel, texts: Texts | Sequence[Ranking], method: str | Method = ..., **options: Unpack[Options]
 ) -> list[Explanation]: ...
 @overload
 def explain(  # type: ignore[overload-overlap]
@@ -127,7 +143,7 @@ def explain(
     method: str | Method = "auto",
     *,
     unit: Granularity | None = None,
-    units: Spans | Sequence[Spans] | None = None,
+    units: Spans | Sequence[Spans] | Side | None = None,
     text: str | None = None,
     language: str | None = None,
     target: TargetSpec = None,
@@ -151,17 +167,17 @@ def explain(
 
     Args:
         model: from `raison.load`.
-        texts: a string, a pair (premise, hypothesis) or (question, context): a tuple of two strings; any sequence of
-            these gives a list. For a language model, prompts, or chats: lists of dicts with "role" and "content".
+        texts: a string, a pair (tuple of two), a ranking (query, [document, ...]); any sequence of these gives a list.
+            For a language model, prompts, or chats: lists of dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
             "auto" takes one for each text, within `budget` passes (100), and notes why.
         unit: "token", "word", "sentence", or "part": parts of a text, messages of a chat. None: parts if any, or words.
         units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
-            text. The rest is context, never removed. A span that cuts a token is extended to it; the notes say so.
+            text. The rest is context, never removed. Of a pair also "first" or "second": only that text's words.
         text: the column of texts, of rows. language: of sentences, such as "de"; they become parts of the text.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
             each text. If the model answers questions: None for its answer, or a part of the context. "each" gives a
-            list per text: every label with at least `threshold` (0.5), the likeliest first.
+            list per text: every label with at least `threshold` (0.5). Of a ranking, (this document, before that one).
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
         seed: of random methods. A text's draws depend only on the seed and the text.
@@ -199,14 +215,31 @@ def _explain(model: LanguageModel | Generator, texts: Asked, reading: Reading, h
         written = _explain_writing(model, prompts, how.of(unit), writing)
         return written[0] if single else written
     _check_unwritten(writing)
+    ranked = read_ranked(texts)
+    if ranked is not None:
+        return _explain_rankings(model, *ranked, reading, how)
     given, unit, single = reading.any(texts)
     # Asked also where it is refused.
     threshold = threshold_of(model, how.settings.target, how.threshold)
     if how.settings.target == EACH:
         several = _explain_each(model, given, how.of(unit), threshold)
         return several[0] if single else several
-    found = _explain_all(model, given, how.of(unit))
+    found = _explain_all(fitting(model, given), given, how.of(unit))
     return found[0] if single else found
+
+
+def _explain_rankings(
+    model: LanguageModel, ranked: Sequence[Ranked], single: bool, reading: Reading, how: _How
+) -> Explanation | list[Explanation]:
+    """Each ranking's two documents."""
+    check_model(model)
+    chosen = pairs_of(model, ranked, how.settings.target, how.settings.truncate)
+    texts = [one.pair(*documents) for one, (documents, _) in zip(ranked, chosen, strict=True)]
+    given, unit = reading.several(texts)
+    settings = replace(how.settings, unit=unit, target=None)
+    found = _explain_all(model.ranker, given, replace(how, settings=settings))
+    explained = [named(e, *one) for e, one in zip(found, chosen, strict=True)]
+    return explained[0] if single else explained
 
 
 def _check_unwritten(writing: Writing) -> None:

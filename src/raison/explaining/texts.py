@@ -4,14 +4,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, Literal, TypeGuard, TypeVar, cast, get_args
 
 from raison.core.chat import Chat
 from raison.core.errors import InputError
 from raison.core.parts import Given, PartedText, Spans, parted, plain
 from raison.core.unit import PART, Granularity, check_unit, segments
 from raison.data.dataset import Dataset
-from raison.text.segment import sentence_spans
+from raison.text.segment import sentence_spans, word_spans
 
 Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
 """Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows of which one is named."""
@@ -20,6 +20,10 @@ Asks = Given | Chat
 """What a language model is asked."""
 
 Q = TypeVar("Q", bound=Asks)
+
+Side = Literal["first", "second", "third"]
+SIDES: tuple[Side, ...] = get_args(Side)
+"""Which string of a text of several has the units, by `units=`; the others are held fixed."""
 
 _CODE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?")
 """Of ISO 639."""
@@ -36,7 +40,7 @@ class Reading:
 
     def several(self, given: Any) -> tuple[list[Given], Granularity]:
         """Any sequence of texts, and what receives a score. Raises InputError, also where there is none."""
-        texts = read_texts(given, self.column, self.units)
+        texts = read_texts(given, self.column, self._spans)
         if not texts:
             raise InputError("there is no text: give a list of at least one text.")
         return self._settled(texts)
@@ -44,21 +48,48 @@ class Reading:
     def any(self, given: Any) -> tuple[list[Given], Granularity, bool]:
         """One text or any sequence of them, what receives a score, and whether it was one."""
         if not is_one(given) or self.column is not None:
-            return (*self._settled(read_texts(given, self.column, self.units)), False)
+            return (*self._settled(read_texts(given, self.column, self._spans)), False)
         text = text_of(given, "the text")
-        return (*self._settled([text if self.units is None else with_parts(text, self.units)]), True)
+        return (*self._settled([text if self._spans is None else with_parts(text, self._spans)]), True)
 
     def prompts(self, given: Any) -> tuple[list[Asks], Granularity, bool]:
         """The same for what a language model is asked."""
+        if self.units in SIDES:
+            raise InputError(
+                f"units='{self.units}' is for texts of several strings, and a prompt is one: leave it out."
+            )
         prompts, single = read_prompts(given, self.column, self.units)
         return (*self._settled(prompts), single)
 
+    @property
+    def _spans(self) -> Any:
+        """What of `units` are spans."""
+        return None if isinstance(self.units, str) and self.units in SIDES else self.units
+
     def _settled(self, texts: list[Q]) -> tuple[list[Q], Granularity]:
+        if isinstance(self.units, str) and self.units in SIDES:
+            side, unit = SIDES.index(self.units), self.unit or "word"
+            return [cast("Q", on_side(cast("Given", text), side, unit, self.language)) for text in texts], PART
         if self.language is None:
             return texts, unit_of(self.unit, texts, self.units)
         if self.unit != "sentence" or self.units is not None:
             raise InputError("language= is that of sentences: take unit='sentence', and leave units out.")
         return [cast("Q", in_sentences(text, self.language)) for text in texts], PART
+
+
+def on_side(given: Given, side: int, unit: Granularity, language: str | None) -> PartedText:
+    """The text with the words or sentences of one of its strings as parts. Raises InputError."""
+    if isinstance(given, PartedText):
+        raise InputError("the text has parts already: leave units= out.")
+    strings = segments(given)
+    if len(strings) == 1 or len(strings) <= side:
+        raise InputError(f"units='{SIDES[side]}' takes texts of several strings, and {given!r:.60} has {len(strings)}.")
+    if unit not in ("word", "sentence") or (language is not None and unit != "sentence"):
+        raise InputError(f"units='{SIDES[side]}' takes unit='word' or unit='sentence', and language= only the latter.")
+    spans = word_spans(strings[side]) if unit == "word" else sentence_spans(strings[side], language or "en")
+    if not spans:
+        raise InputError("the text is empty or blank: there is nothing to explain.")
+    return parted(given, [(start, end, side) for start, end in spans])
 
 
 def in_sentences(text: Asks, language: str) -> PartedText:
@@ -135,8 +166,11 @@ def text_of(item: Any, place: str) -> Given:
         return item
     if isinstance(item, str):
         return str(item)
-    if isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item):
-        return str(item[0]), str(item[1])
+    if isinstance(item, tuple) and all(isinstance(part, str) for part in item):
+        if len(item) == 2:
+            return str(item[0]), str(item[1])
+        if len(item) == 3:
+            return str(item[0]), str(item[1]), str(item[2])
     hint = "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""
     raise InputError(
         f"{place} is {item!r:.60}, of type {type(item).__name__}: a text is a string, or a pair of two strings{hint}."

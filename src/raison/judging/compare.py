@@ -18,8 +18,9 @@ from raison.core.unknown import caution_of_texts
 from raison.explaining.attribution import BATCH, Settings, check, check_model, prepare
 from raison.explaining.each import predicted_labels, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
+from raison.explaining.ranking import fitting
 from raison.explaining.settings import Compared
-from raison.explaining.texts import Reading, Texts, read_names
+from raison.explaining.texts import Reading, Side, Texts, read_names
 from raison.jobs.engine import ALONE, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
 from raison.jobs.workers import in_processes
@@ -41,7 +42,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     unit: Granularity | None = None,
-    units: Sequence[Spans] | None = None,
+    units: Sequence[Spans] | Side | None = None,
     text: str | None = None,
     language: str | None = None,
     target: TargetSpec = None,
@@ -61,8 +62,7 @@ def compare(
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
-    A row of `random` scores is always included. Each prediction and each perturbed text is computed once for all
-    methods and metrics together.
+    A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
         texts: any sequence of texts; here a tuple is one, too. methods, metrics, select: one name, or several.
@@ -85,6 +85,7 @@ def compare(
     check_model(model)
     seeds = _seeds(seed)
     given, known = Reading(unit, units, text, language).several(texts)
+    model = fitting(model, given)
     settings = Settings(known, target, asked_of(model, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows(_created(model, methods), choosers, seeds)

@@ -12,12 +12,14 @@ from raison.core.model import LanguageModel
 from raison.core.notes import AUTO
 from raison.core.outputs import PROBABILITIES
 from raison.core.parts import again
+from raison.core.ranking import is_ranked
 from raison.core.registry import label_of
 from raison.core.results import Scores
 from raison.core.unknown import caution_of_texts, share_in
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics, measure, missing_needs
+from raison.explaining.ranking import fitting
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
@@ -45,8 +47,7 @@ def evaluate(
         model: the model that was explained.
         explanations: one, or any sequence of them, of one method with one setting or all of auto, all at the same unit;
             also the lists that target="each" gives.
-        metrics: one or more names, calls such as "comprehensiveness(share=0.1)" or instances; None for the default ones
-            of the model's outputs (DEFAULT_METRICS, without log-odds for a number).
+        metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None: DEFAULT_METRICS that apply.
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
             the metrics that need them; as a Dataset's `rationales`.
         progress: a progress bar on stderr, or a function that is told of finished texts.
@@ -56,8 +57,8 @@ def evaluate(
         label alone in `by_target`, where a multi-label model's explanations are of several labels.
 
     Raises:
-        InputError: explanations of several methods or units, or whose units the model's tokenizer does not find.
-        UnsupportedError: metrics that need something that the model or the data lacks, with all reasons.
+        InputError: explanations of several methods or units, or with units that the model's tokenizer does not find.
+        UnsupportedError: metrics that need what the model or the data lacks.
     """
     if not isinstance(model, LanguageModel):
         raise InputError(
@@ -69,6 +70,7 @@ def evaluate(
         raise InputError(
             "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier."
         )
+    model = fitting(model, [e.text for e in given])
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
     check_metrics(model, chosen, has_rationales=rationales is not None, texts=len(given))
@@ -199,7 +201,7 @@ def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batc
                 f"the units of the explanation of {str(explanation.text)!r:.60} are not those that {model.name} finds: "
                 f"it was made with another model ({explanation.model}) or version; explain the text again."
             )
-        if explanation.target not in model.classes:
+        if explanation.target not in model.classes and not is_ranked(explanation.text):
             raise InputError(
                 f"the explanation is of the class '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."

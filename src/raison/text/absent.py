@@ -16,7 +16,9 @@ def without(text: Text, units: Sequence[Unit], keep: Sequence[bool], substitute:
     for number, string in enumerate(segments(text)):
         own = [(unit, stays) for unit, stays in zip(units, keep, strict=True) if unit.segment == number]
         found.append(_without(string, own, substitute))
-    return found[0] if isinstance(text, str) else (found[0], found[1])
+    if isinstance(text, str):
+        return found[0]
+    return (found[0], found[1]) if len(found) == 2 else (found[0], found[1], found[2])
 
 
 def _without(string: str, own: Sequence[tuple[Unit, bool]], substitute: str | None) -> str:

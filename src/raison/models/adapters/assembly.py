@@ -12,7 +12,8 @@ from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.network import Network
-from raison.models.passes.removal import Removals
+from raison.models.passes.reads import Reads
+from raison.models.passes.removal import Removals, placeholder_id
 from raison.models.passes.written import WrittenRows
 
 
@@ -27,13 +28,14 @@ class Assembly:
         network = Network(core, model, tokenizer, use.readout, stacks if causal is None else causal.packed)
         budget = TokenBudget(default_budget(network.device)) if causal is None else causal.budget
         self.cache = causal
-        self.passes = ForwardPasses(network, use.head, budget, name)
+        reads = None if use.join is None else Reads(use.join, placeholder_id(tokenizer))
+        self.passes = ForwardPasses(network, use.head, budget, name, reads)
         self.removals = Removals(tokenizer, name, causal=causal is not None, in_place=use.head.in_place)
         self.withheld = withheld_from(network.core, use)
         right = {} if causal is None else causal.layers
         self.capabilities: tuple[Capability, ...] = capabilities_of(self.passes, self.removals, right, self.withheld)
         self.rows: CausalSteps | WrittenRows | None = None if stacks is None else WrittenRows(self.passes, stacks)
         """Masked predictions of a decoder, whose rows share their beginnings."""
-        if causal is not None:
+        if causal is not None and reads is None:
             steps = CausalSteps(self.passes, causal.packed, self.removals)
             self.rows, self.capabilities = steps, (*self.capabilities, steps)

@@ -1,6 +1,8 @@
 """Any function from texts to numbers as a black-box model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.parts import Given
+from raison.core.ranking import before
 from raison.core.unit import Granularity
 from raison.models.adapters.asking import Answers, Asking
 from raison.models.passes.removal import REMOVALS
@@ -35,19 +38,23 @@ class BlackBox(LanguageModel):
     removals = ("delete", "ellipsis")
     max_tokens = None
 
-    def __init__(self, asking: Asking, *, pairs: bool = False, why: str = "") -> None:
+    def __init__(self, asking: Asking, *, strings: int = 1, why: str = "") -> None:
         """`why` gives the reason why only the model's answers are used."""
         self.asking = asking
         self._why = why or "it is a function of texts: nothing but its answers is known"
         self.name = asking.name
         self.classes, self.multi_label = asking.classes, asking.multi_label
         self.undefined = {"logit": WITHOUT_LOGITS} if self.outputs == "classes" else {}
-        self._encoder = WordEncoder(pairs=pairs)
+        self.strings = strings
+        self._encoder = WordEncoder(strings)
 
-    @property
-    def pairs(self) -> bool:
-        """Whether it takes pairs of texts."""
-        return self._encoder.pairs
+    @cached_property
+    def ranker(self) -> LanguageModel:
+        """See LanguageModel.ranker."""
+        if self.outputs != "number" or self.strings != 2:
+            return super().ranker
+        asking = replace(self.asking, function=self._differences, classes=(before(0, 1),))
+        return BlackBox(asking, strings=3, why=self._why)
 
     def lacks(self, kind: type[Capability]) -> str:
         return f"the model lacks the capability '{kind.name}' ({self._why})"
@@ -68,6 +75,15 @@ class BlackBox(LanguageModel):
             return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in keeps]
         logits = torch.from_numpy(self._logits(self.asking.answers(list(numbers))))
         return [logits[[numbers[text] for text in row]] for row in asked]
+
+    def _differences(self, texts: list[tuple[str, str, str]]) -> Answers:
+        """By how much the number of each query's first document is higher. Equal pairs are asked once."""
+        pairs = [pair for query, first, second in texts for pair in ((query, first), (query, second))]
+        numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+        answers = self.asking.answers(list(numbers))
+        rows = answers[[numbers[pair] for pair in pairs]]
+        found: Answers = rows[0::2] - rows[1::2]
+        return found
 
     def _logits(self, answers: Answers) -> Answers:
         """Numbers unchanged; probabilities as logits, the inverse of softmax or sigmoid."""

@@ -24,7 +24,7 @@ from raison.models.gradients.quantised import without_gradient
 from raison.models.gradients.rules.ruled_gradients import RuledPasses
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.forward import ForwardPasses
-from raison.models.passes.heads import Head, class_logits
+from raison.models.passes.heads import ClassHead, Head, class_logits
 from raison.models.passes.hidden_states import LayerMeans
 from raison.models.passes.readout import Readout
 from raison.models.passes.removal import Removals
@@ -33,6 +33,8 @@ from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
+_APART = "its number is made from several passes, each over some of the texts: there is no one pass to look into"
+_OF_ONE_PASS = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy, StepLogits, HiddenStates)
 _OF_ATTENTION = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy)
 
 
@@ -55,7 +57,10 @@ def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bo
 
 def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
     """What the model lacks, each with the reason."""
-    return _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
+    found = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
+    if isinstance(use.head, ClassHead) and use.head.activation is not None:
+        found[Anatomy] = f"its number goes through {use.head.activation} at the end, which is no part of a layer"
+    return found if use.join is None else found | dict.fromkeys(_OF_ONE_PASS, _APART)
 
 
 def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,12 +17,14 @@ from raison.core.model import LanguageModel
 from raison.core.parts import Given
 from raison.core.unit import Granularity
 from raison.models.adapters.assembly import Assembly
+from raison.models.adapters.ranking import ranking
 from raison.models.adapters.reduced_precision import ReducedTwin
 from raison.models.adapters.uses import Use
 from raison.models.passes.readout import TokenReadout
 from raison.models.passes.removal import unknown_id
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.token_rows import padding_id
 
 
 class Classifier(LanguageModel):
@@ -39,6 +42,7 @@ class Classifier(LanguageModel):
         self.core = inner_model(model)
         self.use = Use.as_classifier(self.core, tokenizer) if use is None else use
         self.head, self.readout = self.use.head, self.use.readout
+        self.strings = 2 if self.head.in_place else self.use.strings
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self.unknown_id = unknown_id(tokenizer)
@@ -53,6 +57,13 @@ class Classifier(LanguageModel):
     def device(self) -> torch.device:
         """The device of the model's input."""
         return self.passes.network.device
+
+    @cached_property
+    def ranker(self) -> LanguageModel:
+        """See LanguageModel.ranker."""
+        if self.outputs != "number":
+            return super().ranker
+        return self.over(self.model, ranking(self.use, padding_id(self.tokenizer)))
 
     @property
     def embedding_table(self) -> nn.Module:

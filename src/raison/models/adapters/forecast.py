@@ -81,7 +81,7 @@ def _text(model: Classifier, tokens: int) -> Encoding:
 
     def encode(words: int) -> Encoding:
         text = " ".join(["film"] * words)
-        return model.encode([(QUESTION, text) if model.head.in_place else text], truncate=True)
+        return model.encode([(QUESTION, text) if model.pairs else text], truncate=True)
 
     words = 1
     while words < tokens and encode(2 * words).lengths[0] <= tokens:

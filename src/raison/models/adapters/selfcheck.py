@@ -19,8 +19,10 @@ from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.determinism import change
+from raison.models.passes.batching import TokenBatch
 from raison.models.passes.heads import class_logits
 from raison.models.passes.readout import WordReadout
+from raison.models.passes.reads import Reads
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
 QUESTION = "What is a quiet pleasure?"
@@ -56,7 +58,7 @@ class Finding:
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     """Check every capability that the adapter claims on one text: about 12 forward and 4 backward passes."""
-    encoding = model.encode([(QUESTION, text) if model.head.in_place else text], "token")
+    encoding = model.encode([(QUESTION, text) if model.pairs else text], "token")
     checks = [
         _Check("the adapter's prediction equals the plain model's", None, _plain),
         _Check("equal calls give equal answers", None, _repeated),
@@ -118,6 +120,8 @@ def _plain(model: Classifier, encoding: Encoding) -> Checked:
         arguments["token_type_ids"] = encoding.type_ids.to(model.device)
     own = _logits(model, encoding)
     with torch.no_grad(), model.quiet():
+        if model.passes.reads is not None:
+            return _difference(model, own, _read_alone(model, encoding, model.passes.reads))
         if isinstance(model.readout, WordReadout):
             return _difference(model, own, _answers(model, model.readout, arguments["input_ids"]))
         outputs = model.model(**arguments)
@@ -125,8 +129,21 @@ def _plain(model: Classifier, encoding: Encoding) -> Checked:
             (start, end) = encoding.spans[0].tolist()
             plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()
             return _difference(model, own[:, :1], plain)
-        plain = class_logits(outputs).cpu()
+        plain = class_logits(outputs)[:, None]
+        plain = model.head.logits(plain, model.passes.batch_of(encoding)).cpu()
     return _difference(model, own[:, -plain.shape[1] :], plain)
+
+
+def _read_alone(model: Classifier, encoding: Encoding, reads: Reads) -> torch.Tensor:
+    """The number from one pass of the plain model for each read, without padding."""
+
+    def read(batch: TokenBatch, _embeds: object) -> torch.Tensor:
+        arguments = {"input_ids": batch.ids.to(model.device)}
+        if model.passes.network.takes_types:
+            arguments["token_type_ids"] = batch.type_ids.to(model.device)
+        return model.head.logits(model.head.parts(model.model(**arguments), batch), batch)
+
+    return reads.logits(model.passes.batch_of(encoding), None, read).cpu()
 
 
 def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torch.Tensor:

@@ -1,28 +1,17 @@
 """How a model is used: the encoder of its texts, and how its outputs become classes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
-from raison.core.parts import Given
-from raison.core.unit import Granularity
 from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.heads import ClassHead, Head
 from raison.models.passes.readout import HeadReadout, Readout
+from raison.models.passes.reads import Join
 from raison.models.stack.transformer import decoder_head
+from raison.models.tokens.apart import Encoder
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
-
-
-@runtime_checkable
-class Encoder(Protocol):
-    """Texts to encodings."""
-
-    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
-        """See LanguageModel.encode."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +28,10 @@ class Use:
     """Shared by all readouts of the same causal model."""
     border: int | None = None
     """Of an encoder-decoder that writes: how many tokens of a row its encoder reads. The others are its decoder's."""
+    join: Join | None = None
+    """How the outputs of what is read apart become one number; None where a text is read in one pass."""
+    strings: int = 1
+    """How many strings every text needs; see LanguageModel.strings."""
 
     @classmethod
     def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "Use":

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
+from raison.core.unit import Text
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import text_classifier
@@ -23,12 +24,15 @@ from raison.models.loading import weights
 from raison.models.loading.merged_adapters import origin_of
 from raison.models.loading.pretrained import read_config, read_tokenizer
 from raison.models.passes.readout import WordReadout
+from raison.models.passes.vectors import VectorHead
 
 SAMPLES = 65_536
 """Number of sampled values per tensor; more if it has more rows."""
 
 PAIRS = ((explainers.PROBES[0], "It is dull."), (explainers.PROBES[1], "He is glad."))
 """The probes of a function of pairs."""
+TRIPLES = ((*PAIRS[0], PAIRS[1][1]), (*PAIRS[1], PAIRS[0][1]))
+"""The probes of a ranking."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _UNDECISIVE = ("model", "history", "provenance")
@@ -66,6 +70,10 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
         # The prompt around a text, what of it is explained, the label words, and whether they are calibrated.
         read = model.encode(["fine"], "token")
         config += [read.input_ids.tolist(), read.unit_ids.tolist(), readout.label_ids, readout.prior is not None]
+    if reading.use.join is not None:
+        config.append(repr(reading.use.join))
+    if isinstance(reading.head, VectorHead):
+        config.append(reading.head.vectors.facts)
     return {
         WEIGHTS: _weights(reading.model),
         TOKENIZER: _tokenizer(reading.tokenizer),
@@ -74,9 +82,10 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
 
 
 def _of_function(model: BlackBox) -> dict[str, str]:
-    texts = PAIRS if model.pairs else explainers.PROBES
+    probes: dict[int, Sequence[Text]] = {1: explainers.PROBES, 2: PAIRS, 3: TRIPLES}
+    texts = probes[model.strings]
     once, twice = ([[f"{number:.1e}" for number in row] for row in model.asking.answers(texts)] for _ in range(2))
-    told = digest_of([model.name, model.classes, model.multi_label, model.pairs])
+    told = digest_of([model.name, model.classes, model.multi_label, model.strings == 2])
     return {ANSWERS: digest_of(once if once == twice else "unsteady"), CONFIGURATION: told}
 
 

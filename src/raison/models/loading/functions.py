@@ -87,7 +87,7 @@ def asked(found: Asked, agreed: Agreement) -> BlackBox:
         raise InputError(f"two classes of {found.name} have the same name ({', '.join(classes):.80}).")
     asking = Asking(found.function, found.name, classes, agreed.multi_label, agreed.batch, agreed.concurrency)
     asking.answers(PAIR_PROBES if agreed.pairs else PROBES)
-    return BlackBox(asking, pairs=agreed.pairs, why=found.why)
+    return BlackBox(asking, strings=1 + agreed.pairs, why=found.why)
 
 
 def _name_of(function: Function) -> str:

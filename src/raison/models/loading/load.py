@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,13 +18,16 @@ from raison.models.adapters.capabilities import classifies
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.completion import PromptUse, completed
 from raison.models.adapters.generator import Generator
+from raison.models.adapters.similarity import similarity as of_vectors
 from raison.models.adapters.spans import answering, is_answering
 from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
+from raison.models.loading.embedders import Compared, compared, is_embedder, read_embedder, read_headless
 from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.given import from_given, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
+from raison.models.passes.vectors import Measure, Pooled
 from raison.models.stack.transformer import inner_model, is_a
 from raison.text.prompts import Prompt, find
 
@@ -41,6 +44,8 @@ class _Use:
     prompt: Prompt | None
     explained: Explained
     calibrate: bool
+    compared: Compared | None = None
+    """Of a model without a head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ def load(
     prompt: Prompt | str | Path | None = None,
     explained: Explained = "input",
     calibrate: bool = False,
+    similarity: Measure | None = None,
+    pooling: Pooled | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     device_map: str | dict[str, object] | None = None,
@@ -79,16 +86,17 @@ def load(
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), the GGUF file of a causal
             language model, a transformers or PEFT model object, which is used as it is (never moved, changed or put
-            into another mode), a pipeline, a CrossEncoder, an object with `predict_proba`, or a function: from a list
-            of texts to an array with a row for each; see docs/models.md.
+            into another mode), a pipeline, a SentenceTransformer (or its folder) or CrossEncoder, an object with
+            `predict_proba`, or a function: from a list of texts to an array with a row for each; see docs/models.md.
         tokenizer: the tokenizer of a model that is given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
             Without one, a language model is loaded to explain its output: `explain(model, prompt, output=...)`.
-        explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt.
-        calibrate: divide by the label words' probabilities on inputs without content (contextual calibration).
-        device: where to put a model that is loaded here; "cuda", "cpu", ...
+        explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt. `calibrate`:
+            divide by the label words' probabilities on inputs without content (contextual calibration).
+        similarity: "cosine" or "dot" of two texts' vectors, by a model without a head. `pooling`: how token states
+            become a vector: "mean" (None), "cls", "max" or "lasttoken".
+        device: where to put a model that is loaded here; "cuda", "cpu", ... `device_map`: passed on to transformers.
         dtype: of a model that is loaded here: "float32", "bfloat16", "float16", a torch dtype, or None for its own.
-        device_map: passed on to transformers.
         classes: of a function's columns, which are probabilities; a single column is a number in its own units.
         multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
         batch: the most texts of a call. `concurrency`: the most calls of an asynchronous function at the same time.
@@ -99,10 +107,9 @@ def load(
 
     Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
-        InputError: settings that exclude each other or do not fit the model.
-        AnswerError, NonFiniteError: a function that does not answer two short texts as agreed.
+        InputError, AnswerError, NonFiniteError: settings that do not fit; a function that does not answer as agreed.
     """
-    use, place = _use(prompt, explained, calibrate), _Place(device, dtype, device_map)
+    use, place = _use(prompt, explained, calibrate, _compared(similarity, pooling)), _Place(device, dtype, device_map)
     agreed = Agreement(classes, multi_label, pairs, batch, concurrency, name)
     if not isinstance(model, str | Path) and not is_plain_model(model):
         _check_alone(tokenizer, place)
@@ -126,6 +133,11 @@ def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
     placing = {"dtype": _dtype(place.dtype), "device_map": place.device_map}
     if ready_made:
         loaded, own, use = _ready_made(name, use)
+    elif use.compared is not None:
+        loaded, own = read_headless(name, placing), read_tokenizer(name)
+    elif is_embedder(Path(name)):
+        loaded, own, found = read_embedder(Path(name), placing)
+        use = replace(use, compared=found)
     else:
         loaded, own = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
@@ -156,10 +168,21 @@ def as_classifier(model: LanguageModel | Generator) -> LanguageModel:
     return model
 
 
-def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool) -> _Use:
+def _compared(similarity: Measure | None, pooling: Pooled | None) -> Compared | None:
+    """What is explained of a model without a head; None where the caller names nothing. Raises InputError."""
+    if similarity is None:
+        if pooling is not None:
+            raise InputError("pooling= belongs to similarity=: give similarity='cosine' as well.")
+        return None
+    return compared(similarity, pooling)
+
+
+def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool, vectors: Compared | None) -> _Use:
     if explained not in EXPLAINED:
         raise UnknownNameError("value of explained", explained, EXPLAINED)
-    return _Use(None if prompt is None else find(prompt), explained, calibrate)
+    if vectors is not None and (prompt is not None or explained != "input" or calibrate):
+        raise InputError("similarity= compares vectors, and a prompt classifies: leave one of them out.")
+    return _Use(None if prompt is None else find(prompt), explained, calibrate, vectors)
 
 
 def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> LanguageModel | Generator:
@@ -174,6 +197,8 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
         return completed(model, tokenizer, name, PromptUse(use.prompt, use.explained, use.calibrate))
     if use.explained != "input" or use.calibrate:
         raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
+    if use.compared is not None:
+        return of_vectors(core, tokenizer, name, use.compared.vectors, use.compared.measure)
     if is_a(core, "ForSequenceClassification"):
         return Classifier(model, tokenizer, name)
     if is_answering(core):
@@ -234,6 +259,9 @@ def _check_unprompted(model: object, use: _Use) -> None:
 def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:
     if not name.startswith(zoo.PREFIX):
         return *zoo.load_adapter(Path(name)), use
+    if zoo.is_embedder(name):
+        model, tokenizer, found = zoo.load_demo_embedder(name)
+        return model, tokenizer, replace(use, compared=found)
     if not zoo.is_language_model(name):
         return *zoo.load_demo(name), use
     own = zoo.demo_prompt(name)

@@ -1,26 +1,52 @@
-"""Models of sentence-transformers."""
+"""Models of sentence-transformers in hand."""
 
-from sentence_transformers import CrossEncoder
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from raison.core.errors import InputError, LoadError
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
+from raison.core.unit import Text
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.generator import Generator
+from raison.models.adapters.similarity import similarity
+from raison.models.loading.embedders import Module, measure_of, vectors_of
 from raison.models.loading.functions import PAIR_PROBES, Agreement, Asked, asked
 from raison.models.loading.same import Adapt, checked
+from raison.models.passes.heads import ACTIVATIONS, ClassHead
+from raison.models.passes.vectors import CLASSES
 
 
 def from_sentence_transformers(model: object, agreed: Agreement, adapt: Adapt) -> LanguageModel:
-    """A cross-encoder as a classifier of pairs, or a number for each. Raises LoadError for other models."""
-    if not isinstance(model, CrossEncoder):
-        raise LoadError(
-            f"a {type(model).__name__} turns a text into a vector, and a vector is nothing to explain: give a function "
-            "of pairs that returns their similarity (load(function, classes=['cosine'], pairs=True))."
-        )
+    """A cross-encoder as a classifier of pairs, or a number for each; of an embedding model, the similarity of pairs.
+
+    Raises LoadError for other models.
+    """
     if agreed.classes is not None or agreed.multi_label:
-        raise InputError("classes= and multi_label= are for functions: a CrossEncoder has its own.")
+        raise InputError(f"classes= and multi_label= are for functions: a {type(model).__name__} has its own.")
+    if isinstance(model, CrossEncoder):
+        return _cross_encoder(model, agreed, adapt)
+    if isinstance(model, SentenceTransformer):
+        return _embedder(model, agreed)
+    raise LoadError(
+        f"a {type(model).__name__} is not supported: give a function of pairs that returns their similarity "
+        "(load(function, classes=['similarity'], pairs=True))."
+    )
+
+
+def _cross_encoder(model: CrossEncoder, agreed: Agreement, adapt: Adapt) -> LanguageModel:
     inner = model.model
     if inner is None:
         raise LoadError("this CrossEncoder has no transformers model: give a function of pairs, model.predict.")
     found = checked(lambda: adapt(inner, model.tokenizer), model.predict, PAIR_PROBES)
+    if isinstance(found, str):
+        # The number goes through a function of the object's own at the end: a sigmoid, unless it says otherwise.
+        last = type(model.activation_fn).__name__
+        found = checked(lambda: _through(adapt(inner, model.tokenizer), last), model.predict, PAIR_PROBES)
     if isinstance(found, LanguageModel):
         return found
     if model.num_labels != 1:
@@ -32,3 +58,44 @@ def from_sentence_transformers(model: object, agreed: Agreement, adapt: Adapt) -
     name = agreed.name or str(inner.config.name_or_path or type(inner).__name__)
     own = Agreement(pairs=True, batch=agreed.batch, name=name)
     return asked(Asked(model.predict, name, ("score",), found), own)
+
+
+def _through(model: LanguageModel | Generator, activation: str) -> LanguageModel | Generator:
+    """The same model whose one number goes through a function of torch.nn. Raises LoadError."""
+    if not isinstance(model, Classifier) or model.outputs != "number" or not isinstance(model.head, ClassHead):
+        raise LoadError("its numbers are not those of its model and tokenizer")
+    if activation not in ACTIVATIONS:
+        raise LoadError(f"its number goes through {activation}, which raison does not know")
+    return model.over(model.model, replace(model.use, head=replace(model.head, activation=activation)))
+
+
+def _embedder(model: SentenceTransformer, agreed: Agreement) -> LanguageModel:
+    """By its transformers model where that gives the same similarities, elsewhere as a function of pairs."""
+    modules: list[Any] = list(model.children())
+    inner, tokenizer = getattr(modules[0], "auto_model", None), model.tokenizer
+    own_name = inner.config.name_or_path if isinstance(inner, PreTrainedModel) else None
+    name = agreed.name or own_name or type(model).__name__
+
+    def ask(pairs: Sequence[Text]) -> Any:
+        vectors = [model.encode([pair[side] for pair in pairs], show_progress_bar=False) for side in (0, 1)]
+        return model.similarity_pairwise(*vectors)
+
+    def adapted() -> LanguageModel:
+        if not isinstance(inner, PreTrainedModel) or not isinstance(tokenizer, PreTrainedTokenizerBase):
+            raise LoadError(f"its first module, a {type(modules[0]).__name__}, has no transformers model")
+        try:
+            vectors = vectors_of([_described(module) for module in modules[1:]])
+            return similarity(inner, tokenizer, name, vectors, measure_of(model.similarity_fn_name))
+        except UnknownNameError as error:
+            raise LoadError(str(error)) from None
+
+    found = checked(adapted, ask, PAIR_PROBES)
+    if isinstance(found, LanguageModel):
+        return found
+    return asked(Asked(ask, name, CLASSES, found), Agreement(pairs=True, batch=agreed.batch, name=name))
+
+
+def _described(module: nn.Module) -> Module:
+    config: dict[str, Any] = getattr(module, "get_config_dict", dict)()
+    weights = {name: tensor.detach() for name, tensor in module.state_dict().items()}
+    return Module(type(module).__name__, config, weights)

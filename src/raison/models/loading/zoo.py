@@ -18,6 +18,7 @@ from transformers import (
 from raison.core.errors import DataError, LoadError, UnknownNameError
 from raison.core.reading import Fields, parse
 from raison.models.loading import shipped, weights
+from raison.models.loading.embedders import Compared, compared, read_headless
 from raison.models.loading.pretrained import ADAPTER as ADAPTER
 from raison.models.loading.pretrained import (
     check_adapter,
@@ -38,8 +39,8 @@ CARD = "card.json"
 class DemoModel:
     """A ready-made model: the folder of its base, the folder of its adapter, and the card of its training.
 
-    A card without `labels` has no adapter: it is the base itself, a language model, which classifies by the card's
-    `prompt` if it has one.
+    A card without `labels` has no adapter: it is the base itself. With `similarity` that is an embedding model, else a
+    language model, which classifies by the card's `prompt` if it has one.
     """
 
     base_folder: Path
@@ -76,7 +77,17 @@ def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 def is_language_model(name: str) -> bool:
     """Whether a ready-made model is a language model. Raises UnknownNameError."""
-    return "labels" not in _card(name)
+    return not is_classifier(name) and not is_embedder(name)
+
+
+def is_classifier(name: str) -> bool:
+    """Whether a ready-made model is a classifier. Raises UnknownNameError."""
+    return "labels" in _card(name)
+
+
+def is_embedder(name: str) -> bool:
+    """Whether a ready-made model makes vectors of texts. Raises UnknownNameError."""
+    return "similarity" in _card(name)
 
 
 def demo_prompt(name: str) -> str | None:
@@ -100,6 +111,15 @@ def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedToke
     """The base of a ready-made model as a language model, in float32 and evaluation mode, and its tokenizer."""
     folder = resolve(name).base_folder
     return read_whole(AutoModelForCausalLM, folder, dtype=torch.float32).eval(), read_tokenizer(folder)
+
+
+def load_demo_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Compared]:
+    """The base of a ready-made embedding model, in float32 and evaluation mode, its tokenizer and its vectors."""
+    demo = resolve(name)
+    tokenizer = read_tokenizer(demo.base_folder)
+    tokenizer.model_max_length = int(demo.card["longest"])
+    model = read_headless(demo.base_folder, {"dtype": torch.float32}).eval()
+    return model, tokenizer, compared(demo.card["similarity"], demo.card["pooling"])
 
 
 def is_adapter(folder: Path) -> bool:

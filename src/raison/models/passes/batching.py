@@ -111,10 +111,9 @@ def masked_logits(
     encoding: Encoding,
     keeps: Sequence[Bool[Tensor, "_masks _units"]],
     remover: Remover,
-    budget: TokenBudget,
-    forward: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
+    evaluated: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
 ) -> list[Float[Tensor, "_masks classes"]]:
-    """Logits of every text under every keep; `forward` runs one batch.
+    """Logits of every text under every keep; `evaluated` gives those of rows of any number.
 
     A text's rows share its context and its span; with these, tokens are replaced and never deleted. Where a text is
     named several times, its equal rows are run once.
@@ -129,7 +128,7 @@ def masked_logits(
             texts = torch.cat([torch.full((len(own[2]),), text) for (text, _), own in zip(pieces, rows, strict=True)])
             width = table.ids.shape[1]
             table = replace(table, context=context[texts, :width], spans=encoding.spans[texts])
-        logits = _run_once(table, budget, forward) if repeated else _run(table, budget, forward)
+        logits = _once(table, evaluated) if repeated else evaluated(table)
         for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
             results[text].append(part)
     return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
@@ -242,17 +241,18 @@ def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
     return TokenBatch(ids, types, torch.cat([row[2] for row in rows]))
 
 
-def _run_once(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
+def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:
     """The same with equal rows run once, in the order in which they first appear."""
     whole = torch.cat([table.ids, table.type_ids, table.lengths[:, None]], 1)
     _, kinds = whole.unique(dim=0, return_inverse=True)
     rows = torch.arange(len(kinds))
     first = rows.new_full((int(kinds.max()) + 1,), len(rows)).scatter_reduce(0, kinds, rows, "amin")
     distinct = first.sort().values
-    return _run(table.select(distinct.tolist()), budget, forward)[torch.searchsorted(distinct, first[kinds])]
+    return evaluated(table.select(distinct.tolist()))[torch.searchsorted(distinct, first[kinds])]
 
 
-def _run(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
+def run_table(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
+    """What `forward` gives of every row, in groups under the budget."""
     lengths = table.lengths
 
     def run(rows: list[int]) -> Tensor:

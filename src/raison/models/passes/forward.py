@@ -14,6 +14,7 @@ from raison.models.passes.batching import TokenBatch, TokenBudget
 from raison.models.passes.heads import Head
 from raison.models.passes.last_row import LastRow
 from raison.models.passes.network import Network
+from raison.models.passes.reads import Read, Reads
 from raison.models.passes.removal import Remover
 from raison.models.stack.nonfinite import nonfinite_logits
 
@@ -21,11 +22,14 @@ from raison.models.stack.nonfinite import nonfinite_logits
 class ForwardPasses(Passes):
     """Passes through one network, in batches under one budget. Logits are in at least single precision."""
 
-    def __init__(self, network: Network, head: Head, budget: TokenBudget, name: str) -> None:
-        """`name` is the model's name in errors."""
+    def __init__(
+        self, network: Network, head: Head, budget: TokenBudget, name: str, reads: Reads | None = None
+    ) -> None:
+        """`name` is the model's name in errors. `reads`: rows consist of several texts that are read apart."""
         self.network = network
         self.head = head
         self.budget = budget
+        self.reads = reads
         self._last_row = LastRow(network.core)
         self._name = name
 
@@ -34,10 +38,10 @@ class ForwardPasses(Passes):
 
     def decisions(self, encoding: Encoding, embeds: Embeddings | None = None) -> Float[Tensor, "batch parts choices"]:
         batch = self.batch_of(encoding)
+        if batch.context is None:
+            return self.forward(batch, embeds)[:, None]
         with self.network.quiet():
             parts = self.head.parts(self.network.run(batch, embeds), batch)
-        if batch.context is None:
-            return self._checked(batch, parts[:, 0])[:, None]
         # Excluded positions are infinite on purpose.
         open_ = batch.context.to(parts.device)[:, None]
         self._checked(batch, torch.where(open_, parts, 0).flatten(1))
@@ -60,8 +64,7 @@ class ForwardPasses(Passes):
 
     def predict(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass; the output is not checked."""
-        with self.network.quiet():
-            return self.head.logits(self.head.parts(self.network.run(batch, embeds), batch), batch)
+        return self._joined(batch, embeds, self._read)
 
     def forward(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass over one batch. Raises NonFiniteError."""
@@ -69,16 +72,14 @@ class ForwardPasses(Passes):
 
     def brief(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """`forward` for passes without hooks: an encoder's last layer is computed only where the head reads it."""
-        if self.network.readout is not None:
-            return self.forward(batch, embeds)
-        return self._checked(batch, self._last_row.predict(self.predict, batch, embeds))
+        return self._checked(batch, self._joined(batch, embeds, self._narrow))
 
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
     ) -> list[Float[Tensor, "_masks classes"]]:
         """See LanguageModel.masked_logits. Every masked text is a separate row."""
         with torch.no_grad():
-            return batching.masked_logits(encoding, keeps, remover, self.budget, lambda batch: self.brief(batch).cpu())
+            return batching.masked_logits(encoding, keeps, remover, self._evaluated)
 
     def finite(self, encoding: Encoding, logits: list[Tensor]) -> list[Tensor]:
         """The logits of each text. Raises NonFiniteError."""
@@ -86,6 +87,28 @@ class ForwardPasses(Passes):
             if not torch.isfinite(found).all():
                 self._raise_nonfinite(self.batch_of(encoding.select([text])))
         return logits
+
+    def _read(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:
+        with self.network.quiet():
+            return self.head.logits(self.head.parts(self.network.run(batch, embeds), batch), batch)
+
+    def _narrow(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:
+        if self.network.readout is not None:
+            return self._read(batch, embeds)
+        return self._last_row.predict(self._read, batch, embeds)
+
+    def _joined(self, batch: TokenBatch, embeds: Embeddings | None, read: Read) -> Logits:
+        return read(batch, embeds) if self.reads is None else self.reads.logits(batch, embeds, read)
+
+    def _evaluated(self, table: TokenBatch) -> Logits:
+        """Logits of rows of any number, on the CPU, without gradients. What is read apart is read once."""
+        if self.reads is None:
+            return batching.run_table(table, self.budget, lambda batch: self.brief(batch).cpu())
+
+        def run(rows: TokenBatch) -> Tensor:
+            return batching.run_table(rows, self.budget, lambda batch: self._narrow(batch, None).cpu())
+
+        return self._checked(table, self.reads.evaluated(table, run))
 
     def _checked(self, batch: TokenBatch, logits: Logits) -> Logits:
         finite = torch.isfinite(logits.detach()).all(-1)
@@ -97,4 +120,4 @@ class ForwardPasses(Passes):
         network = self.network
         with torch.no_grad(), network.quiet():
             text = str(network.tokenizer.decode(single.ids[0]))
-            raise nonfinite_logits(self._name, text, network.core, lambda: network.run(single))
+            raise nonfinite_logits(self._name, text, network.core, lambda: self.predict(single))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedConfig
 from transformers.modeling_outputs import QuestionAnsweringModelOutput, Seq2SeqQuestionAnsweringModelOutput
 from transformers.utils.generic import ModelOutput
@@ -20,6 +20,11 @@ Parts = Float[Tensor, "rows parts choices"]
 
 Outputs = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
 """What a model returns from one pass: a record with `logits`, a tuple with them first, or only the logits."""
+
+ACTIVATIONS: Mapping[str, type[nn.Module]] = {
+    kind.__name__: kind for kind in (nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.Sigmoid, nn.SiLU)
+}
+"""What a number or a vector may go through, by the names that files give."""
 
 LONGEST_ANSWER = 30
 """The longest predicted answer in tokens, as usual for SQuAD."""
@@ -59,6 +64,9 @@ class Head(ABC):
 class ClassHead(Head):
     """One choice among the classes. A single output that is not a label is a number, which is also its logit."""
 
+    activation: str | None = None
+    """What a number goes through at the end, by its name in torch.nn."""
+
     @classmethod
     def of(cls, config: PreTrainedConfig) -> "ClassHead":
         """The head of a sequence classifier.
@@ -74,7 +82,10 @@ class ClassHead(Head):
         return class_logits(outputs)[:, None]
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
-        return parts[:, 0]
+        if self.activation is None:
+            return parts[:, 0]
+        found: Tensor = ACTIVATIONS[self.activation]()(parts[:, 0])
+        return found
 
     def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
         return parts.argmax(-1)

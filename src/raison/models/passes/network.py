@@ -52,7 +52,9 @@ class Network:
         self.stacks = stack if isinstance(stack, EncoderDecoder) else None
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
-        self._reads_padding = reads_padding(self.core.config)
+        self._by_length = reads_padding(self.core.config)
+        # Without a head, nothing reads it.
+        self._reads_padding = self._by_length and self.core.base_model is not self.core
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
 
     @property
@@ -111,7 +113,7 @@ class Network:
             # Padding is on the right, so a causal model needs no mask for it.
             return inputs | {"use_cache": False}
         mask = batch.mask
-        if mask is not None and self._reads_padding:
+        if mask is not None and self._by_length:
             # The model subtracts the mask, which booleans do not allow.
             mask = mask.long()
         return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}

@@ -47,6 +47,9 @@ def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
 
 def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
     """The modules that turn ids into word embeddings: the encoder's or the only one, then a decoder's own."""
+    if is_a(model, "T5EncoderModel"):
+        # Its own table is not the module that the encoder calls.
+        return [model.get_encoder().get_input_embeddings()]
     if not model.config.is_encoder_decoder:
         return [model.get_input_embeddings()]
     both = [model.get_encoder().get_input_embeddings(), model.get_decoder().get_input_embeddings()]

@@ -16,14 +16,14 @@ from raison.text.units import find_units
 
 
 class WordEncoder:
-    """Splits texts into words, or pairs of texts where `pairs` is set. No text is too long.
+    """Splits texts of so many strings into words. No text is too long.
 
     A word in which a part of the caller's begins or ends is cut there. A token's id is a digest of its characters and
     of the white space around it: equal rows of ids are equal texts.
     """
 
-    def __init__(self, *, pairs: bool) -> None:
-        self.pairs = pairs
+    def __init__(self, strings: int) -> None:
+        self.strings = strings
 
     def encode(self, texts: Sequence[Given], unit: Granularity) -> Encoding:
         """See LanguageModel.encode."""
@@ -38,9 +38,9 @@ class WordEncoder:
 
     def _check_text(self, given: Given, where: str) -> None:
         text = plain(given)
-        wanted = "a pair of two strings" if self.pairs else "a string"
-        parts = segments(text) if isinstance(text, tuple if self.pairs else str) else ()
-        if len(parts) != 1 + self.pairs or not all(isinstance(part, str) for part in parts):
+        wanted = {1: "a string", 2: "a pair of two strings", 3: "a query and two documents"}[self.strings]
+        parts = segments(text) if isinstance(text, str if self.strings == 1 else tuple) else ()
+        if len(parts) != self.strings or not all(isinstance(part, str) for part in parts):
             raise InputError(f"{where} is {text!r:.80}: this model takes {wanted}.")
         if any(not part.strip() for part in parts):
             raise InputError(f"{where} is empty or blank: there is nothing to explain.")

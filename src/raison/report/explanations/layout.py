@@ -141,7 +141,7 @@ def ends(e: phrases.Explained, scale: float, meaning: tuple[str, str]) -> Ends:
 
 
 def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
-    """The pieces of each of the one or two texts; joined, they are the text."""
+    """The pieces of each of the texts; joined, they are the text."""
     return tuple(tuple(_cut(e, number, text)) for number, text in enumerate(segments(e.text)))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from raison.core.explanation import Explanation
 from raison.core.generation import GenerationExplanation
 from raison.core.notes import AUTO, EXTENDED
+from raison.core.ranking import documents_of, is_ranked
 from raison.core.unit import Unit
 from raison.core.unknown import caution_of_text, unknown_in
 from raison.report.style.colours import peak
@@ -75,7 +76,7 @@ def quantity(of: str) -> str:
 def goal(e: Explanation) -> str:
     """What was explained, such as "probability of positive"; of a label with its own probability."""
     if e.outputs == "number":
-        return f"the score, {e.target}"
+        return f"the score, {e.target}" if not is_ranked(e.text) else f"the difference of the scores, {e.target}"
     if e.against is None:
         return f"{quantity(e.of)} of {target(e)}{_own_probability(e)}"
     return f"{quantity(e.of)} of {target(e)} {'over' if e.of == 'margin' else 'minus that of'} {e.against}"
@@ -130,6 +131,8 @@ def verdict(e: Explanation) -> Verdict:
     if e.answer is not None:
         return Verdict("Predicted", e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else "")
     if e.outputs == "number":
+        if is_ranked(e.text):
+            return Verdict("Ranking", e.target, f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}")
         return Verdict(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), f"({e.classes[0]})")
     if e.outputs == "labels":
         return _labels(e)
@@ -180,6 +183,8 @@ def text_labels(e: Explanation) -> tuple[str, ...]:
     """What stands over each of the one or two texts."""
     if isinstance(e.text, str):
         return ("",)
+    if is_ranked(e.text):
+        return ("Query", *(name.capitalize() for name in documents_of(e.target)))
     return ("First text", "Second text") if e.answer is None else ("Question", "Context")
 
 

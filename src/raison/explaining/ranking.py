@@ -1,0 +1,74 @@
+"""Explanations of rankings: why one document comes before another for a query."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from raison.core.errors import InputError
+from raison.core.explanation import Explanation
+from raison.core.model import LanguageModel
+from raison.core.parts import Given, plain
+from raison.core.ranking import NOTE, Ranked, before, is_ranked, settled
+from raison.core.unit import Text
+from raison.data.dataset import Dataset
+
+
+def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
+    """The model, or its ranker where the texts are queries with two documents. Raises InputError for a mixture."""
+    ranked = [is_ranked(plain(text)) for text in texts]
+    if not any(ranked) or model.strings == 3:
+        return model
+    if not all(ranked):
+        place = ranked.index(False)
+        raise InputError(f"texts[{place}] is no query with two documents, and others are: explain them apart.")
+    return model.ranker
+
+
+def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
+    """Queries, each with several documents, and whether it was one; None for other texts."""
+    if _is_one(given):
+        return [_ranked(given)], True
+    if isinstance(given, str | Dataset) or not isinstance(given, Sequence) or not any(map(_is_one, given)):
+        return None
+    for place, one in enumerate(given):
+        if not _is_one(one):
+            raise InputError(f"texts[{place}] is {one!r:.60}, and others are a query with a list of documents.")
+    return [_ranked(one) for one in given], False
+
+
+def pairs_of(
+    model: LanguageModel, ranked: Sequence[Ranked], target: object, truncate: bool
+) -> list[tuple[tuple[int, int], tuple[float, ...]]]:
+    """Of each ranking the two documents to compare, and the numbers of all documents: one pass for each."""
+    model.ranker  # noqa: B018 - refuses a model that does not rank
+    texts: list[Text] = [(one.query, document) for one in ranked for document in one.documents]
+    encoding = model.encode(texts, "word", truncate)
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    numbers = torch.cat(model.masked_logits(encoding, whole, model.removals[0]))[:, 0].tolist()
+    found = []
+    for one in ranked:
+        scores = tuple(numbers[: len(one.documents)])
+        del numbers[: len(one.documents)]
+        found.append((settled(target, scores), scores))
+    return found
+
+
+def named(e: Explanation, documents: tuple[int, int], scores: Sequence[float]) -> Explanation:
+    """The explanation in the ranking's own terms."""
+    target = before(*documents)
+    notes = e.notes | {NOTE: list(scores)}
+    return replace(e, target=target, classes=(target,), notes=notes)
+
+
+def _is_one(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list)
+
+
+def _ranked(given: tuple[str, list[object]]) -> Ranked:
+    query, documents = given
+    for place, document in enumerate(documents):
+        if not isinstance(document, str):
+            raise InputError(f"document {place} is {document!r:.60}: a document is a string.")
+    return Ranked(str(query), tuple(str(document) for document in documents))

@@ -1,0 +1,187 @@
+"""Rankings: why one document comes before another, against differences of the plain model's own numbers."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import raison
+from raison.cli import app
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
+from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.explanation import Explanation
+from raison.core.method import Property
+from raison.core.model import LanguageModel
+from raison.methods import CATALOGUE
+from raison.models.adapters.classifier import Classifier
+from raison.report.explanations.html import page
+from raison.report.explanations.terminal import explanation_text
+from raison.report.style.terminal_text import plain
+from tests.contracts.test_methods import SHORTER, fingerprint
+from tests.contracts.test_numbers import refused
+from tests.tiny import build, build_embedder
+
+QUERY = "who told a story ?"
+DOCUMENTS = ["a dull plot", "the old sailor told a story about the sea", "the end is good"]
+TRIPLE = (QUERY, DOCUMENTS[1], DOCUMENTS[2])
+SCORERS = ("bert", "deberta_v2", "roberta", "gpt2", "llama", "t5")
+
+
+def shared(pairs: list[tuple[str, str]]) -> list[float]:
+    return [len(set(a.split()) & set(b.split())) + 0.1 * len(b.split()) for a, b in pairs]
+
+
+@cache
+def scorer(family: str) -> LanguageModel:
+    if family == "function":
+        return raison.load(shared, classes=["shared"], pairs=True)
+    if family == "embedder":
+        return raison.load(*build_embedder("bert"), similarity="cosine")
+    return raison.load(*build(family, ("relevance",)))
+
+
+def score(model: LanguageModel, pair: tuple[str, str]) -> float:
+    """The model's own number of a pair, by itself."""
+    return raison.explain(model, pair, "random", progress=False).value_full
+
+
+def without(texts: tuple[str, ...], segment: int, words: str) -> tuple[str, ...]:
+    """The texts with the first of some words deleted in one of them, and the white space before it."""
+    return tuple(
+        " ".join(text.split(" ")).replace(f" {words}", "", 1) if number == segment else text
+        for number, text in enumerate(texts)
+    )
+
+
+@pytest.mark.parametrize("family", [*SCORERS, "function", "embedder"])
+def test_the_value_is_the_difference_of_two_numbers(family: str) -> None:
+    model = scorer(family)
+    e = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 2), progress=False)
+    numbers = [score(model, (QUERY, document)) for document in DOCUMENTS]
+    assert e.value_full == pytest.approx(numbers[1] - numbers[2], abs=1e-5)
+    assert abs(numbers[1] - numbers[2]) > 1e-3, "a model that ignores its documents would pass"
+    assert e.notes["ranking"] == pytest.approx(numbers, abs=1e-5)
+    assert (e.text, e.target, e.outputs) == (TRIPLE, "document 2 before document 3", "number")
+    assert [unit.segment for unit in e.units] == sorted(unit.segment for unit in e.units)
+    assert {unit.segment for unit in e.units} == {0, 1, 2}
+    assert Explanation.from_json(e.to_json()) == e
+    turned = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(2, 1), progress=False)
+    assert turned.value_full == pytest.approx(-e.value_full, abs=1e-6)
+    places = sorted(range(3), key=lambda number: -numbers[number])
+    usual = raison.explain(model, (QUERY, DOCUMENTS), "random", progress=False)
+    assert usual.target == f"document {places[0] + 1} before document {places[1] + 1}"
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "embedder", "function"])
+def test_a_word_of_the_query_is_removed_beside_both_documents(family: str) -> None:
+    model = scorer(family)
+    e = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 2), removal="delete", progress=False)
+    for word, segment in ((" story", 0), (" sailor", 1), (" end", 2)):
+        [number] = [n for n, unit in enumerate(e.units) if (unit.text, unit.segment) == (word.strip(), segment)]
+        query, first, second = without(TRIPLE, segment, word.strip())
+        changed = score(model, (query, first)) - score(model, (query, second))
+        assert e.scores[number] == pytest.approx(e.value_full - changed, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", [*SCORERS, "embedder"])
+def test_embeddings_and_batches_change_nothing(family: str) -> None:
+    model = scorer(family).ranker
+    assert isinstance(model, Classifier)
+    texts = [TRIPLE, (QUERY, DOCUMENTS[0], DOCUMENTS[1]), ("what ?", "dull", "a modest story")]
+    encoding = model.encode(texts)
+    with torch.no_grad():
+        own = model.ask(Passes).logits(encoding)
+        given = model.ask(Passes).logits(encoding, model.ask(WordEmbeddings).embed(encoding))
+        alone = torch.cat([model.ask(Passes).logits(model.encode([text])) for text in texts])
+    torch.testing.assert_close(given, own, atol=1e-5, rtol=0)
+    torch.testing.assert_close(alone, own, atol=1e-5, rtol=0)
+    keeps = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    for removal in model.removals:
+        torch.testing.assert_close(torch.cat(model.masked_logits(encoding, keeps, removal)), own, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", CATALOGUE.names)
+@pytest.mark.parametrize("family", ["bert", "embedder", "function"])
+def test_every_method_explains_it_or_says_why_not(family: str, name: str) -> None:
+    model, method = scorer(family), CATALOGUE.create(SHORTER.get(name, name))
+    before = fingerprint(model) if isinstance(model, Classifier) else None
+    text = ("who ?", ["dull", "a story"])
+    if refused(model.ranker, method):
+        with pytest.raises(RaisonError):
+            raison.explain(model, text, method, progress=False)
+    else:
+        e = raison.explain(model, text, method, progress=False)
+        assert np.isfinite(e.scores).all()
+        if Property.COMPLETE in method.properties:
+            assert e.completeness_gap == pytest.approx(e.notes.get("completeness_gap", 0.0), abs=1e-3)
+    assert before is None or fingerprint(model) == before
+
+
+def test_gradients_of_the_query_are_those_of_both_passes() -> None:
+    model = scorer("bert")
+    e = raison.explain(model, (QUERY, DOCUMENTS), "input_x_gradient", target=(1, 2), progress=False)
+    first, second = (
+        raison.explain(model, (QUERY, document), "input_x_gradient", progress=False) for document in DOCUMENTS[1:]
+    )
+    words = len(QUERY.split())
+    query = np.array(first.scores[:words]) - np.array(second.scores[:words])
+    expected = [*query, *first.scores[words:], *(-np.array(second.scores[words:]))]
+    np.testing.assert_allclose(e.scores, expected, atol=1e-6)
+
+
+def test_metrics_comparisons_and_lists() -> None:
+    model = scorer("bert")
+    rankings = [(QUERY, DOCUMENTS), ("what ?", DOCUMENTS[:2])]
+    found = raison.explain(model, rankings, "occlusion", target=(0, 1), progress=False)
+    assert [e.target for e in found] == ["document 1 before document 2"] * 2
+    metrics = ["comprehensiveness", "sufficiency", "leave_one_out_correlation"]
+    alone = raison.evaluate(model, found, metrics, progress=False)
+    table = raison.compare(model, [e.text for e in found], ["occlusion"], metrics, progress=False)
+    for metric in metrics:
+        assert table["occlusion"][metric].values == pytest.approx(alone[metric].values, abs=1e-6)
+    side = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 2), units="second", progress=False)
+    assert {unit.segment for unit in side.units} == {1}
+
+
+def test_views_name_the_documents() -> None:
+    e = raison.explain(scorer("bert"), (QUERY, DOCUMENTS), "occlusion", target=(1, 2), progress=False)
+    shown, markup = plain(explanation_text(e)), page(e)
+    assert shown.startswith("Ranking    document 2 before document 3 by ")
+    for text in (shown.lower(), markup.lower()):
+        for heading in ("query", "document 2", "document 3"):
+            assert heading in text
+    assert "%" not in shown
+
+
+@pytest.mark.parametrize(
+    "text", [(QUERY, ["one"]), (QUERY, []), (QUERY, ["one", 2]), (QUERY, ["one", " "]), [(QUERY, ["a", "b"]), "c"]]
+)
+def test_what_is_no_ranking_is_refused(text: object) -> None:
+    with pytest.raises(InputError):
+        raison.explain(scorer("bert"), text, "occlusion", progress=False)
+
+
+@pytest.mark.parametrize("target", [(0, 0), (0, 3), 1, "document 1", (0, 1, 2), (-1, 0)])
+def test_another_target_is_refused(target: object) -> None:
+    with pytest.raises(InputError, match="two different documents"):
+        raison.explain(scorer("bert"), (QUERY, DOCUMENTS), "occlusion", target=target, progress=False)
+
+
+def test_models_of_classes_rank_nothing() -> None:
+    for model in (raison.load(*build("bert")), raison.load(lambda texts: [1.0] * len(texts), classes=["a"])):
+        with pytest.raises(UnsupportedError, match="ranks no documents"):
+            raison.explain(model, (QUERY, DOCUMENTS), "occlusion", progress=False)
+
+
+def test_the_command_line_ranks(tmp_path: object) -> None:
+    model = scorer("bert")
+    model.model.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    documents = [part for document in DOCUMENTS for part in ("--document", document)]
+    arguments = ["explain", QUERY, *documents, "--model", str(tmp_path), "--method", "occlusion", "--target", "1,2"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "document 2 before document 3 by" in done.output
