@@ -76,7 +76,7 @@ def methods() -> str:
         "settings",
         "paper",
     ]
-    legend = f"{LEGEND} `raison cite METHOD` prints the entries of [references.bib](references.bib)."
+    legend = f"{LEGEND} `raison bibtex METHOD` prints the entries of [references.bib](references.bib)."
     return f"# Methods\n\n{NOTE}{legend}\n\n{table(header, rows)}{PRECISION}"
 
 

@@ -114,7 +114,7 @@ def test_what_moves_a_terminal_is_shown_as_an_escape() -> None:
     assert printable("a\nb", keep="\n") == "a\nb"
 
 
-@pytest.mark.parametrize("command", [("--help",), ("methods",), ("cite", "lime"), ("explain", "fine", *MODEL)])
+@pytest.mark.parametrize("command", [("--help",), ("methods",), ("bibtex", "lime"), ("explain", "fine", *MODEL)])
 def test_nobody_reads_the_output(command: tuple[str, ...], folder: Path) -> None:
     """As in `raison ... | head -0`: no traceback, and nothing about a pipe."""
     arguments = [part.format(model=folder, base=folder.parent) for part in command]

@@ -133,7 +133,7 @@ def interrupted(process: subprocess.Popen[bytes]) -> bytes:
 
 def test_every_command_that_takes_long_says_it() -> None:
     """Those that are over at once need not."""
-    quick = {"methods", "metrics", "cite"}
+    quick = {"methods", "metrics", "bibtex"}
     named = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
     for group in app.registered_groups:
         for command in group.typer_instance.registered_commands:

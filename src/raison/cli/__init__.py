@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from raison._version import __version__
-from raison.cli import audit, catalogue, compare, doctor, estimate, explain, report, study, train
+from raison.cli import audit, catalogue, cite, compare, doctor, estimate, explain, report, study, train
 from raison.cli.interruption import interruptible
 from raison.core.errors import MISTAKE, RaisonError
 from raison.core.printable import printable
@@ -26,7 +26,8 @@ app.command("compare")(interruptible("out")(compare.compare))
 app.command("audit")(interruptible("folder")(audit.audit))
 app.command("methods")(catalogue.methods)
 app.command("metrics")(catalogue.metrics)
-app.command("cite")(catalogue.cite)
+app.command("bibtex")(catalogue.references)
+app.command("cite")(interruptible("nothing")(cite.cite))
 app.command("doctor")(interruptible("nothing")(doctor.doctor))
 app.command("estimate")(interruptible("nothing")(estimate.estimate))
 app.command("report")(interruptible("pages")(report.report))

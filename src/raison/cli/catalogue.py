@@ -1,4 +1,4 @@
-"""raison methods, raison metrics, raison cite. The pages in docs/ are made from the same rows and references."""
+"""raison methods, raison metrics, raison bibtex. The pages in docs/ are made from the same rows and references."""
 
 import json as json_module
 import re
@@ -27,7 +27,7 @@ Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Names of m
 def methods(json: options.Json = False) -> None:
     """List the methods with requirements, guarantees, costs and sources."""
     rows = method_rows()
-    note = f"{LEGEND} --json tells more; `raison cite METHOD` prints the reference."
+    note = f"{LEGEND} --json tells more; `raison bibtex METHOD` prints the reference."
     _print(rows, {"passes": "passes per text"}, ("below zero", "settings", "reference"), json, note)
 
 
@@ -36,7 +36,7 @@ def metrics(json: options.Json = False) -> None:
     _print(metric_rows(), {}, ("reference",), json)
 
 
-def cite(wanted: Names, json: options.Json = False) -> None:
+def references(wanted: Names, json: options.Json = False) -> None:
     """Print the BibTeX entries of methods and metrics."""
     cited: dict[str, list[str]] = {}
     kinds = {name: kind for kind in ("methods", "metrics") for name in names(kind)}

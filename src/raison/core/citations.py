@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from raison.core.errors import DataError, InputError
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Unit
-from raison.core.views import View, rendered
+from raison.core.views import View, called, rendered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 SCHEMA = 1
@@ -178,6 +180,21 @@ class Citations:
                 for j, score in enumerate(self.scores[i])
             ]
         )
+
+    def to_html(self) -> str:
+        """A standalone page that needs no network."""
+        return rendered(self, View.CITATIONS_PAGE)
+
+    def show(self) -> None:
+        """Show it: in a notebook as HTML, elsewhere in the terminal."""
+        called("pages.showing.show", self)
+
+    def save(self, path: "str | Path") -> "Path":
+        """Write it whole to a file, by its ending: .html or .json. Raises InputError for another ending."""
+        return cast("Path", called("pages.saving.save_citations", self, path))
+
+    def _repr_html_(self) -> str:
+        return rendered(self, View.CITATIONS_FRAGMENT)
 
     def __str__(self) -> str:
         return rendered(self, View.CITATIONS_TEXT)

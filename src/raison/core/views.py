@@ -11,6 +11,8 @@ class View(StrEnum):
     EXPLANATION_PAGE = "explanations.html.page"
     EXPLANATION_FRAGMENT = "explanations.html.fragment"
     EXPLANATION_TEXT = "explanations.terminal.explanation_plain"
+    CITATIONS_PAGE = "explanations.citations_page.page"
+    CITATIONS_FRAGMENT = "explanations.citations_page.fragment"
     CITATIONS_TEXT = "explanations.citations_terminal.citations_plain"
     RESULTS_TEXT = "tables.terminal.results_plain"
     RESULTS_PAGE = "tables.html.results_page"

@@ -1,4 +1,4 @@
-"""raison methods, raison metrics and raison cite: what they print, and that it is the catalogue's own."""
+"""raison methods, raison metrics and raison bibtex: what they print, and that it is the catalogue's own."""
 
 import inspect
 import json
@@ -75,12 +75,24 @@ def test_what_an_imported_class_needs_is_told_by_name(monkeypatch: pytest.Monkey
     assert [one.facts for one in found] == [dict(one.facts.items()) for one in expected]
 
 
-HELP = ["explain", "compare", "audit", "methods", "metrics", "cite", "doctor", "estimate", "report", "study run"]
+HELP = [
+    "explain",
+    "compare",
+    "audit",
+    "methods",
+    "metrics",
+    "bibtex",
+    "cite",
+    "doctor",
+    "estimate",
+    "report",
+    "study run",
+]
 HELP += ["study check", "train classifier", "train aml", "train ivra", "train scratch"]
 
 
 def test_lists_and_help_pages_do_not_wait_for_torch() -> None:
-    calls = [["--version"], ["methods"], ["metrics"], ["cite", "all"], *([*page.split(), "--help"] for page in HELP)]
+    calls = [["--version"], ["methods"], ["metrics"], ["bibtex", "all"], *([*page.split(), "--help"] for page in HELP)]
     script = (
         "import sys\nfrom raison.cli import main\n"
         f"for arguments in {calls!r}:\n"
@@ -153,8 +165,8 @@ def test_json_says_everything_that_a_class_does() -> None:
     assert "comprehensiveness" in out("metrics")
 
 
-def test_cite_prints_each_entry_once_and_further_ones_of_the_docstring() -> None:
-    printed = out("cite", "kernel_shap(samples=64)", "gradient_shap" if "gradient_shap" in METHODS.names else "lime")
+def test_bibtex_prints_each_entry_once_and_further_ones_of_the_docstring() -> None:
+    printed = out("bibtex", "kernel_shap(samples=64)", "gradient_shap" if "gradient_shap" in METHODS.names else "lime")
     assert printed.count("@inproceedings{lundberg2017unified,") == 1
     assert printed.count("@inproceedings{covert2021improving,") == 1
     for entry in printed.strip().split("\n\n"):
@@ -162,17 +174,17 @@ def test_cite_prints_each_entry_once_and_further_ones_of_the_docstring() -> None
         assert entry.count("{") == entry.count("}")
 
 
-def test_cite_knows_metrics_and_all() -> None:
-    assert "{deyoung2020eraser," in out("cite", "comprehensiveness")
-    found = json.loads(out("cite", "all", "--json"))
+def test_bibtex_knows_metrics_and_all() -> None:
+    assert "{deyoung2020eraser," in out("bibtex", "comprehensiveness")
+    found = json.loads(out("bibtex", "all", "--json"))
     cited = {name for entry in found for name in entry["cited_by"]}
     assert cited == {*METHODS.names, *METRICS.names}
     assert all(entry["bibtex"].partition("{")[2].startswith(entry["key"] + ",") for entry in found)
 
 
-def test_cite_of_an_unknown_name() -> None:
+def test_bibtex_of_an_unknown_name() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'kernel_shap'"):
-        CliRunner().invoke(app, ["cite", "kernelshap"], catch_exceptions=False)
+        CliRunner().invoke(app, ["bibtex", "kernelshap"], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from raison.report.style.terminal_text import plain, safe
 
 TOP = 3
 """Sources that are shown of each statement, besides those in use."""
+SUPPORTED = 0.5
+"""From here on a source supports a statement."""
 ORIGINS = {
     "sources": "",
     "together": "rests on several sources together: none is needed alone",
@@ -53,6 +55,11 @@ def score(c: Citations, value: float) -> str:
     return f"{value:+.{places}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def support(c: Citations, statement: int, source: int) -> str:
+    """What the caller's judge of entailment says."""
+    return "supported" if c.supported[statement][source] >= SUPPORTED else "not supported"
+
+
 def _grid() -> Table:
     found = Table.grid(padding=(0, 2))
     found.add_column(style="dim", min_width=9)
@@ -82,7 +89,7 @@ def _sources(c: Citations, number: int) -> Table:
         colour = scale_of(True).terminal_style(level(c.scores[number][j], scale))
         light: str = c.checks[number][j].light if c.checks else ""
         if c.supported:
-            light += f"{', ' * bool(light)}{'supported' if c.supported[number][j] >= 0.5 else 'not supported'}"
+            light += f"{', ' * bool(light)}{support(c, number, j)}"
         between = c.intervals[number][j] if c.intervals else None
         held = "" if between is None else f"{score(c, between[0])} to {score(c, between[1])}"
         grid.add_row(Text(score(c, c.scores[number][j])), held, light, Text(safe(name), colour), _best(c, number, name))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from raison.core.citations import Citations
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.reading import dump
@@ -37,6 +38,16 @@ def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
         known = ", ".join(sorted({".html", ".json", *_KINDS}))
         raise InputError(f"cannot save an explanation as '{file.name}': its name has to end in one of {known}.")
     write_whole(file, content)
+    return file
+
+
+def save_citations(c: Citations, path: str | Path) -> Path:
+    """Write citations whole to a file: .html or .json. Raises InputError for another ending."""
+    file = Path(path)
+    kind = file.suffix.lower()
+    if kind not in (".html", ".json"):
+        raise InputError(f"cannot save citations as '{file.name}': give a name that ends in .html or .json.")
+    write_whole(file, c.to_html() if kind == ".html" else c.to_json(indent=1) + "\n")
     return file
 
 

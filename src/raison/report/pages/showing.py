@@ -7,9 +7,12 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from raison.core.citations import Citations
 from raison.core.errors import InputError
 from raison.core.explanation import Explanation
 from raison.core.results import Comparison, Scores
+from raison.report.explanations.citations_page import fragment as citations_fragment
+from raison.report.explanations.citations_terminal import citations_text
 from raison.report.explanations.html import beside, fragment
 from raison.report.explanations.several import are_targets
 from raison.report.explanations.terminal import beside_text, explanation_text, targets_text
@@ -18,7 +21,7 @@ from raison.report.style.phrases import Explained
 from raison.report.tables.html import results_fragment
 from raison.report.tables.terminal import table
 
-Shown = Explained | Comparison | Scores
+Shown = Explained | Citations | Comparison | Scores
 
 
 def show(result: Shown | Iterable[Shown]) -> None:
@@ -77,8 +80,12 @@ def _check_scale(explanations: list[Explanation]) -> None:
 
 
 def _html(result: Shown) -> str:
+    if isinstance(result, Citations):
+        return citations_fragment(result)
     return fragment(result) if isinstance(result, Explained) else results_fragment(result)
 
 
 def _text(result: Shown) -> RenderableType:
+    if isinstance(result, Citations):
+        return citations_text(result)
     return explanation_text(result) if isinstance(result, Explained) else table(result)

@@ -1,0 +1,132 @@
+"""raison cite."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from raison.cli import options
+from raison.core.errors import DataError, InputError, RaisonError
+from raison.core.fields import Setting
+from raison.core.reading import dump
+from raison.explaining.settings import DeviceSetting, DtypeSetting
+from raison.studies.entries import StudyModel
+
+if TYPE_CHECKING:
+    from raison.core.citations import Citations
+    from raison.data.questions import AskedRow
+
+Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]
+Sources = Annotated[
+    list[Path] | None,
+    typer.Option("--source", "-s", help="A text file with a source, which it names. Several times."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", "-d", help="A jsonl or parquet file with one question per row, or OpenInference traces."),
+]
+Answer = Annotated[str | None, typer.Option(help="The answer to explain; the model's own by default.")]
+Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Citing:
+    """How a command cites; see raison.cite."""
+
+    name: Annotated[str, Setting("Demo name, Hub id or folder of a language model.", options=("--model", "-m"))] = (
+        "demo/smollm2-generation"
+    )
+    dtype: DtypeSetting = None
+    device: DeviceSetting = None
+    template: Annotated[str | None, Setting("plain, chat, a TOML file, or a text with {sources} and {question}.")] = (
+        None
+    )
+    method: Annotated[str, Setting("Name or call: context_cite(ablations=32).", options=("--method", "-M"))] = "auto"
+    within: Annotated[str, Setting("sentence also scores sentences of the sources; source does not.")] = "sentence"
+    removal: Annotated[str, Setting("What becomes of absent text: delete, ellipsis, ...")] = "delete"
+    seed: Annotated[int, Setting("Seed of random methods and random text.")] = 0
+    max_new_tokens: Annotated[int | None, Setting("Maximum length of the model's own answer; 100 by default.")] = None
+    draws: Annotated[int, Setting("Random texts that each source is compared with; 0: no lights.", least=0)] = 16
+
+    def options(self) -> dict[str, Any]:
+        """What raison.cite takes by name."""
+        names = ("template", "method", "within", "removal", "seed", "max_new_tokens", "draws")
+        return {name: getattr(self, name) for name in names}
+
+
+@options.from_records
+def cite(
+    citing: Citing,
+    question: Question = None,
+    source: Sources = None,
+    data: Data = None,
+    answer: Answer = None,
+    html: Html = None,
+    json: options.Json = False,
+) -> None:
+    """Show on which sources each statement of a language model's answer rests."""
+    rows = _rows(question, source or [], data, answer)
+    from raison.studies.plans import load_entry
+
+    writer = load_entry(StudyModel(citing.name, dtype=citing.dtype, device=citing.device))
+    found = [_cited(writer, row, citing, data) for row in rows]
+    if html is not None:
+        _write_page(found, html)
+    if json:
+        typer.echo(dump([c.to_dict() for c in found], 1) if data is not None else found[0].to_json(indent=1))
+    else:
+        for c in found:
+            _show(c)
+
+
+def _rows(question: str | None, sources: list[Path], data: Path | None, answer: str | None) -> "list[AskedRow]":
+    """What is asked. Raises InputError or DataError."""
+    from raison.data.questions import AskedRow, read_questions
+
+    if data is not None:
+        if question is not None or sources or answer is not None:
+            raise InputError("--data has the questions, sources and answers: leave the others out.")
+        return read_questions(data)
+    if question is None:
+        raise InputError("there is no question: give it as the argument, or a file with --data.")
+    texts: dict[str, str] = {}
+    for path in sources:
+        name = path.stem if path.stem not in texts else path.name
+        if name in texts:
+            raise InputError(f"two sources are named '{name}': rename a file.")
+        try:
+            texts[name] = path.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            raise DataError(f"{path} is not UTF-8 text: convert it first (iconv).") from None
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
+    return [AskedRow(1, question, texts, answer)]
+
+
+def _cited(writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> "Citations":
+    from raison.explaining.cite import cite as run
+
+    try:
+        settings = citing.options() | ({"max_new_tokens": None} if row.answer is not None and data is not None else {})
+        return run(writer, row.question, row.sources, answer=row.answer, **settings)
+    except RaisonError as error:
+        if data is None:
+            raise
+        raise DataError(f"line {row.number} of {data}: {error}") from None
+
+
+def _show(c: "Citations") -> None:
+    from rich.console import Console
+
+    from raison.report.explanations.citations_terminal import citations_text
+
+    Console(highlight=False).print(citations_text(c))
+
+
+def _write_page(found: "list[Citations]", html: Path) -> None:
+    from raison.cli.output import write_text
+    from raison.report.explanations.citations_page import page
+
+    write_text(html, page(found))
+    typer.echo(f"raison: wrote the page to {html}", err=True)

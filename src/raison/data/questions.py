@@ -1,0 +1,134 @@
+"""Questions with their sources, a row each, from a file: rows of one's own, or traces in OpenInference's convention."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raison.core.errors import DataError
+from raison.data.lines import LineRecord, read_records
+
+KINDS = (".jsonl", ".parquet")
+_INDEX = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRow:
+    """A row of a file: a question, or the messages of a conversation; its sources by id; its answer, if recorded.
+
+    `sources` None are those that the conversation holds.
+    """
+
+    number: int
+    question: str | tuple[Mapping[str, Any], ...]
+    sources: dict[str, str] | None
+    answer: str | None = None
+
+
+def read_questions(path: Path) -> list[AskedRow]:
+    """The rows of a .jsonl or .parquet file. Raises DataError that names the line."""
+    if not path.is_file():
+        raise DataError(f"{path} is not a file.")
+    if path.suffix.lower() not in KINDS:
+        raise DataError(f"cannot read questions from {path.name}: give a file that ends in {' or '.join(KINDS)}.")
+    records = list(read_records(path, "utf-8"))
+    broken = next((record for record in records if record.broken or not isinstance(record.cells, Mapping)), None)
+    if broken is not None:
+        raise DataError(f"line {broken.number} of {path} is no row: {broken.broken or 'expected an object'}.")
+    spans = [record for record in records if "attributes" in record.cells]
+    rows = list(_traced(spans, path)) if spans else [_row(record, path) for record in records]
+    if not rows:
+        raise DataError(f"{path} has no question.")
+    return rows
+
+
+def _row(record: LineRecord, path: Path) -> AskedRow:
+    cells: Any = record.cells
+    place = f"line {record.number} of {path}"
+    asked = cells.get("messages") or cells.get("question")
+    if asked is None or not isinstance(asked, str | list):
+        raise DataError(f"{place} has no question: give 'question' (a string), or 'messages' (a list).")
+    answer = cells.get("answer")
+    if answer is not None and not isinstance(answer, str):
+        raise DataError(f"{place}: the answer is {answer!r:.40}, and has to be a string.")
+    given = cells.get("sources")
+    if given is None and isinstance(asked, str):
+        raise DataError(f"{place} has no sources: give 'sources' ({{'id': 'text'}}, or a list of texts).")
+    question = asked if isinstance(asked, str) else tuple(asked)
+    return AskedRow(record.number, question, None if given is None else _sources(given, place), answer)
+
+
+def _sources(given: Any, place: str) -> dict[str, str]:
+    """Texts by id, from an object, a list of texts, or a list of objects with "id" and "text"."""
+    if isinstance(given, Mapping):
+        # Parquet has a column for every id of the file.
+        pairs = [(name, text) for name, text in given.items() if text is not None]
+    elif isinstance(given, list):
+        pairs = [
+            (str(one.get("id", number)), one.get("text")) if isinstance(one, Mapping) else (str(number), one)
+            for number, one in enumerate(given, 1)
+        ]
+    else:
+        pairs = []
+    if not pairs or not all(isinstance(text, str) for _, text in pairs):
+        raise DataError(f"{place}: sources are {given!r:.60}; give {{'id': 'text'}}, or a list of texts.")
+    if len(dict(pairs)) < len(pairs):
+        raise DataError(f"{place}: two sources have the same id.")
+    return dict(pairs)
+
+
+def _traced(spans: list[LineRecord], path: Path) -> Iterator[AskedRow]:
+    """One row for each trace: its retrieved documents, and the messages and the answer of its last language model."""
+    traces: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    for span in spans:
+        cells: Any = span.cells
+        if not isinstance(cells["attributes"], Mapping):
+            raise DataError(f"line {span.number} of {path}: the attributes of a span are an object.")
+        context = cells.get("context")
+        trace = cells.get("trace_id") or (context.get("trace_id") if isinstance(context, Mapping) else None)
+        traces.setdefault(str(trace or f"line {span.number}"), []).append((span.number, _flat(cells["attributes"])))
+    for held in traces.values():
+        number = held[0][0]
+        documents = [one for _, flat in held for one in _listed(flat, "retrieval.documents", "document")]
+        writing = [flat for _, flat in held if _listed(flat, "llm.input_messages", "message")]
+        messages = _listed(writing[-1], "llm.input_messages", "message") if writing else []
+        told = _listed(writing[-1], "llm.output_messages", "message") if writing else []
+        asked = next((flat["input.value"] for _, flat in held if isinstance(flat.get("input.value"), str)), None)
+        sources = {str(one.get("id", place)): str(one.get("content", "")) for place, one in enumerate(documents, 1)}
+        answer = told[0].get("content") if told else None
+        if messages:
+            question: Any = tuple({"role": one.get("role", ""), "content": one.get("content", "")} for one in messages)
+            texts = "\n".join(str(message["content"]) for message in question)
+            # What was retrieved and not put before the model is no source of its answer.
+            found = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
+            yield AskedRow(number, question, found or None, answer)
+        elif asked is not None and sources:
+            yield AskedRow(number, asked, sources, answer)
+        else:
+            raise DataError(
+                f"line {number} of {path}: the trace has no llm.input_messages, and no input.value with "
+                "retrieval.documents."
+            )
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    """Attributes by their dotted names, whether they are nested or flat already."""
+    if isinstance(value, Mapping) and value:
+        items = value.items()
+    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        items = {str(place): one for place, one in enumerate(value)}.items()
+    else:
+        return {name: value}
+    return {key: one for part, inner in items for key, one in _flat(inner, f"{name}.{part}" if name else part).items()}
+
+
+def _listed(flat: Mapping[str, Any], name: str, kind: str) -> list[dict[str, Any]]:
+    """The objects of a list such as "llm.input_messages.0.message.role", in order."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in flat.items():
+        if key.startswith(f"{name}."):
+            index, _, rest = key.removeprefix(f"{name}.").partition(".")
+            if _INDEX.fullmatch(index) and rest.startswith(f"{kind}."):
+                found.setdefault(int(index), {})[rest.removeprefix(f"{kind}.")] = value
+    return [found[index] for index in sorted(found)]

@@ -1,0 +1,137 @@
+"""Citations as HTML: the answer beside its sources. A statement colours what it rests on, a source what rests on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raison.core.citations import Citations
+from raison.report.explanations.citations_terminal import ORIGINS, goal, score, support
+from raison.report.style import phrases
+from raison.report.style.colours import SIGNED, level
+from raison.report.style.markup import assets, document, minus, rendered
+
+STEPS = 20
+"""Shades between zero and an end of the scale; the script picks among them."""
+STYLES = ("explanation.css", "generation.css", "citations.css")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Characters of a source: a sentence with its number, or what stands between sentences (None)."""
+
+    text: str
+    sentence: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is said of a statement and a source."""
+
+    score: str
+    told: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """Citations as a page shows them; without a script, the colours are those of the first statement."""
+
+    c: Citations
+    goal: str
+    sources: list[list[Piece]]
+    origins: list[str]
+    cells: list[list[Cell]]
+    facts: dict[str, object]
+    low: str
+    high: str
+    gradient: str
+    states: dict[str, object]
+
+
+def page(citations: Citations | Sequence[Citations]) -> str:
+    """A standalone page of one or more questions, without any link to the network."""
+    shown = [citations] if isinstance(citations, Citations) else list(citations)
+    one = phrases.shorten(shown[0].question or shown[0].answer, 60)
+    title = one if len(shown) == 1 else f"{len(shown)} answers and their sources"
+    versions = " ".join(["raison", *sorted({c.version for c in shown if c.version})])
+    values = {"heading": "Answer and sources", "articles": [*map(_article, shown)], "versions": versions}
+    return document(title, rendered("citations.html", values), (*STYLES, "page.css"), ("citations.js",))
+
+
+def fragment(c: Citations) -> str:
+    """Citations for a notebook: scoped styles, no script."""
+    values = {"styles": assets((*STYLES, "fragment.css")), "articles": [_article(c)]}
+    return str(rendered("citations_fragment.html", values))
+
+
+def _article(c: Citations) -> Article:
+    largest = max(abs(one) for row in c.scores for one in row)
+    count = len(c.statements)
+    return Article(
+        c,
+        f"{goal(c)}, with {c.method}",
+        [_pieces(c, j) for j in range(len(c.sources))],
+        [ORIGINS.get(statement.origin or "", "") for statement in c.statements],
+        [[_cell(c, i, j, largest) for j in range(len(c.sources))] for i in range(count)],
+        _facts(c),
+        score(c, -largest),
+        score(c, largest),
+        SIGNED.gradient(),
+        {
+            "palette": [SIGNED.css(step) for step in SIGNED.steps(STEPS)],
+            "scores": [[_shade(one, largest) for one in row] for row in c.scores],
+            "told": [[_cell(c, i, j, largest).told for j in range(len(c.sources))] for i in range(count)],
+            "within": [_inner(c, i, largest) for i in range(count)],
+        },
+    )
+
+
+def _shade(value: float, largest: float) -> int:
+    return round(level(value, largest) * STEPS) + STEPS
+
+
+def _inner(c: Citations, statement: int, largest: float) -> list[int]:
+    """The shade of each sentence; one that the method did not look at has that of its source."""
+    homes = [c.ids.index(sentence.name) for sentence in c.sentences]
+    return [
+        _shade(c.scores[statement][home] if value is None else value, largest)
+        for value, home in zip(c.within[statement], homes, strict=True)
+    ]
+
+
+def _pieces(c: Citations, number: int) -> list[Piece]:
+    source = c.sources[number]
+    found, reached = [], source.start
+    for place, sentence in enumerate(c.sentences):
+        if sentence.name == source.name:
+            if sentence.start > reached:
+                found.append(Piece(c.prompt[reached : sentence.start], None))
+            found.append(Piece(sentence.text, place))
+            reached = sentence.end
+    return [*found, Piece(c.prompt[reached : source.end], None)]
+
+
+def _cell(c: Citations, statement: int, number: int, largest: float) -> Cell:
+    value = c.scores[statement][number]
+    told = [score(c, value)]
+    if c.intervals:
+        low, high = c.intervals[statement][number]
+        told.append(f"95 % interval {score(c, low)} to {score(c, high)}")
+    if c.checks:
+        told.append(c.checks[statement][number].light)
+    if c.supported:
+        told.append(support(c, statement, number))
+    return Cell(score(c, value), ", ".join(told), SIGNED.css(level(value, largest)))
+
+
+def _facts(c: Citations) -> dict[str, object]:
+    config = ", ".join(f"{name}={value}" for name, value in c.config.items())
+    return {
+        "Method": f"{c.method}: {config}" if config else c.method,
+        "Model": c.model,
+        "Template": c.template,
+        "Removal": c.removal,
+        "Seed": c.seed,
+        "Cost": f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}",
+        **{f"Note: {name}": minus(str(value)) for name, value in c.notes.items()},
+        "Version": f"raison {c.version}",
+    }
