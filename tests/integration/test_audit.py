@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Group
 from typer.testing import CliRunner
 
 import raison
@@ -12,7 +13,8 @@ from raison.cli import app
 from raison.combining import advice
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
-from raison.report.pages.writing import text_of
+from raison.report.pages.writing import shown
+from raison.report.style.terminal_text import plain
 from raison.studies.kinds.audit import work
 from raison.studies.kinds.audit.results import Audit
 from raison.studies.kinds.audit.results import read as read_audit
@@ -123,7 +125,7 @@ def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_
     assert text.count("<svg") >= 4
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
     assert told["recommended"] == audited.recommended
-    assert text_of(sections(audited)).count("\n") >= len(METHODS) + 2
+    assert plain(Group(*shown(sections(audited)))).count("\n") >= len(METHODS) + 2
     assert (tmp_path / "report" / "tables.md").read_text(encoding="utf-8").startswith("# Audit of")
 
 

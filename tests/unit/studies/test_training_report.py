@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Group
 
 from raison.core.errors import DataError
-from raison.report.pages.writing import text_of
+from raison.report.pages.writing import shown
+from raison.report.style.terminal_text import plain
 from raison.report.tables.records import Table
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trainings.gains import mixed, transferred
@@ -233,7 +235,7 @@ def test_an_unfinished_study_says_so_and_shows_what_there_is(folder: Path, tmp_p
     text = write(tmp_path, draw=False).read_text()
     assert "Unfinished: 36 of 72 records" in text
     assert "1 broken lines" in text
-    assert "comp" in text_of(sections(read_trainings(tmp_path)))
+    assert "comp" in plain(Group(*shown(sections(read_trainings(tmp_path)))))
 
 
 def test_a_study_without_any_record_has_a_page(folder: Path, tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Group
 
 from raison.core.errors import DataError
-from raison.report.pages.writing import text_of
+from raison.report.pages.writing import shown
+from raison.report.style import terminal_text
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.studies.kinds.trust.results import read as read_trust
@@ -235,7 +237,7 @@ def test_tables_say_what_the_records_say(study: TrustRuns) -> None:
     reasons = dict(left_out(study))
     assert reasons["random: randomisation"] == "it asks the <model> for nothing"
     assert "attacks on 1 text (number 3)" in reasons
-    assert "saliency: constrained" in text_of(sections(study))
+    assert "saliency: constrained" in terminal_text.plain(Group(*shown(sections(study))))
 
 
 @pytest.mark.parametrize("axis", ["parameters", "model"])

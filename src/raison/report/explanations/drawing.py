@@ -163,4 +163,7 @@ def _bars(shown: Layout) -> Iterator[Row]:
         colour = shown.scale.shade(0.75 if bar.level > 0 else -0.75)
         name = phrases.named(shown.e.units[bar.unit], (WIDTH - MARGIN - left) // CELL)
         boxes = (Box(zero - width if bar.level < 0 else zero, -11, width, 12, colour), Box(zero, -15, 1, 20, _SOFT))
-        yield Row(boxes, (Line(MARGIN + _VALUE - CELL, bar.value, ends=True), Line(left, name)))
+        # The anchor of a name from right to left is its end, on the left.
+        backwards = _runs_left(name)
+        named = Line(left, name, backwards=backwards, ends=backwards)
+        yield Row(boxes, (Line(MARGIN + _VALUE - CELL, bar.value, ends=True), named))

@@ -121,7 +121,8 @@ def layout(e: Explanation, shared: float | None = None) -> Layout:
     others = sorted(set(range(len(e.scores))) - set(shown))
     bars = tuple(bar(e, unit, e.scores[unit], scale) for unit in shown)
     total = phrases.score(e, sum(e.scores[unit] for unit in others), phrases.decimals(scale))
-    rest = f"{phrases.count(len(others), f'weaker {e.unit}')} add up to {total}" if others else ""
+    verb = "adds" if len(others) == 1 else "add"
+    rest = f"{phrases.count(len(others), f'weaker {e.unit}')} {verb} up to {total}" if others else ""
     return Layout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, phrases.ends(e)), bars, rest)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raison.core.results import Summary
-from raison.report.figures.canvas import FONT, GREY, INK, LABEL, LETTER, WIDTH, as_svg, look_of, margin, new_figure
+from raison.report.figures.canvas import FONT, GREY, INK, LABEL, LETTER, WIDTH, Look, as_svg, margin, new_figure
 from raison.report.figures.data import OverModels, Series
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup
@@ -44,54 +44,17 @@ def bars(asked: OverModels) -> Markup:
         short = max(6, int(room / LETTER) - 1)
         axes.set_xticks(range(len(asked.models)), [shorten(model.name, short) for model in asked.models])
         axes.tick_params(axis="x", length=0)
-        _legend(axes, drawn)
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1.04), frameon=False, fontsize=FONT - 1.5, handlelength=0.8)
         return as_svg(figure, asked.name, f"{asked.title} of each model")
 
 
 def _group(axes: "Axes", one: Series, places: Sequence[tuple[float, Summary]], width: float) -> None:
-    colour = _fill(one)
+    colour = Look.of(one).colour
     x, means = [place for place, _ in places], [summary.mean for _, summary in places]
     hatch = _HATCHES[one.number // len(SERIES) % len(_HATCHES)]
-    axes.bar(x, means, width * 0.92, color=colour, edgecolor=INK if hatch else colour, hatch=hatch, linewidth=0)
+    edge, name = INK if hatch else colour, shorten(one.name, LABEL)
+    axes.bar(x, means, width * 0.92, label=name, color=colour, edgecolor=edge, hatch=hatch, linewidth=0)
     # The page's ink: black on a light page, as the thesis's, and light on a dark one.
     known = [(place, summary) for place, summary in places if summary.low == summary.low]
-    axes.vlines(
-        [place for place, _ in known],
-        [summary.low for _, summary in known],
-        [summary.high for _, summary in known],
-        color=INK,
-        linewidth=1.1,
-    )
-
-
-def _legend(axes: "Axes", drawn: Sequence[Series]) -> None:
-    from matplotlib.patches import Rectangle
-
-    right, top = axes.bbox.x1 + 10, axes.bbox.y1 - 8
-    for row, one in enumerate(drawn):
-        height = top - 17 * row
-        hatch = _HATCHES[one.number // len(SERIES) % len(_HATCHES)]
-        patch = Rectangle(
-            (right, height - 4),
-            9,
-            9,
-            facecolor=_fill(one),
-            edgecolor=INK,
-            linewidth=0,
-            hatch=hatch,
-            transform=None,
-            clip_on=False,
-        )
-        axes.add_artist(patch)
-        axes.annotate(
-            shorten(one.name, LABEL),
-            (right + 14, height),
-            xycoords="figure points",
-            va="center",
-            fontsize=FONT - 1.5,
-            annotation_clip=False,
-        )
-
-
-def _fill(one: Series) -> str:
-    return look_of(one.number, one.name)[0]
+    lows, highs = [summary.low for _, summary in known], [summary.high for _, summary in known]
+    axes.vlines([place for place, _ in known], lows, highs, color=INK, linewidth=1.1)

@@ -8,11 +8,13 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from raison.core.errors import DataError
-from raison.report.figures.labels import spread
+from raison.report.figures.data import Curve, Series
+from raison.report.figures.labels import Label, spread
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup, drawing, rendered
 from raison.report.style.phrases import shorten
@@ -60,11 +62,22 @@ def require() -> None:
         raise DataError("plots need matplotlib: pip install 'raison[report]', or leave them out with --no-plots.")
 
 
-def look_of(number: int, method: str) -> tuple[str, str, str]:
-    """Colour, line and marker. Random scores are grey and dotted everywhere, as the baseline."""
-    if method.startswith("random"):
-        return GREY, ":", "x"
-    return SERIES[number % len(SERIES)], ("-", "--", "-.")[number // len(SERIES) % 3], "os^Dv"[number % 5]
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a curve or a bar is drawn. Random scores are grey and dotted everywhere, as the baseline."""
+
+    colour: str
+    line: str
+    marker: str
+
+    @classmethod
+    def of(cls, one: Curve | Series) -> "Look":
+        """By its number among all methods."""
+        if one.name.startswith("random"):
+            return cls(GREY, ":", "x")
+        number = one.number
+        line = ("-", "--", "-.")[number // len(SERIES) % 3]
+        return cls(SERIES[number % len(SERIES)], line, "os^Dv"[number % 5])
 
 
 def spot_of(axes: "Axes", x: float, y: float) -> tuple[float, float]:
@@ -80,28 +93,29 @@ def margin(names: Sequence[str]) -> float:
     return 26 + LETTER * max((len(shorten(name, LABEL)) for name in names), default=0)
 
 
-def name_ends(axes: "Axes", ends: Sequence[tuple[str, str, tuple[float, float]]]) -> None:
-    """Names in their colours at the right, joined to the ends of lines, given in points of the figure."""
-    right = axes.bbox.x1 + 8
-    for (name, colour, end), height in zip(ends, spread([spot[1] for _, _, spot in ends]), strict=True):
-        axes.annotate(
-            shorten(name, LABEL),
-            end,
-            (right, height),
-            xycoords="figure points",
-            textcoords="figure points",
-            va="center",
-            fontsize=FONT - 1.5,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.8,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 2,
-            },
-            annotation_clip=False,
-        )
+def name_ends(axes: "Axes", curves: Sequence[Curve]) -> None:
+    """The curves' names at the right, joined to their ends in their colours."""
+    ends = [spot_of(axes, curve.spots[-1].x, curve.spots[-1].mean) for curve in curves]
+    for curve, end, height in zip(curves, ends, spread([along for _, along in ends]), strict=True):
+        put(axes, curve.name, end, Label(axes.bbox.x1 + 8, height, "left", True), Look.of(curve).colour)
+
+
+def put(axes: "Axes", text: str, point: tuple[float, float], label: Label, colour: str) -> None:
+    """A label of a point, both in points of the figure, with a line to it from afar."""
+    beginning = ({"left": 0.0, "right": 1.0, "center": 0.5}[label.anchor], 0.5)
+    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 2, "relpos": beginning}
+    axes.annotate(
+        shorten(text, LABEL),
+        point,
+        (label.x, label.y),
+        xycoords="figure points",
+        textcoords="figure points",
+        ha=label.anchor,
+        va="center",
+        fontsize=FONT - 1.5,
+        arrowprops=line if label.far else None,
+        annotation_clip=False,
+    )
 
 
 @contextmanager

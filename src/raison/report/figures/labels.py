@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+Anchor = Literal["left", "right", "center"]
 Box = tuple[float, float, float, float]
 """left, bottom, right, top."""
 
@@ -10,6 +12,7 @@ HEIGHT = 12.0
 ADVANCE = 5.9
 """The widest that a letter of a label's font is on average: which font a reader has is not known."""
 _GAP = 7.0
+_ANCHORS: dict[int, Anchor] = {1: "left", -1: "right", 0: "center"}
 _SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 
 
@@ -22,7 +25,7 @@ class Label:
 
     x: float
     y: float
-    anchor: str
+    anchor: Anchor
     far: bool
 
 
@@ -69,7 +72,7 @@ def _candidates(x: float, y: float) -> Iterator[Label]:
             if not up:
                 # Straight to the side there is only one place; further rings would move away without need.
                 along = (ring % 2 * 2 - 1) * HEIGHT * ring / 2
-            yield Label(x + across, y + along, {1: "left", -1: "right", 0: "center"}[right], ring > 0)
+            yield Label(x + across, y + along, _ANCHORS[right], ring > 0)
 
 
 def _box(label: Label, text: str) -> Box:

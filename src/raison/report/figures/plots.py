@@ -20,11 +20,12 @@ from raison.report.figures.canvas import (
     RIGHT,
     TOP,
     WIDTH,
+    Look,
     as_svg,
-    look_of,
     margin,
     name_ends,
     new_figure,
+    put,
     spot_of,
 )
 from raison.report.figures.data import Curve, Figure, Front, Lines, OverModels, Spread, spot
@@ -133,25 +134,24 @@ def _lines(asked: Lines) -> Markup:
         for curve in asked.curves:
             _curve(axes, curve)
         _scales(axes, asked)
-        ends = [(curve, spot_of(axes, curve.spots[-1].x, curve.spots[-1].mean)) for curve in named]
-        name_ends(axes, [(curve.name, look_of(curve.number, curve.name)[0], end) for curve, end in ends])
+        name_ends(axes, named)
         return as_svg(figure, asked.name, asked.label)
 
 
 def _curve(axes: "Axes", one: Curve) -> None:
-    colour, style, marker = look_of(one.number, one.name)
+    look = Look.of(one)
     x = [each.x for each in one.spots]
     dotted = one.style == "dotted"
     if not dotted:
         low, high = [each.low for each in one.spots], [each.high for each in one.spots]
-        axes.fill_between(x, low, high, color=colour, alpha=0.08 if one.style else 0.13, linewidth=0)
+        axes.fill_between(x, low, high, color=look.colour, alpha=0.08 if one.style else 0.13, linewidth=0)
     axes.plot(
         x,
         [each.mean for each in one.spots],
-        linestyle=_STYLES.get(one.style, style),
-        marker="" if dotted else marker,
+        linestyle=_STYLES.get(one.style, look.line),
+        marker="" if dotted else look.marker,
         markersize=4,
-        color=colour,
+        color=look.colour,
         alpha=0.7 if dotted else 1.0,
         linewidth=1.1 if dotted else 1.6,
     )
@@ -205,20 +205,7 @@ def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
     texts = [shorten(point.row.method, LABEL) for point in points]
     bounds = (LEFT + 2.0, BOTTOM + 2.0, WIDTH - 2.0, HEIGHT - TOP + 8.0)
     for (x, y), text, label in zip(spots, texts, place(spots, texts, bounds, bars), strict=True):
-        end = ({"left": 0.0, "right": 1.0, "center": 0.5}[label.anchor], 0.5)
-        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": end}
-        axes.annotate(
-            text,
-            (x, y),
-            (label.x, label.y),
-            xycoords="figure points",
-            textcoords="figure points",
-            ha=label.anchor,
-            va="center",
-            fontsize=FONT - 1.5,
-            arrowprops=line if label.far else None,
-            annotation_clip=False,
-        )
+        put(axes, text, (x, y), label, GREY)
 
 
 def _bar(axes: "Axes", point: Point) -> Box:

@@ -15,7 +15,7 @@ from raison.report.tables.records import (
     Text,
 )
 from raison.report.tables.results import latex, markdown
-from raison.report.tables.writers import comments, escape_markdown, latex_table, markdown_table
+from raison.report.tables.writers import claim_text, comments, escape_markdown, latex_table, markdown_table
 from raison.runs.judging import Verdict
 
 
@@ -67,8 +67,4 @@ def _told(part: Part) -> Iterator[str]:
 
 def claim_line(verdict: Verdict) -> str:
     """A claim with what was found, as an item of a list."""
-    gap = verdict.difference
-    seen = f", difference {gap.mean:.4f} [{gap.low:.4f}, {gap.high:.4f}], n = {gap.count}" if gap.count else ""
-    seen += {None: "", True: ", also after Holm's correction", False: ", not after Holm's correction"}[verdict.survives]
-    seen += f"; {verdict.note}" if verdict.note else ""
-    return f"- **{verdict.finding}**: {escape_markdown(f'{verdict.says} ({verdict.run}{seen})')}"
+    return f"- **{verdict.finding}**: {escape_markdown(claim_text(verdict))}"

@@ -1,48 +1,74 @@
-"""Results of methods for the terminal."""
+"""Tables for the terminal."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from raison.report.style import phrases
 from raison.report.style.terminal_text import plain, safe
-from raison.report.tables.records import Cell
-from raison.report.tables.results import Results, ScoresColumn, by_target, caption, columns, rows_of, warnings
+from raison.report.tables.records import Cell, Table
+from raison.report.tables.results import Results, by_target, caption, results_table, warnings
 
 SHOWN = 10
 """Labels of a multi-label model with a table of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResultsTable:
-    """Methods by metrics. Columns that do not fit beside each other go into further tables below."""
+class TerminalTable:
+    """A table under its title. Columns that do not fit beside each other go into further tables below."""
 
-    results: Results
+    table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        methods = [safe(row.method) for row in rows_of(self.results)]
-        room = options.max_width - max(map(cell_len, ["method", *methods])) - 4
-        for group in _groups(columns(self.results), room):
-            yield _grid(methods, group)
-        yield Text(safe(caption(self.results)) + " Best in bold with *, second underlined.", "dim")
-        for line in warnings(self.results):
-            yield Text(safe(line), "bold yellow")
-        labels = by_target(self.results)
-        for name in list(labels)[:SHOWN]:
-            yield Text(safe(f"\n{name}"), "bold")
-            for group in _groups(columns(labels[name]), room):
-                yield _grid(methods, group)
-        if len(labels) > SHOWN:
-            yield Text(f"{phrases.count(len(labels) - SHOWN, 'further label')} in by_target", "dim")
+        if self.table.title:
+            yield Text(safe(self.table.title), "bold")
+        names = [self.table.head[0], *(name for name, _ in self.table.rows)]
+        room = options.max_width - max(map(cell_len, map(safe, names))) - 4
+        yield from (self._grid(group) for group in self._groups(room))
+
+    def _groups(self, room: int) -> Iterator[Sequence[int]]:
+        """Numbers of the columns that fit beside each other."""
+        group: list[int] = []
+        left = room
+        for number, name in enumerate(self.table.head[1:]):
+            cells = [cells[number] for _, cells in self.table.rows]
+            width = 2 + max(cell_len(name), *(max(cell_len(cell.marked) + 1, len(cell.interval)) for cell in cells), 0)
+            if group and width > left:
+                yield group
+                group, left = [], room
+            group.append(number)
+            left -= width
+        yield group
+
+    def _grid(self, group: Sequence[int]) -> RichTable:
+        first, *others = self.table.head
+        grid = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+        grid.add_column(Text(safe(first)), overflow="fold")
+        for number in group:
+            grid.add_column(Text(safe(others[number])), justify="right", no_wrap=True)
+        for name, cells in self.table.rows:
+            grid.add_row(Text(safe(name)), *(_cell(cells[number]) for number in group))
+        return grid
 
 
 def table(results: Results) -> RenderableType:
-    """Scores of one or more methods, or a comparison."""
-    return ResultsTable(results)
+    """Scores of one or more methods, or a comparison, and the same for each label where several were explained."""
+    labels = by_target(results)
+    shown: list[RenderableType] = [
+        TerminalTable(results_table(results)),
+        Text(safe(caption(results)) + " Best in bold with *, second underlined.", "dim"),
+        *(Text(safe(line), "bold yellow") for line in warnings(results)),
+    ]
+    for name in list(labels)[:SHOWN]:
+        shown += [Text(safe(f"\n{name}"), "bold"), TerminalTable(results_table(labels[name]))]
+    if len(labels) > SHOWN:
+        shown.append(Text(f"{phrases.count(len(labels) - SHOWN, 'further label')} in by_target", "dim"))
+    return Group(*shown)
 
 
 def results_plain(results: Results) -> str:
@@ -50,31 +76,7 @@ def results_plain(results: Results) -> str:
     return plain(table(results))
 
 
-def _groups(shown: tuple[ScoresColumn, ...], room: int) -> list[list[ScoresColumn]]:
-    groups: list[list[ScoresColumn]] = [[]]
-    left = room
-    for column in shown:
-        width = 2 + max(
-            len(column.name) + 2, *(max(len(cell.marked) + 1, len(cell.interval)) for cell in column.cells), 0
-        )
-        if groups[-1] and width > left:
-            groups.append([])
-            left = room
-        groups[-1].append(column)
-        left -= width
-    return groups
-
-
-def _grid(methods: list[str], shown: list[ScoresColumn]) -> Table:
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("method", overflow="fold")
-    for column in shown:
-        grid.add_column(Text(f"{safe(column.name)} {column.arrow}".strip()), justify="right", no_wrap=True)
-    for number, method in enumerate(methods):
-        grid.add_row(Text(method), *(_cell(column.cells[number]) for column in shown))
-    return grid
-
-
 def _cell(cell: Cell) -> Text:
-    mean = Text(f"{cell.marked}{'*' if cell.rank == 1 else ''}", {1: "bold", 2: "underline"}.get(cell.rank, ""))
-    return Text.assemble(mean, "\n", (cell.interval, "dim")) if cell.interval else mean
+    style = {1: "bold", 2: "underline"}.get(cell.rank, "dim" if cell.soft else "")
+    mean = Text(safe(f"{cell.marked}{'*' if cell.rank == 1 else ''}"), style)
+    return Text.assemble(mean, "\n", (safe(cell.interval), "dim")) if cell.interval else mean

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from raison.report.style import phrases
 from raison.report.tables.records import Cell, Table
+from raison.runs.judging import Verdict
 
 _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -53,6 +55,17 @@ def _body(table: Table, escaped: Callable[[str], str], marks: Sequence[str]) -> 
 
     for name, cells in table.rows:
         yield [escaped(name), *map(told, cells)]
+
+
+def claim_text(verdict: Verdict) -> str:
+    """A claim with the run, the difference that was found, and whether it stands after Holm's correction."""
+    gap, places = verdict.difference, phrases.places(verdict.mean, verdict.than_mean)
+    known = (
+        f"difference {phrases.signed(gap.mean, places)} {phrases.interval(gap.low, gap.high, places)}, n = {gap.count}"
+    )
+    stands = {None: "", True: "also after Holm's correction", False: "not after Holm's correction"}[verdict.survives]
+    seen = ", ".join(part for part in (verdict.run, known if gap.count else "", stands) if part)
+    return f"{verdict.says} ({seen}{'; ' if verdict.note else ''}{verdict.note})"
 
 
 def one_line(text: str) -> str:
