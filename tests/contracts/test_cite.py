@@ -1,0 +1,73 @@
+"""The contract of citations, for every family that writes: plain values, alone as together, nothing changed."""
+
+import numpy as np
+import pytest
+import torch
+
+import raison
+from raison import Citations
+from raison.core.parts import parted
+from raison.models.adapters.generator import Generator
+from raison.models.tokens.continuation import ContinuationEncoder
+from tests.tiny import LANGUAGE_MODELS, WRITERS, build_language_model, build_writer
+
+SOURCES = {
+    "sea": "the old sailor told a story about the sea. it was quiet.",
+    "plot": "a dull plot and nobody believed him at all.",
+}
+QUESTION, ANSWER = "who told a story?", "the sailor told it. a quiet story."
+BUILD = {f"writer_{name}": (build_writer, name) for name in WRITERS} | {
+    name: (build_language_model, name) for name in LANGUAGE_MODELS
+}
+
+
+@pytest.fixture(params=BUILD)
+def writer(request: pytest.FixtureRequest) -> Generator:
+    build, name = BUILD[request.param]
+    return Generator(*build(name), name)
+
+
+def cite(writer: Generator, **changes: object) -> Citations:
+    given = {"answer": ANSWER, "template": "plain", "draws": 0, "method": "occlusion", "within": "source", **changes}
+    return raison.cite(writer, QUESTION, SOURCES, **given)
+
+
+def literal(writer: Generator, c: Citations, gone: str | None) -> list[float]:
+    """Each statement's log-probability, by the model's reader of single tokens with one source for a unit."""
+    places = {source.name: (source.start, source.end) for source in c.sources}
+    source = writer.prompt(parted(c.prompt, places))
+    output = writer.output(source, " " + ANSWER)[0]
+    rows = ContinuationEncoder(source, output)
+    tokens = tuple(dict.fromkeys(output.ids))
+    reader = writer.reader(rows, tokens)
+    encoding = reader.encode(rows.texts, "part")
+    keep = torch.tensor([[name != gone for name in places]])
+    logits = reader.masked_logits(encoding, [keep] * len(encoding), "delete")
+    shares = [row[0].double().log_softmax(-1)[tokens.index(own)] for row, own in zip(logits, output.ids, strict=True)]
+    sums, first = [], 0
+    for statement in c.statements:
+        sums.append(float(sum(shares[first : first + statement.tokens])))
+        first += statement.tokens
+    return sums
+
+
+def test_scores_are_differences_of_plain_values(writer: Generator) -> None:
+    c = cite(writer)
+    whole = literal(writer, c, None)
+    np.testing.assert_allclose([s.log_probability for s in c.statements], whole, atol=1e-4)
+    for j, name in enumerate(SOURCES):
+        drops = np.array(whole) - literal(writer, c, name)
+        np.testing.assert_allclose([row[j] for row in c.scores], drops, atol=2e-4)
+
+
+def test_a_statement_alone_is_as_among_others_and_nothing_changes(writer: Generator) -> None:
+    before = {key: value.clone() for key, value in writer.model.state_dict().items()}
+    state = torch.get_rng_state()
+    together = cite(writer, method="kernel_shap", within="sentence", draws=2)
+    spans = [(statement.start, statement.end) for statement in together.statements]
+    alone = cite(writer, method="kernel_shap", within="sentence", draws=2, statements=spans[-1:])
+    np.testing.assert_allclose(alone.scores[0], together.scores[-1], atol=2e-4)
+    assert Citations.from_json(together.to_json()) == together
+    assert together.scores == cite(writer, method="kernel_shap", within="sentence", draws=2).scores
+    assert all(torch.equal(value, before[key]) for key, value in writer.model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
