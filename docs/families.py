@@ -47,7 +47,8 @@ is a reason below.
   `attention_type="original_full"` has no such limit.
 - XLNet reads its answer at the last position of a row. Texts of different lengths run in separate batches.
 - Longformer has its attention in chunks. Methods that need gradients or perturbed texts work.
-- The head of a whole BART or T5 reads the decoder. Methods that need gradients, backward rules or perturbed texts work.
+- The decoder of a whole BART or T5 reads the text again, and the head reads the decoder. A token's attention is the sum
+  over its positions in both stacks. Methods that replace attention or take layers apart do not work.
 """
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers, Block, Positions, Recorded
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.embeddings import Path, Shift, WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
@@ -243,6 +244,21 @@ class ToyAttention(ToyCapability, ReadableAttention):
         return self.toy.prediction_rows(encoding)
 
 
+class ToyLayers(ToyCapability, AttentionLayers):
+    """See AttentionLayers: one stack."""
+
+    def positions(self, encoding: Encoding) -> Positions:
+        tokens = torch.arange(encoding.input_ids.shape[1])
+        return Positions(encoding.attention_mask, tokens, self.toy.prediction_rows(encoding))
+
+    @contextmanager
+    def recorded(self) -> Iterator[Recorded]:
+        found = Recorded()
+        with self.toy.tap() as seen:
+            yield found
+        found.blocks = [Block(seen.probabilities[layer]) for layer in sorted(seen.probabilities)]
+
+
 class ToySteps(ToyCapability, StepLogits):
     """See StepLogits."""
 
@@ -263,7 +279,7 @@ class ToyStates(ToyCapability, HiddenStates):
         ]
 
 
-OFFERED = (ToyPasses, ToyEmbeddings, ToyAttention, ToySteps, ToyStates)
+OFFERED = (ToyPasses, ToyEmbeddings, ToyAttention, ToyLayers, ToySteps, ToyStates)
 
 
 class Linear(ToyModel):

@@ -229,10 +229,10 @@ def test_written_text_at_once(family: str, mode: str, switching: None) -> None:
     build = build_writer if family in WRITERS else build_language_model
     net, tokenizer = build(family)
     alone = Generator(with_dropout(net), tokenizer, "tiny")
-    calls = ("occlusion", "integrated_gradients(steps=4)", "saliency")
+    calls = ("occlusion", "integrated_gradients(steps=4)", "saliency", "attention_last", "generic_attention")
     jobs = {
         f"{call} of {text}{output}": writing(call, text, output)
-        for call in (calls if family in WRITERS else (*calls, "mp_pi", "attention_last"))
+        for call in (calls if family in WRITERS else (*calls, "mp_pi"))
         for text, output in (("the old sailor told", " a modest story"), ("a dull plot", None))
     }
     expected = {name: job(alone) for name, job in jobs.items()}

@@ -31,7 +31,6 @@ CHEAP = {
 }
 REFUSED = {
     *("alti", "decompx", "globenc"),
-    *("attention_average", "attention_flow", "attention_last", "attention_rollout", "generic_attention"),
     *("rpi", "rpi_g", "value_zeroing"),
     *("aml", "ivra", "self_explanation", "smat"),
     *("mp_pi", "sp_pi"),
@@ -179,7 +178,7 @@ def refused(method: Method, reader: Classifier) -> RaisonError | None:
 
 
 def test_what_is_refused(generator: Generator) -> None:
-    """Methods that read attention, take layers apart, need other training, or ask a model that follows instructions."""
+    """Methods that replace attention, take layers apart, need training, or ask a model that follows instructions."""
     reader, _ = reader_of(generator)
     found = {name for name in CATALOGUE.names if refused(CATALOGUE.create(name), reader) is not None}
     assert found == REFUSED

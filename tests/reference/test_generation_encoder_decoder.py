@@ -42,14 +42,17 @@ def ids_of(generator):
     return source, start_of(generator), output, range(first, first + len(inner))
 
 
-def owners_of(generator, found):
+def owners_of(tokenizer, text, units):
     """The unit of each of the text's own tokens; a token without characters goes with the next."""
-    offsets = generator.tokenizer(PROMPT, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
-    units = found.units[: len(found.scores[0])]
+    offsets = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
     return [
         next(unit for unit, span in enumerate(units) if (start < span.end and end > span.start) or span.start >= end)
         for start, end in offsets
     ]
+
+
+def owners_in(generator, found):
+    return owners_of(generator.tokenizer, PROMPT, found.units[: len(found.scores[0])])
 
 
 def value_of_ids(generator, source, written, token, of, against=None):
@@ -87,7 +90,7 @@ def test_input_x_gradient(name, of):
     for number, token in enumerate(output):
         embeds = embeds_of(generator, source, start + output[:number])
         slope = gradients(generator, embeds, token, of)[0]
-        expected = per_unit((embeds[0].double() * slope).sum(-1)[list(own)], owners_of(generator, found))
+        expected = per_unit((embeds[0].double() * slope).sum(-1)[list(own)], owners_in(generator, found))
         np.testing.assert_allclose(found.scores[number], expected, rtol=1e-3, atol=1e-5)
 
 
@@ -104,7 +107,10 @@ def test_gradients_of_earlier_tokens(name, method):
         parts = [slope.norm(dim=-1) for slope in slopes]
         if method == "input_x_gradient":
             parts = [(own.double() * slope).sum(-1) for own, slope in zip(embeds, slopes, strict=True)]
-        expected = [*per_unit(parts[0][list(own)], owners_of(generator, found)), *parts[1][len(start) :].tolist()]
+        expected = [
+            *per_unit(parts[0][list(own)], owners_in(generator, found)),
+            *parts[1][len(start) :].tolist(),
+        ]
         np.testing.assert_allclose(found.scores[number], expected, rtol=1e-3, atol=1e-5)
 
 
@@ -115,7 +121,7 @@ def test_occlusion(name, earlier, removal):
     generator = build(name)
     source, start, output, own = ids_of(generator)
     found = explain(generator, "occlusion", removal=removal, earlier=earlier)
-    owners = owners_of(generator, found)
+    owners = owners_in(generator, found)
     units = len(found.scores[0])
     unknown = generator.tokenizer.unk_token_id if removal == "unk" else None
     for number, token in enumerate(output):
@@ -136,7 +142,7 @@ def test_kernel_shap_gives_shapley_values_of_each_token_and_of_the_joint_log_pro
     generator = build(name)
     source, start, output, own = ids_of(generator)
     found = explain(generator, "kernel_shap(samples=1000)", unit="word", removal="unk")
-    owners, words = owners_of(generator, found), len(found.units)
+    owners, words = owners_in(generator, found), len(found.units)
 
     def value(chosen, numbers):
         texts = kept(source, [owner in chosen for owner in owners], own[0], 0, generator.tokenizer.unk_token_id)
@@ -160,7 +166,7 @@ def test_contrast(name):
     for number, (token, other) in enumerate(zip(output, others, strict=True)):
         embeds = embeds_of(generator, source, start + output[:number])
         slope = gradients(generator, embeds, token, "logit", other)[0]
-        expected = per_unit((embeds[0].double() * slope).sum(-1)[list(own)], owners_of(generator, found))
+        expected = per_unit((embeds[0].double() * slope).sum(-1)[list(own)], owners_in(generator, found))
         np.testing.assert_allclose(found.scores[number], expected, rtol=1e-3, atol=1e-4)
         full = value_of_ids(generator, source, start + output[:number], token, "logit", other)
         assert found.tokens[number].value_full == pytest.approx(full, abs=1e-3)

@@ -1,13 +1,13 @@
 """Scores that are read off the attention of one pass: in batches, or for given embeddings with a gradient."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention, Embeddings
 from raison.core.encoding import Encoding
@@ -15,11 +15,12 @@ from raison.core.errors import UnknownNameError
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 
+Present = Bool[Tensor, "batch positions"]
 Queries = Literal["all", "prediction"]
 """The rows of the attention that are read: those of all tokens, or those that the model predicts from."""
-Rows = Float[Tensor, "batch tokens"]
-Read = Callable[[Mapping[int, Attention], Encoding, Rows], Rows]
-"""From the attention of each layer, the texts and how much each row counts to the tokens' scores."""
+Rows = Float[Tensor, "batch positions"]
+Read = Callable[[Sequence[Attention], Present, Rows], Rows]
+"""From the attention of each layer, which positions are no padding, and how much each row counts to their scores."""
 
 
 def check_queries(method: str, queries: str) -> None:
@@ -32,12 +33,12 @@ def attended_scores(problem: Problem, queries: Queries, read: Read) -> Float[Ten
     """The scores of all texts; one forward pass."""
     encoding, model = problem.encoding, problem.model
     scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-    shares = _shares(model, encoding, queries)
+    # Which rows predict is found once, and not batch by batch.
+    model.ask(AttentionLayers).positions(encoding.select([0]))
 
     def run(texts: list[int]) -> Tensor:
-        part = encoding.select(texts)
         with torch.no_grad():
-            return _read(model, part, shares[texts, : part.input_ids.shape[1]], read)
+            return _read(model, encoding.select(texts), queries, read)
 
     for texts, of_texts in model.ask(Passes).in_batches(encoding, run):
         scores[texts, : of_texts.shape[1]] = of_texts
@@ -49,28 +50,32 @@ def attended_scores_at(
     problem: Problem, embeds: Embeddings, queries: Queries, read: Read
 ) -> Float[Tensor, "batch scored"]:
     """The same for these embeddings, differentiable; see Method.scores_at."""
-    shares = _shares(problem.model, problem.encoding, queries)
+    problem.model.ask(AttentionLayers).positions(problem.encoding.select([0]))
     with torch.enable_grad():
-        return _read(problem.model, problem.encoding, shares, read, embeds)
+        return _read(problem.model, problem.encoding, queries, read, embeds)
 
 
 def _read(
-    model: LanguageModel, part: Encoding, shares: Rows, read: Read, embeds: Embeddings | None = None
+    model: LanguageModel, part: Encoding, queries: Queries, read: Read, embeds: Embeddings | None = None
 ) -> Float[Tensor, "batch tokens"]:
-    with model.ask(ReadableAttention).tap() as tap:
+    attention = model.ask(AttentionLayers)
+    positions = attention.positions(part)
+    with attention.recorded() as records:
         model.ask(Passes).logits(part, embeds)
-    return read(tap.probabilities, part, shares)
+    width = positions.present.shape[1]
+    layers = [block.placed(block.probabilities, width) for block in records.blocks]
+    return positions.to_tokens(read(layers, positions.present, _shares(positions, queries)))
 
 
-def _shares(model: LanguageModel, encoding: Encoding, queries: Queries) -> Float[Tensor, "batch tokens"]:
+def _shares(positions: Positions, queries: Queries) -> Float[Tensor, "batch positions"]:
     """How much each row of the attention counts, summing to 1."""
     if queries == "prediction":
-        return model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
-    tokens = encoding.attention_mask.double()
-    return tokens / tokens.sum(1, keepdim=True)
+        return positions.rows.cpu().double()
+    present = positions.present.double()
+    return present / present.sum(1, keepdim=True)
 
 
-def without_padding(attention: Float[Tensor, "batch query key"], part: Encoding) -> Float[Tensor, "batch query key"]:
+def without_padding(attention: Float[Tensor, "batch query key"], present: Present) -> Float[Tensor, "batch query key"]:
     """Zero where padding attends or is attended to: that may be anything."""
-    mask = part.attention_mask.to(attention.device)
+    mask = present.to(attention.device)
     return attention.masked_fill(~(mask[:, :, None] & mask[:, None, :]), 0)

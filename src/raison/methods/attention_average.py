@@ -1,17 +1,16 @@
 """Attention averaged over the layers."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
-from raison.core.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.attention_rows import (
@@ -31,6 +30,10 @@ class AttentionAverage(Method):
     included (the equation of section 2.2.2.3 of the thesis Assessing the Interpretability of Large Language Models).
     Returns (batch, tokens): shares that sum to 1 over all tokens, never negative.
 
+    In an encoder-decoder j runs over the positions of both stacks, and L is, for each position, the number of layers in
+    which it attends: an encoder's, or a decoder's own ones and those to the encoder. A classifier's decoder reads the
+    text again: a token's score is the sum over its two positions.
+
     1 forward pass, which can be the prediction's own.
 
     `queries="prediction"` averages only over the rows that the model predicts from: the last token's of a decoder, the
@@ -48,7 +51,7 @@ class AttentionAverage(Method):
     queries: Queries = "all"
 
     reference: ClassVar[str] = "oxford2022assessing"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
     )
@@ -69,7 +72,9 @@ class AttentionAverage(Method):
 
 
 def _read(
-    layers: Mapping[int, Attention], part: Encoding, rows: Float[Tensor, "batch tokens"]
-) -> Float[Tensor, "batch tokens"]:
-    means = [without_padding(attention.mean(1).cpu().double(), part) for attention in layers.values()]
-    return sum(((rows[:, None] @ mean)[:, 0] for mean in means), torch.zeros_like(rows)) / len(means)
+    layers: Sequence[Attention], present: Bool[Tensor, "batch positions"], rows: Float[Tensor, "batch positions"]
+) -> Float[Tensor, "batch positions"]:
+    means = [without_padding(attention.mean(1).cpu().double(), present) for attention in layers]
+    # A position of one of two stacks attends in some layers only.
+    counts = torch.stack([mean.sum(-1) > 0 for mean in means]).sum(0).clamp_min(1)
+    return sum((((rows / counts)[:, None] @ mean)[:, 0] for mean in means), torch.zeros_like(rows))

@@ -1,16 +1,15 @@
 """Attention of the last layer."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
-from raison.core.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.attention_rows import (
@@ -31,6 +30,8 @@ class AttentionLast(Method):
     shares where the model pools a mean. Returns (batch, tokens): shares that sum to 1 over all tokens, special ones
     included, never negative.
 
+    In an encoder-decoder the last attention is the decoder's to the encoder: other tokens of the decoder score zero.
+
     1 forward pass, which can be the prediction's own (the paper counts 0). Finding the prediction rows can cost the
     model one more for the whole batch.
 
@@ -49,7 +50,7 @@ class AttentionLast(Method):
     queries: Queries = "prediction"
 
     reference: ClassVar[str] = "hollenstein2021relative"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
     )
@@ -70,7 +71,7 @@ class AttentionLast(Method):
 
 
 def _read(
-    layers: Mapping[int, Attention], part: Encoding, rows: Float[Tensor, "batch tokens"]
-) -> Float[Tensor, "batch tokens"]:
-    attention = without_padding(layers[max(layers)].mean(1).cpu().double(), part)
+    layers: Sequence[Attention], present: Bool[Tensor, "batch positions"], rows: Float[Tensor, "batch positions"]
+) -> Float[Tensor, "batch positions"]:
+    attention = without_padding(layers[-1].mean(1).cpu().double(), present)
     return (rows[:, None] @ attention)[:, 0]

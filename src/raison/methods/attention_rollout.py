@@ -1,17 +1,16 @@
 """Attention rollout: attention propagated through the layers."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
@@ -22,6 +21,7 @@ from raison.integration.attention_rows import (
     check_queries,
     without_padding,
 )
+from raison.numerics.attention.context_mixing import passing
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class AttentionRollout(Method):
     score = r . B_L ... B_1 with B_l = (A_l + I) / 2, rows rescaled to sum to 1 (Abnar and Zuidema 2020, equation 1),
     A_l the mean over heads of layer l's attention (query x key) and r the model's prediction rows. Returns (batch,
     tokens): shares that sum to 1 over all tokens, special ones included, never negative.
+
+    The layers of an encoder-decoder are the encoder's, and then by turns the decoder's own attention and that to the
+    encoder; positions of the other stack pass on what they have. A classifier's decoder reads the text again: a token's
+    score is the sum over its two positions.
 
     1 forward pass. Finding the prediction rows can cost the model one more for the whole batch.
 
@@ -50,7 +54,7 @@ class AttentionRollout(Method):
     queries: Queries = "prediction"
 
     reference: ClassVar[str] = "abnar2020quantifying"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
     )
@@ -75,20 +79,25 @@ class AttentionRollout(Method):
         return Cost(forwards=1)
 
     def _followed(
-        self, layers: Mapping[int, Attention], part: Encoding, rows: Float[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch tokens"]:
+        self,
+        layers: Sequence[Attention],
+        present: Bool[Tensor, "batch positions"],
+        rows: Float[Tensor, "batch positions"],
+    ) -> Float[Tensor, "batch positions"]:
         # From the last layer down: a row times a matrix per layer instead of a product of matrices.
         flow = rows[:, None]
-        for layer in sorted(layers, reverse=True):
-            mixing = self._mixing(layers[layer], part)
+        for layer in reversed(layers):
+            mixing = self._mixing(layer, present)
             flow = flow.to(mixing) @ mixing
         return flow[:, 0].cpu().double()
 
-    def _mixing(self, attention: Attention, part: Encoding) -> Float[Tensor, "batch query key"]:
+    def _mixing(
+        self, attention: Attention, present: Bool[Tensor, "batch positions"]
+    ) -> Float[Tensor, "batch query key"]:
         """One layer's matrix B; rows and columns of padding are zero, so that nothing of it can enter the product."""
         mean = attention.mean(1)
-        mean = without_padding(mean.to(torch.promote_types(mean.dtype, torch.float32)), part)
+        mean = without_padding(mean.to(torch.promote_types(mean.dtype, torch.float32)), present)
         if not self.residual:
-            return mean
-        mixed = (mean + torch.diag_embed(part.attention_mask.to(mean))) / 2
+            return passing(mean)
+        mixed = (mean + torch.diag_embed(present.to(mean))) / 2
         return mixed / mixed.sum(-1, keepdim=True).clamp_min(torch.finfo(mixed.dtype).tiny)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
@@ -15,7 +15,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.models.adapters.attention_gradients import attention_gradients, check_one_pass
-from raison.numerics.attention.context_mixing import gathered, head_mean
+from raison.numerics.attention.context_mixing import gathered, gathered_across, head_mean
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,13 @@ class GenericAttention(Method):
     paper's is a logit: of="logit"), and r the model's prediction rows: the first token's, the last one's of a decoder,
     equal shares where the model pools a mean. Returns (batch, tokens), never negative, in units of the target.
 
+    An encoder-decoder has R^ee and R^dd of its two stacks, which start as I, and R^de from the decoder's positions to
+    the encoder's, which starts as 0. Attention of a stack to itself follows the rule above, and the decoder's also
+    gives R^de = R^de + M R^de (equation 7). Attention of the decoder to the encoder gives R^de = R^de + N(R^dd)^T M
+    N(R^ee), with N(R) = I + the rows of R - I rescaled to sum to 1 (equations 8 to 10). The score is r . R^de for the
+    encoder's positions and r . (R^dd - I) for the decoder's. A classifier's decoder reads the text again: a token's
+    score is the sum over its two positions.
+
     1 forward and 1 backward pass. Finding the prediction rows can cost the model two more for the whole batch.
 
     Guarantees no sum and no sign: contributions of attention against the target are cut off. Values and feed-forward
@@ -37,15 +44,16 @@ class GenericAttention(Method):
     last token of a decoder without special tokens is scored by what attention contributes, without the residual path.
 
     Differences from the paper: it sets the predicting row's own entry to zero; here only the identity is subtracted,
-    because the last token of a decoder is a part of the text. Of the paper's rules, those for pure self-attention are
-    implemented. Its published code can put relevance propagated back to A in A's place (use_lrp), and a variant in
-    other work rescales rows of M_l + I and adds up columns; neither is the paper's.
+    because the last token of a decoder is a part of the text. Its rules for two streams that attend to one another are
+    implemented as far as an encoder-decoder needs them. Its published code can put relevance propagated back to A in
+    A's place (use_lrp), and a variant in other work rescales rows of M_l + I and adds up columns; neither is the
+    paper's.
 
     Reference: chefer2021generic.
     """
 
     reference: ClassVar[str] = "chefer2021generic"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention, WordEmbeddings})
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers, WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward + 1 backward"
 
@@ -55,15 +63,20 @@ class GenericAttention(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        rows = model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
+        # Which rows predict is found once, and not batch by batch.
+        model.ask(AttentionLayers).positions(encoding.select([0]))
 
         def run(texts: list[int]) -> Tensor:
             part, target = encoding.select(texts), problem.target.rows(torch.as_tensor(texts))
+            positions = model.ask(AttentionLayers).positions(part)
+            rows, width = positions.rows.cpu().double(), positions.present.shape[1]
             weighted = [
-                head_mean((slope * layer).relu(), part.attention_mask)
-                for layer, slope in attention_gradients(model, part, target)
+                head_mean(block.placed((slope * block.probabilities).relu(), width), positions.present)
+                for block, slope in attention_gradients(model, part, target)
             ]
-            return gathered(rows[texts, : part.input_ids.shape[1]], weighted)
+            if positions.border:
+                return positions.to_tokens(gathered_across(rows, weighted, positions.border))
+            return positions.to_tokens(gathered(rows, weighted))
 
         for texts, some in model.ask(Passes).in_batches(encoding, run):
             scores[texts, : some.shape[1]] = some

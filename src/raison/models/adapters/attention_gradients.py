@@ -1,12 +1,13 @@
 """Attention with the gradients that reach it, in one pass through the whole model."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers, Block
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.dims import Attention
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
@@ -25,22 +26,24 @@ def check_one_pass(model: LanguageModel, method: str) -> None:
         )
 
 
-def attention_gradients(model: LanguageModel, encoding: Encoding, target: Target) -> list[tuple[Attention, Attention]]:
-    """Each layer's attention probabilities, the first layer first, and the gradient of the target's value.
+def attention_gradients(model: LanguageModel, encoding: Encoding, target: Target) -> list[tuple[Block, Tensor]]:
+    """Each layer's attention, the first layer first, and the gradient of the target's value.
 
     All texts are one batch; no text's value depends on another's attention. In at least single precision, detached;
     padding may hold anything. A layer that the value does not depend on has the gradient zero. 1 forward and 1 backward
     pass.
     """
-    with torch.enable_grad(), model.ask(ReadableAttention).tap() as tap:
-        # The graph must begin below the first attention layer, even if every parameter is frozen.
-        embeds = model.ask(WordEmbeddings).embed(encoding).detach().requires_grad_()
-        values = target.scalar(model.ask(Passes).logits(encoding, embeds))
-        layers: list[Tensor] = [tap.probabilities[layer] for layer in sorted(tap.probabilities)]
+    with torch.enable_grad():
+        with model.ask(AttentionLayers).recorded() as records:
+            # The graph must begin below the first attention layer, even if every parameter is frozen.
+            embeds = model.ask(WordEmbeddings).embed(encoding).detach().requires_grad_()
+            values = target.scalar(model.ask(Passes).logits(encoding, embeds))
+        layers = [block.probabilities for block in records.blocks]
         slopes = torch.autograd.grad(values.sum(), layers, allow_unused=True)
+    fine = [replace(block, probabilities=_fine(block.probabilities)) for block in records.blocks]
     return [
-        (_fine(layer), torch.zeros_like(_fine(layer)) if slope is None else _fine(slope))
-        for layer, slope in zip(layers, slopes, strict=True)
+        (block, torch.zeros_like(block.probabilities) if slope is None else _fine(slope))
+        for block, slope in zip(fine, slopes, strict=True)
     ]
 
 

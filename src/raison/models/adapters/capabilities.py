@@ -7,6 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -17,6 +18,7 @@ from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
 from raison.models.adapters.uses import Use
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
+from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.families import Pooling
 from raison.models.gradients.path_gradients import RowGradients
@@ -34,8 +36,8 @@ from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
 _APART = "its number is made from several passes, each over some of the texts: there is no one pass to look into"
-_OF_ONE_PASS = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy, StepLogits, HiddenStates)
-_OF_ATTENTION = (ReadableAttention, ReplaceableAttention, BackwardRules, Anatomy)
+_OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy)
+_OF_ONE_PASS = (*_OF_ATTENTION, StepLogits, HiddenStates)
 
 
 @torch.inference_mode()
@@ -72,6 +74,8 @@ def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capabili
         found[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
     try:
         attention_modules(model)
+        if model.config.is_encoder_decoder:
+            attention_modules(model.get_decoder())
     except UnsupportedError as refusal:
         hidden = "; ".join(refusal.reasons)
         return found | dict.fromkeys(_OF_ATTENTION, hidden)
@@ -104,7 +108,7 @@ def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head)
     lost: list[type[Capability]] = [WordEmbeddings, ReplaceableAttention, BackwardRules, Anatomy]
     # Gradients decide which states a head reads, unless it is known.
     if readout is None and not head.in_place and known_pooling(model) is None:
-        lost.append(ReadableAttention)
+        lost += [ReadableAttention, AttentionLayers]
     return dict.fromkeys(lost, flat)
 
 
@@ -124,6 +128,9 @@ def capabilities_of(
         found.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
     if ReadableAttention not in withheld:
         found.append(attention)
+    if AttentionLayers not in withheld:
+        two = core.config.is_encoder_decoder
+        found.append(TwoStacks(passes.network, attention) if two else OneStack(attention))
     if ReplaceableAttention not in withheld:
         found.append(Reruns(passes, attention.prediction_rows, right))
     if BackwardRules not in withheld:

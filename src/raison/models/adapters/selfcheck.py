@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -70,6 +71,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
         _Check("tapped attention equals the model's own", ReadableAttention, _tap),
         _Check("rows of attention sum to 1", ReadableAttention, _rows),
         _Check("the head reads known positions", ReadableAttention, _pooling),
+        _Check("attention of every layer is recorded, and changes nothing", AttentionLayers, _layers),
         _Check("a way back by rules leaves the prediction alone", BackwardRules, _rules),
         _Check("layers rebuilt from their parts give the model's own states", Anatomy, _anatomy),
         _Check("the model's own attention, put in its place, changes nothing", ReplaceableAttention, _put_in),
@@ -249,6 +251,17 @@ def _rows(model: Classifier, encoding: Encoding) -> Checked:
     largest = (sums - 1).abs().max().item()
     detail = f"{len(tap.probabilities)} layers, largest deviation {largest:.1e}"
     return Checked(largest <= _tolerance(model), detail)
+
+
+def _layers(model: Classifier, encoding: Encoding) -> Checked:
+    attention = model.ask(AttentionLayers)
+    read = int((attention.positions(encoding).rows > 0).sum())
+    with torch.no_grad(), attention.recorded() as records:
+        recorded = model.ask(Passes).logits(encoding).cpu()
+    same = _difference(model, recorded, _logits(model, encoding))
+    largest = max((block.probabilities.float().sum(-1) - 1).abs().max().item() for block in records.blocks)
+    known = f"{len(records.blocks)} layers, {read} of their last positions read, rows sum to 1 within {largest:.1e}"
+    return Checked(same.passed and largest <= _tolerance(model), f"{same.detail}; {known}")
 
 
 def _put_in(model: Classifier, encoding: Encoding) -> Checked:

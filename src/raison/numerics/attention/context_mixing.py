@@ -42,6 +42,38 @@ def gathered(rows: Float[Tensor, "batch query"], layers: Sequence[Mixing]) -> Fl
     return came[:, 0]
 
 
+def gathered_across(
+    rows: Float[Tensor, "batch query"], layers: Sequence[Mixing], border: int
+) -> Float[Tensor, "batch key"]:
+    """The same for an encoder's positions, up to `border`, and those of a decoder that attends to them.
+
+    Each matrix is zero but for one of three parts: the encoder's, the decoder's, or from the decoder to the encoder
+    (Chefer et al. 2021, equations 5 to 10).
+    """
+    width = rows.shape[1]
+    encoder, decoder = torch.eye(border).to(rows), torch.eye(width - border).to(rows)
+    own, inner, across = decoder, encoder, rows.new_zeros(width - border, border)
+    for layer in layers:
+        inner = inner + layer[:, :border, :border] @ inner
+        to_own = layer[:, border:, border:]
+        own, across = own + to_own @ own, across + to_own @ across
+        to_encoder = layer[:, border:, :border]
+        across = across + _rescaled(own, decoder).mT @ to_encoder @ _rescaled(inner, encoder)
+    read = rows[:, None, border:]
+    return torch.cat([read @ across, read @ (own - decoder)], -1)[:, 0]
+
+
+def _rescaled(mixing: Mixing, identity: Float[Tensor, "query key"]) -> Mixing:
+    """What came beside the identity, with rows rescaled to sum to 1, and the identity (equations 8 and 9)."""
+    came = mixing - identity
+    return identity + came / came.sum(-1, keepdim=True).clamp_min(torch.finfo(came.dtype).tiny)
+
+
+def passing(mixing: Mixing) -> Mixing:
+    """Rows that take nothing in a layer keep what they have: those of the other stack, and of padding."""
+    return mixing + torch.diag_embed((mixing.sum(-1) == 0).to(mixing))
+
+
 def shares(distances: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
     """Rows rescaled to sum to 1; a row of zeros becomes a row of the identity."""
     total = distances.sum(-1, keepdim=True)

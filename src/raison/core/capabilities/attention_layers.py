@@ -1,0 +1,81 @@
+"""Attention as matrices between positions, layer by layer."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from raison.core.capability import Capability
+from raison.core.dims import Attention
+from raison.core.encoding import Encoding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Positions:
+    """Where states are: one position per token, or, in an encoder-decoder, the encoder's and then the decoder's."""
+
+    present: Bool[Tensor, "batch positions"]
+    """All but padding."""
+    tokens: Int[Tensor, " positions"]
+    """The token that is looked up at each position; -1: none of the text's."""
+    rows: Float[Tensor, "batch positions"]
+    """The weight of each position's last state in the prediction, summing to 1."""
+    border: int = 0
+    """The first position of a decoder that reads an encoder; 0: there is one stack."""
+
+    def of_texts(self, texts: Sequence[int]) -> "Positions":
+        """Those of some texts, as wide as before."""
+        return Positions(self.present[list(texts)], self.tokens, self.rows[list(texts)], self.border)
+
+    def to_tokens(self, scores: Float[Tensor, "batch positions"]) -> Float[Tensor, "batch tokens"]:
+        """A token's score is the sum over its positions."""
+        width = int(self.tokens.max()) + 1
+        found = scores.new_zeros(len(scores), width + 1)
+        # What belongs to no token goes into the last column.
+        return found.index_add(1, self.tokens.to(scores.device) % (width + 1), scores)[:, :width]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The attention of some positions to some, in one layer: of the encoder, of the decoder, or from one to the other.
+
+    `query` and `key` are the first positions of both.
+    """
+
+    probabilities: Attention
+    query: int = 0
+    key: int = 0
+
+    def placed(self, part: Float[Tensor, "batch *heads query key"], width: int) -> Tensor:
+        """What was made of the probabilities, as a part of a matrix over all positions; elsewhere zero."""
+        rows, columns = part.shape[-2:]
+        sides = (self.key, width - self.key - columns, self.query, width - self.query - rows)
+        return torch.nn.functional.pad(part, sides)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """The attention of the latest pass in the order of computation, filled when the context ends."""
+
+    blocks: list[Block] = field(default_factory=list)
+
+
+class AttentionLayers(Capability):
+    """Its attention can be followed from position to position."""
+
+    name: ClassVar[str] = "attention_layers"
+    absence: ClassVar[str] = "does not show its attention"
+    way_out: ClassVar[str] = "Use a method that needs no attention, such as occlusion or integrated_gradients."
+
+    @abstractmethod
+    def positions(self, encoding: Encoding) -> Positions:
+        """The positions of a batch. The first call can cost one forward and one backward pass."""
+
+    @abstractmethod
+    def recorded(self) -> AbstractContextManager[Recorded]:
+        """Record the attention of the pass inside the context; records stay in the graph."""

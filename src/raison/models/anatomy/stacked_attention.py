@@ -1,0 +1,66 @@
+"""Attention as matrices between positions: of one stack, or of an encoder and a decoder that reads it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from raison.core.capabilities.attention_layers import AttentionLayers, Block, Positions, Recorded
+from raison.core.encoding import Encoding
+from raison.models.anatomy.tapped_attention import TappedAttention
+from raison.models.passes.network import Network
+from raison.models.stack.tap import Tap, tap
+
+
+class OneStack(AttentionLayers):
+    """Positions are tokens."""
+
+    def __init__(self, attention: TappedAttention) -> None:
+        self._attention = attention
+
+    def positions(self, encoding: Encoding) -> Positions:
+        tokens = torch.arange(encoding.input_ids.shape[1])
+        return Positions(encoding.attention_mask, tokens, self._attention.prediction_rows(encoding))
+
+    @contextmanager
+    def recorded(self) -> Iterator[Recorded]:
+        found = Recorded()
+        with self._attention.tap() as seen:
+            yield found
+        found.blocks = [Block(seen.probabilities[layer]) for layer in sorted(seen.probabilities)]
+
+
+class TwoStacks(AttentionLayers):
+    """An encoder's positions, and behind them its decoder's.
+
+    A classifier's decoder reads the text again, behind a start token: a token has two positions, one of each stack. A
+    writer's rows already hold what each stack reads.
+    """
+
+    def __init__(self, network: Network, attention: TappedAttention) -> None:
+        self._network = network
+        self._attention = attention
+
+    def positions(self, encoding: Encoding) -> Positions:
+        read, tokens = encoding.attention_mask, torch.arange(encoding.input_ids.shape[1])
+        rows = self._attention.prediction_rows(encoding)
+        if self._network.stacks is not None:
+            return Positions(read, tokens, rows, self._network.stacks.border)
+        again = torch.cat([tokens, tokens - 1])
+        return Positions(torch.cat([read, read], 1), again, torch.cat([torch.zeros_like(rows), rows], 1), len(tokens))
+
+    @contextmanager
+    def recorded(self) -> Iterator[Recorded]:
+        core, found = self._network.core, Recorded()
+        with tap(core) as encoder, tap(core.get_decoder()) as decoder:
+            yield found
+        found.blocks = _blocks(encoder, decoder)
+
+
+def _blocks(encoder: Tap, decoder: Tap) -> list[Block]:
+    """The encoder's layers, and of each of the decoder's its own attention before that to the encoder."""
+    found = [Block(encoder.probabilities[layer]) for layer in sorted(encoder.probabilities)]
+    border = found[0].probabilities.shape[-1]
+    for number in sorted(decoder.probabilities):
+        found.append(Block(decoder.probabilities[number], border, 0 if number % 2 else border))
+    return found
