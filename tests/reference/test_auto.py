@@ -42,6 +42,9 @@ def literal(units: int, tokens: int, budget: int, encodes: bool) -> str:
         work = {"decompx": 1 + tokens, "deep_lift": 2 + 2 * 1}[known["method"]]
         if encodes and enough and work <= budget:
             return str(known["method"])
+    few = RECORDS["few_passes"]
+    if units / budget >= few["units"] / few["passes"]:
+        return "coarse_to_fine" + ("" if budget == 100 else f"(samples={budget})")
     tabulated = [known for known in RECORDS["estimators"] if known["passes"] <= budget] or RECORDS["estimators"][:1]
     return f"kernel_shap(samples={budget}, " + str(tabulated[-1]["method"]).removeprefix("kernel_shap(")
 

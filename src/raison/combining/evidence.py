@@ -34,6 +34,18 @@ class Estimator:
 
 
 @dataclass(frozen=True, slots=True)
+class FewPasses:
+    """So many units for so many passes are too many for kernel_shap: coarse_to_fine is ahead from there on.
+
+    `gaps` are the mean differences at this ratio and at those above it, in AOPC comprehensiveness minus sufficiency.
+    """
+
+    units: int
+    passes: int
+    gaps: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """evidence.json, which `python docs/evidence.py` writes from the records."""
 
@@ -41,6 +53,7 @@ class Evidence:
     """The largest gain first."""
     estimators: tuple[Estimator, ...]
     """By passes, the fewest first."""
+    few_passes: FewPasses
 
     def estimator(self, passes: int) -> Estimator:
         """That of the largest tabulated number of passes that is no larger; of the smallest one below that."""
@@ -54,4 +67,5 @@ def evidence() -> Evidence:
     return Evidence(
         tuple(OnePass(**entry | {"runs": tuple(entry["runs"])}) for entry in found["one_pass"]),
         tuple(Estimator(**entry) for entry in found["estimators"]),
+        FewPasses(**found["few_passes"] | {"gaps": tuple(found["few_passes"]["gaps"])}),
     )

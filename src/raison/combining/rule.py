@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raison.combining.evidence import OnePass, evidence
-from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.encoding import Encoding
 from raison.core.model import LanguageModel
@@ -43,6 +43,13 @@ def options(
     for known in evidence().one_pass:
         if _speaks_of(known, model, encoding, text) and budget <= known.passes and _fits(known, encoding, text, budget):
             yield Option(known.method, _told(known), proven=True)
+    few = evidence().few_passes
+    if units * few.passes >= few.units * budget:
+        yield Option(
+            f"coarse_to_fine(samples={budget})",
+            f"coarse to fine, for {units} units are many for {budget} passes; no method of one pass is known to be as "
+            "faithful here",
+        )
     yield Option(
         _with_samples(evidence().estimator(budget).method, budget),
         f"the estimator with the smallest error at {budget} passes; no cheaper method is known to be as faithful here",
@@ -57,10 +64,10 @@ def _speaks_of(known: OnePass, model: LanguageModel, encoding: Encoding, text: i
 
 
 def _architecture(model: LanguageModel) -> str | None:
-    """What the records call it: a decoder predicts after each unit, an encoder reads its own attention to the text."""
+    """What the records call it: a decoder predicts after each unit; an encoder does not, and is one stack of layers."""
     if model.offers(StepLogits):
         return "decoder"
-    return "encoder" if model.offers(ReadableAttention) else None
+    return "encoder" if model.offers(Anatomy) else None
 
 
 def _fits(known: OnePass, encoding: Encoding, text: int, budget: int) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from raison.methods.attention_rollout import AttentionRollout as AttentionRollout
     from raison.methods.attn_lrp import AttnLrp as AttnLrp
     from raison.methods.auto import Auto as Auto
+    from raison.methods.coarse_to_fine import CoarseToFine as CoarseToFine
     from raison.methods.context_cite import ContextCite as ContextCite
     from raison.methods.decompx import Decompx as Decompx
     from raison.methods.deep_lift import DeepLift as DeepLift

@@ -39,6 +39,8 @@ class Auto(Method):
       encoders that classify, from so many words or tokens on (combining/evidence.json), where the model has what they
       need and their terms sum up to what they should. decompx is as much work as a pass for each token, and is left out
       where these are more than the budget.
+    - coarse_to_fine with `budget` samples, where there are so many units for each of these that it is ahead of
+      kernel_shap (benchmarks/results/few_passes.md).
     - kernel_shap with `budget` samples, and the estimator that had the smallest error at so many
       (benchmarks/results/shapley_error.md).
 
@@ -49,8 +51,7 @@ class Auto(Method):
     At most `budget` passes, a backward pass counting as two; those of a method that turned out not to fit the model are
     counted in addition.
 
-    Guarantees what the chosen method guarantees. The records are of small models and English texts; studies/auto has
-    held-out ones.
+    Guarantees what the chosen method guarantees. The records are of small models and English texts.
 
     Reference: lundberg2017unified.
     """
