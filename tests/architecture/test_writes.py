@@ -35,7 +35,6 @@ ELSEWHERE = {
     "report/figures/canvas.py": "pictures in memory",
     "report/tables/results.py": "a table as text",
     "report/figures/scores.py": "a picture in memory",
-    "cli/explain.py": "write_text is the command line's own name for disk.write_whole",
 }
 """Files that write outside of a work's folder, each with what it writes to."""
 

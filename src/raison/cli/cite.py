@@ -125,8 +125,8 @@ def _show(c: "Citations") -> None:
 
 
 def _write_page(found: "list[Citations]", html: Path) -> None:
-    from raison.cli.output import write_text
+    from raison.jobs.disk import write_whole
     from raison.report.explanations.citations_page import page
 
-    write_text(html, page(found))
+    write_whole(html, page(found))
     typer.echo(f"raison: wrote the page to {html}", err=True)

@@ -65,8 +65,9 @@ def explain(
     json: options.Json = False,
 ) -> None:
     """Show which parts of a text made the model predict or write what it did."""
-    from raison.cli.output import show, write_text
+    from raison.cli.output import show
     from raison.explaining.explain import explain as run
+    from raison.jobs.disk import write_whole
     from raison.studies.plans import load_entry
 
     # Only the model's files tell whether a prediction or an output is explained.
@@ -94,7 +95,7 @@ def explain(
         _tell_each(explanation, html, json)
         return
     if html is not None:
-        write_text(html, explanation.to_html())
+        write_whole(html, explanation.to_html())
         typer.echo(f"raison: wrote the page to {html}", err=True)
     if json:
         typer.echo(explanation.to_json(indent=1))

@@ -1,13 +1,11 @@
 """Output of results: to the terminal or to a file."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import typer
 from rich.console import Console
 
 from raison.core.results import Comparison
-from raison.jobs.store import write_whole
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.phrases import Explained
 from raison.report.tables.terminal import table
@@ -25,8 +23,3 @@ def plots_where_possible(asked: bool) -> bool:
         return asked
     typer.echo("raison: without plots, which need matplotlib (pip install 'raison[report]')", err=True)
     return False
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, or report in one line why not."""
-    write_whole(path, text)
