@@ -136,6 +136,36 @@ def test_weights_that_are_unpacked_on_the_way_keep_their_gradient(plain: Classif
     assert np.linalg.norm(scores(found, "saliency") - expected) < CLOSE * np.linalg.norm(expected)
 
 
+class Repacked(nn.Module):
+    """A linear layer that is packed anew at its first evaluation, as four bits of bitsandbytes on a processor."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        self.layer, self.packed = nn.ParameterList(layer.parameters()), False
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.packed = self.packed or not (self.training or inputs.requires_grad)
+        found = nn.functional.linear(inputs, *self.layer)
+        return found.detach() if self.packed else found
+
+
+def test_layers_that_lose_their_gradient_at_the_first_evaluation_are_known_before(plain: Classifier) -> None:
+    model, tokenizer = TINY["bert"]()
+    for module in list(model.bert.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) is nn.Linear:
+                setattr(module, name, Repacked(child))
+    loaded = raison.load(model.eval(), tokenizer)
+    assert not any(module.packed for module in model.modules() if isinstance(module, Repacked)), "only a copy is tried"
+    np.testing.assert_allclose(scores(loaded, "occlusion"), scores(plain, "occlusion"), atol=1e-5)
+    for name in ("saliency", "integrated_gradients", "deep_lift"):
+        found = scores(loaded, name)
+        assert isinstance(found, UnsupportedError)
+        assert "quantised: its linear layers have no gradient" in str(found)
+        assert "Use a method that only removes parts of the text" in str(found)
+
+
 class Packed(Tensor):
     """A weight of a class of its own, as torchao makes them: it is multiplied with, and neither cut nor turned."""
 

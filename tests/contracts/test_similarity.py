@@ -239,6 +239,14 @@ def test_views_say_a_score_and_never_a_percentage() -> None:
     assert f"Score <b>{e.value_full:.3g}</b> (similarity)" in page(e)
 
 
+def test_the_default_method_explains_pairs_and_rankings() -> None:
+    model = embedder("bert")
+    assert np.isfinite(raison.explain(model, PAIRS[0], progress=False).scores).all()
+    e = raison.explain(model, ("who told it ?", [text for _, text in PAIRS]), progress=False)
+    assert np.isfinite(e.scores).all()
+    assert e.target.endswith(("document 1", "document 2", "document 3"))
+
+
 def test_comparisons_judge_it() -> None:
     model = embedder("bert")
     metrics = ["comprehensiveness", "sufficiency"]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Group
@@ -12,6 +13,7 @@ import raison
 from raison.cli import app
 from raison.combining import advice
 from raison.core.errors import DataError, InputError, UnsupportedError
+from raison.explaining.attribution import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.report.pages.writing import shown
 from raison.report.style.terminal_text import plain
@@ -211,3 +213,35 @@ def test_command_line(tmp_path: Path) -> None:
     assert estimated.exit_code == 0, estimated.output
     assert json.loads(estimated.stdout)["seconds"] > 0
     assert not (tmp_path / "out").exists()
+
+
+def explained(folder: Path) -> list[dict[str, Any]]:
+    """The explanations that an audit has kept."""
+    lines = [json.loads(line) for path in folder.rglob("explanations.jsonl") for line in path.open()]
+    assert lines
+    return [line["explanation"] for line in lines]
+
+
+def test_parts_that_the_caller_names_are_audited(tmp_path: Path) -> None:
+    units = [[(0, 7), (8, len(text))] for text in TEXTS]
+    parts = raison.audit(
+        model(), TEXTS, ["occlusion", "saliency"], out=tmp_path / "parts", units=units, plan=PLAN, progress=False
+    )
+    assert parts.progress[0] == parts.progress[1] > 0
+    pairs = [(text, "so it is") for text in TEXTS]
+    side = raison.audit(
+        model(), pairs, ["occlusion", "saliency"], out=tmp_path / "side", units="first", plan=PLAN, progress=False
+    )
+    for folder, counts in (("parts", {2}), ("side", {len(text.split()) for text in TEXTS})):
+        lines = explained(tmp_path / folder)
+        assert {len(line["units"]) for line in lines} == counts
+        assert {line["unit"] for line in lines} == {"part"}
+    assert side.progress[0] == side.progress[1]
+
+
+def test_sentences_of_another_language_are_audited(tmp_path: Path) -> None:
+    texts = ["Das kam am 3. Oktober. Es war gut.", "Ein guter Film. Er ist nicht lang."]
+    raison.audit(
+        model(), texts, ["occlusion"], out=tmp_path, settings=Settings(unit="sentence"), language="de", plan=PLAN
+    )
+    assert {len(line["units"]) for line in explained(tmp_path)} == {2}

@@ -26,6 +26,8 @@ def audit(
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to resume.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate the cost.")] = False,
+    units: options.Units = None,
+    language: options.Language = None,
     plots: options.Plots = True,
     json: options.Json = False,
 ) -> None:
@@ -46,7 +48,16 @@ def audit(
         typer.echo(json_module.dumps(told.to_dict()) if json else told.text())
         return
     audited = run(
-        model, data.texts, chosen, out=folder, settings=settings, data=data.name, sharing=sharing, entry=entry
+        model,
+        data.texts,
+        chosen,
+        out=folder,
+        units=units,  # type: ignore[arg-type]
+        language=language,
+        settings=settings,
+        data=data.name,
+        sharing=sharing,
+        entry=entry,
     )
     _show(audited, write(folder, None, plots_where_possible(plots)), json)
 

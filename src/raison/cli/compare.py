@@ -21,6 +21,8 @@ def compare(
     sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,
     threshold: Annotated[float | None, typer.Option(help="With --target each: explain labels from here on.")] = None,
+    units: options.Units = None,
+    language: options.Language = None,
     json: options.Json = False,
 ) -> None:
     """Compare methods on a data set, with random scores as the baseline."""
@@ -38,6 +40,8 @@ def compare(
         options.methods_of(asked, model, data.texts, settings),
         options.metrics_of(asked),
         unit=settings.unit,
+        units=units,  # type: ignore[arg-type]
+        language=language,
         target=settings.target,
         of=settings.of,
         removal=settings.removal,

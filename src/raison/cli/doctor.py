@@ -22,9 +22,9 @@ def doctor(
 ) -> None:
     """Check what a model supports and which methods will work on it. Exit code 1 if a check fails."""
     from raison.explaining.diagnosis import doctor as examine
-    from raison.studies.plans import load_named_model
+    from raison.studies.plans import load_entry
 
-    found = examine(load_named_model(entry), text, tokens)
+    found = examine(load_entry(entry), text, tokens)
     if json:
         typer.echo(json_module.dumps(found.to_dict(), indent=1))
     else:

@@ -54,6 +54,8 @@ def explain(
     budget: Budget = None,
     pair: Pair = None,
     document: Document = None,
+    units: options.Units = None,
+    language: options.Language = None,
     output: Output = None,
     max_new_tokens: NewTokens = None,
     contrast: Contrast = None,
@@ -71,12 +73,15 @@ def explain(
     from raison.studies.plans import load_entry
 
     # Only the model's files tell whether a prediction or an output is explained.
+    sides: Any = units
     asked: Any = _input(text, pair, chat) if not document else (text, document)
     explanation: Explanation | GenerationExplanation | list[Explanation] = run(
         load_entry(entry),
         asked,
         method,
         unit=settings.unit,
+        units=sides,
+        language=language,
         target=settings.target,
         of=settings.of,
         removal=settings.removal,

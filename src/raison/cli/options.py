@@ -24,6 +24,10 @@ ALL = "all"
 CHOOSING = "auto"
 """The method that is another one for each text, which all methods have anyway."""
 
+Language = Annotated[str | None, typer.Option(help="Of sentences, such as de; with --unit sentence.")]
+Units = Annotated[
+    str | None, typer.Option(help="first or second: only the words of this text of a pair; the other is held fixed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")]
 

@@ -1,5 +1,6 @@
 """What a model is, what of it holds when it is tried, and which methods work on it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.capability import Capability
@@ -13,12 +14,18 @@ from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.forecast import forecast
 from raison.models.adapters.functioncheck import check_function
-from raison.models.adapters.selfcheck import QUESTION, TEXT, Finding, disproved, selfcheck
+from raison.models.adapters.generator import Generator
+from raison.models.adapters.selfcheck import QUESTION, TEXT, Finding, disproved, same_again, selfcheck
 from raison.models.derived.explainers import PROBES
 from raison.models.stack.room import free_bytes
+from raison.models.tokens.continuation import ContinuationEncoder
 
 USUAL = 512
 """Tokens of the text whose time and memory are computed for a model without a limit."""
+PASSES = 100
+"""Masked texts, of which a method that removes parts of a text asks for about so many."""
+STEPS = 50
+"""Steps of a path along which gradients are taken."""
 FEW = 10
 """Names that are all listed; of more, so many."""
 
@@ -58,47 +65,102 @@ class Diagnosis:
         return ["methods that work: " + ", ".join(able), *others]
 
 
-def doctor(model: LanguageModel, text: str | None = None, tokens: int | None = None) -> Diagnosis:
+def doctor(model: LanguageModel | Generator, text: str | None = None, tokens: int | None = None) -> Diagnosis:
     """Try on a text what a model is said to support, and tell which methods work on it.
 
     Also what one text of so many `tokens` takes; by default the longest input, and for a function nothing. About a
-    dozen passes of a transformers model; half a dozen answers of a function. Raises UnsupportedError for a model that
-    is neither.
+    dozen passes of a transformers model; half a dozen answers of a function. A model that writes is asked about the
+    first token that it writes after the text.
     """
-    check_model(model)
     read = text or TEXT
+    if isinstance(model, Generator):
+        return _of_writer(model, read, tokens)
+    check_model(model)
     if isinstance(model, BlackBox):
         asked = ((QUESTION, read), (QUESTION, PROBES[1])) if model.pairs else (read, PROBES[1])
         facts, findings = _facts_of_function(model), check_function(model, *asked)
     elif isinstance(model, Classifier):
-        facts, findings = _facts_of_classifier(model, tokens), selfcheck(model, read)
+        facts, findings = _facts_of_classifier(model) | _lengthy(model, tokens), selfcheck(model, read)
     else:
-        raise UnsupportedError(f"{model.name} cannot be examined", [f"it is a {type(model).__name__}"])
-    refuted = disproved(findings)
+        facts, findings = _facts(model), [same_again(model, model.encode([read], "word"))]
+    return _diagnosis(model, facts | _warnings(model, read), findings)
+
+
+def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
+    """What holds of the reader of one written token, which is what methods see of such a model."""
+    prompt = model.prompt(text)
+    written = model.continuation(prompt, 1)
+    reader = model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
+    facts = _facts_of_classifier(reader) | {
+        "outputs": "text",
+        "classes": ["every token of the vocabulary"],
+        "explains": "every token that it writes, all of them together, or one token rather than another (contrast=)",
+    }
+    return _diagnosis(reader, facts, [same_again(reader, reader.encode([text], "word"))])
+
+
+def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[Finding]) -> Diagnosis:
+    refuted = disproved(list(findings))
     methods = {name: _against(model, CATALOGUE.create(name), refuted) for name in CATALOGUE.names}
     return Diagnosis(facts, tuple(findings), methods)
 
 
-def _facts_of_classifier(model: Classifier, tokens: int | None) -> dict[str, object]:
+def _facts(model: LanguageModel) -> dict[str, object]:
     return {
         "model": model.name,
-        "class": type(model.core).__name__,
+        "class": type(model).__name__,
         "outputs": model.outputs,
         "classes": list(model.classes),
+        "explains": _explained(model),
         "longest input": model.max_tokens,
-        "device": str(model.device),
-        "dtype": str(model.core.dtype).removeprefix("torch."),
         "removals": list(model.removals),
-        **_lengthy(model, tokens or model.max_tokens or USUAL),
     }
 
 
-def _lengthy(model: Classifier, tokens: int) -> dict[str, object]:
+def _explained(model: LanguageModel) -> str:
+    """What `target` may be, from what the model gives."""
+    if isinstance(model, Classifier) and model.head.in_place:
+        return "its answer to a question, or another part of the context"
+    if model.outputs == "classes":
+        return "the predicted class, a class by its name, or one class rather than another (this, not that)"
+    if model.outputs == "labels":
+        return "a label, or every label that is predicted (target='each')"
+    given = "the number of a pair" if model.pairs else "the number"
+    try:
+        model.ranker  # noqa: B018 - refuses where there is none
+    except UnsupportedError:
+        return given
+    return f"{given}; for a query, why one document comes before another (query, [document, ...])"
+
+
+def _warnings(model: LanguageModel, text: str) -> dict[str, object]:
+    """What makes scores less trustworthy, where there is anything."""
+    found = list(dict.fromkeys(why for why in model.withheld.values() if why.startswith("quantised")))
+    read = (QUESTION, text) if model.pairs else text
+    [unknown] = model.encode([read], "word", truncate=True).unknown(model.unknown_id)
+    if unknown.units:
+        found.append(f"{100 * unknown.share:.0f} % of the text's tokens are not in the vocabulary")
+    return {"warnings": found} if found else {}
+
+
+def _facts_of_classifier(model: Classifier) -> dict[str, object]:
+    return _facts(model) | {
+        "class": type(model.core).__name__,
+        "device": str(model.device),
+        "dtype": str(model.core.dtype).removeprefix("torch."),
+    }
+
+
+def _lengthy(model: Classifier, wanted: int | None) -> dict[str, object]:
     """What one text of so many tokens takes, as facts."""
+    tokens = wanted or model.max_tokens or USUAL
     found = forecast(model, tokens)
     told = [f"a pass takes about {found.evaluation.seconds:.2g} s"]
     named = (("with gradients", found.gradient), ("with all its attention", found.attention))
     told += [f"{name} {e.seconds:.2g} s and {e.kept / 2**30:.2g} GiB" for name, e in named if e is not None]
+    told.append(f"{PASSES} masked texts {PASSES * found.evaluation.seconds:.2g} s one by one")
+    if found.gradient is not None:
+        told.append(f"{STEPS} gradients {STEPS * found.gradient.seconds:.2g} s")
     free = free_bytes(model.device)
     if free is not None:
         told.append(f"{free / 2**30:.2g} GiB are free")
@@ -106,12 +168,8 @@ def _lengthy(model: Classifier, tokens: int) -> dict[str, object]:
 
 
 def _facts_of_function(model: BlackBox) -> dict[str, object]:
-    return {
-        "model": model.name,
+    return _facts(model) | {
         "class": "function of pairs of texts" if model.pairs else "function of texts",
-        "outputs": model.outputs,
-        "classes": list(model.classes),
-        "longest input": None,
         "batch": model.asking.batch,
         "removals": [*model.removals, "a string of yours"],
     }

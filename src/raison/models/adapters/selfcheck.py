@@ -16,6 +16,7 @@ from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
 from raison.core.encoding import Encoding
 from raison.core.errors import RaisonError
+from raison.core.model import LanguageModel
 from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
@@ -81,6 +82,15 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
         for check in checks
         if check.capability is None or model.offers(check.capability)
     ]
+
+
+def same_again(model: LanguageModel, encoding: Encoding) -> Finding:
+    """Whether two equal evaluations agree, of any model: all that is asked is the core."""
+    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    once, twice = (torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double() for _ in range(2))
+    largest = float((once - twice).abs().max())
+    same = largest <= 1e-5 * max(1.0, float(once.abs().max()))
+    return Finding("equal calls give equal answers", same, "yes" if same else f"an output differs by {largest:.1e}")
 
 
 def disproved(findings: list[Finding]) -> frozenset[type[Capability]]:

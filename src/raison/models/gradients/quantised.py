@@ -1,5 +1,7 @@
 """Linear layers whose gradient is not that of what they compute: most that are quantised to integers."""
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -44,6 +46,7 @@ def _follows(module: nn.Module, weight: Tensor | None) -> bool:
     device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), "cpu")
     places = torch.arange(1, getattr(module, "in_features") + 1, dtype=torch.float64)  # noqa: B009
     rows = torch.stack([places.cos(), (1.7 * places).sin()]).to(device, dtype).requires_grad_()
+    module = _evaluated(module, rows.detach())
     try:
         # Past the hooks: this is no pass of the model.
         outputs = module.forward(rows)
@@ -58,3 +61,18 @@ def _follows(module: nn.Module, weight: Tensor | None) -> bool:
     wanted = change.square().sum()
     towards = (gradient[0] * (rows[1] - rows[0])).sum().double()
     return bool((towards - wanted).abs() <= _WRONG * wanted)
+
+
+@torch.no_grad()
+def _evaluated(module: nn.Module, rows: Tensor) -> nn.Module:
+    """A copy after its first evaluation; the layer itself where it allows none.
+
+    A layer of bitsandbytes packs its four bits anew when a processor first evaluates it, and has no gradient from then
+    on.
+    """
+    try:
+        copied = copy.deepcopy(module).eval()
+        copied.forward(rows)
+    except (RuntimeError, TypeError, ValueError):
+        return module
+    return copied

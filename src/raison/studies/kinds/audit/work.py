@@ -12,11 +12,11 @@ from typing import Any
 from raison.combining import advice
 from raison.core.errors import DataError, RaisonError
 from raison.core.model import LanguageModel
-from raison.core.parts import written
+from raison.core.parts import Given, Spans, written
 from raison.core.unit import PART
 from raison.data import Dataset
 from raison.explaining.attribution import Settings
-from raison.explaining.texts import Texts, read_names, read_texts
+from raison.explaining.texts import SIDES, Reading, Side, Texts, read_names, read_texts
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
@@ -73,6 +73,8 @@ def audit(
     *,
     out: str | Path,
     text: str | None = None,
+    units: Sequence[Spans] | Side | None = None,
+    language: str | None = None,
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
     data: str = "texts",
@@ -88,7 +90,8 @@ def audit(
     the cache, where method="auto" finds it for this very model.
 
     Args:
-        texts: any sequence of texts, as in `explain`; of rows, `text` names the column.
+        texts: any sequence of texts, as in `explain`; of rows, `text` names the column. `units` and `language` are
+            those of `explain`.
         methods: a name or call, or any sequence of them; by default those of `METHODS` that the model allows.
         plan: how much is tried.
         settings: what is explained; the class is the predicted one.
@@ -103,13 +106,23 @@ def audit(
     """
     folder = Path(out)
     refuse_others(folder, AUDIT)
+    given, settings = _read(Reading(None, units, text, language), texts, settings or Settings())
     study = _called(methods, plan, settings, data, folder)
     study = replace(study, spec=replace(study.spec, model=entry))
-    suite = suite_of(model, read_texts(texts, text), study.spec, data)
+    suite = suite_of(model, given, study.spec, data)
     execute(_examined(study, model, suite, None, read_marker(folder, AUDIT)), folder, progress, sharing=sharing)
     audited = read(folder)
     _remember(model, audited)
     return audited
+
+
+def _read(reading: Reading, texts: Texts, settings: Settings) -> tuple[list[Given], Settings]:
+    """The texts, and the settings with what receives a score in them."""
+    if reading.units is None and reading.language is None:
+        return read_texts(texts, reading.column), settings
+    unit = settings.unit if reading.language is not None or reading.units in SIDES else None
+    given, known = replace(reading, unit=unit).several(texts)
+    return given, replace(settings, unit=known)
 
 
 def _remember(model: LanguageModel, audited: Audit) -> None:
