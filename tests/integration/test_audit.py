@@ -217,7 +217,7 @@ def test_command_line(tmp_path: Path) -> None:
 
 def explained(folder: Path) -> list[dict[str, Any]]:
     """The explanations that an audit has kept."""
-    lines = [json.loads(line) for path in folder.rglob("explanations.jsonl") for line in path.open()]
+    lines = [json.loads(line) for path in folder.rglob("explanations.jsonl") for line in path.read_text().splitlines()]
     assert lines
     return [line["explanation"] for line in lines]
 
