@@ -139,6 +139,10 @@ def test_metrics_comparisons_and_lists() -> None:
     assert [e.target for e in found] == ["document 1 before document 2"] * 2
     metrics = ["comprehensiveness", "sufficiency", "leave_one_out_correlation"]
     alone = raison.evaluate(model, found, metrics, progress=False)
+    turned = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 0), progress=False)
+    whole = f"comprehensiveness(share=1.0, removal='{turned.removal}')"
+    [judged] = raison.evaluate(model, turned, [whole], progress=False).metrics[0].values
+    assert judged == pytest.approx(turned.value_full - turned.value_empty, abs=1e-5)
     table = raison.compare(model, [e.text for e in found], ["occlusion"], metrics, progress=False)
     for metric in metrics:
         assert table["occlusion"][metric].values == pytest.approx(alone[metric].values, abs=1e-6)

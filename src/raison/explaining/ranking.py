@@ -62,6 +62,11 @@ def named(e: Explanation, documents: tuple[int, int], scores: Sequence[float]) -
     return replace(e, target=target, classes=(target,), notes=notes)
 
 
+def unnamed(e: Explanation) -> Explanation:
+    """The explanation in the ranker's terms, which knows of two documents only; others as they are."""
+    return replace(e, target=before(0, 1), classes=(before(0, 1),)) if is_ranked(e.text) else e
+
+
 def _is_one(given: object) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list)
 

@@ -12,14 +12,13 @@ from raison.core.model import LanguageModel
 from raison.core.notes import AUTO
 from raison.core.outputs import PROBABILITIES
 from raison.core.parts import again
-from raison.core.ranking import is_ranked
 from raison.core.registry import label_of
 from raison.core.results import Scores
 from raison.core.unknown import caution_of_texts, share_in
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics, measure, missing_needs
-from raison.explaining.ranking import fitting
+from raison.explaining.ranking import fitting, unnamed
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
@@ -70,7 +69,7 @@ def evaluate(
         raise InputError(
             "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier."
         )
-    model = fitting(model, [e.text for e in given])
+    model, given = fitting(model, [e.text for e in given]), list(map(unnamed, given))
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
     check_metrics(model, chosen, has_rationales=rationales is not None, texts=len(given))
@@ -201,7 +200,7 @@ def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batc
                 f"the units of the explanation of {str(explanation.text)!r:.60} are not those that {model.name} finds: "
                 f"it was made with another model ({explanation.model}) or version; explain the text again."
             )
-        if explanation.target not in model.classes and not is_ranked(explanation.text):
+        if explanation.target not in model.classes:
             raise InputError(
                 f"the explanation is of the class '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."
