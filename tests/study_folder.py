@@ -9,7 +9,7 @@ import numpy as np
 
 from raison.core.explanation import Explanation
 from raison.runs.agreement import agreement
-from raison.runs.run import Record, open_run
+from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
 from raison.studies.folder import digest_of
 from tests.explained import of_words
@@ -108,7 +108,7 @@ def make_run(folder: Path, model: str, made: Made, number: int = 0) -> None:
         "settings": {"unit": "word", "of": "probability", "seed": 0, "target": None},
         "versions": {"python": "3.11", "torch": "9.9"},
     }
-    run = open_run(json.loads(json.dumps(header)), folder)
+    run = open_run(head_of(header), folder)
     rng = np.random.default_rng(number)
     lines = [_record(row, seed, text, rng) for text in range(made.finished) for row in rows for seed in row["seeds"]]
     run.add(lines)

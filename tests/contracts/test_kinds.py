@@ -156,7 +156,7 @@ def test_a_limit_makes_another_study(place: Path, whole: dict[str, Path], name: 
     out = execute(examine(study, 2), tmp_path / "out", progress=False)
     kind = kind_of(out)
     few, all_of_it = kind.results.read(out), kind.results.read(whole[name])
-    assert (kind.name, few.limit, all_of_it.limit) == (name, 2, None)
+    assert (kind.name, few.header.limit, all_of_it.header.limit) == (name, 2, None)
     assert few.progress[0] == few.progress[1]
     for limit in (None, 3):
         with pytest.raises(DataError, match="holds this study with --limit 2: ask for the same"):

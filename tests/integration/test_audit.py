@@ -73,7 +73,8 @@ def test_every_method_gets_four_answers_with_their_numbers(audited: Audit) -> No
             assert found.value is None or found.says.endswith("Too few texts to judge: at least 8 are needed.")
             assert found.value is None or found.value.count >= 1
     assert audited["occlusion"]["attacks"].value is not None
-    reasons = audited.trust.header["attacks"]["left_out"]["embedding"]
+    assert audited.trust.header.attacks is not None
+    reasons = audited.trust.header.attacks.left_out["embedding"]
     assert dict(audited.left_out) == {"occlusion, attacked by shifted embeddings": reasons["occlusion"]}
 
 

@@ -72,7 +72,7 @@ def test_a_study_of_a_language_model_with_a_prompt(place: Path) -> None:
     folder = run("study.toml", place / "out", progress=False)
     runs = read_study(folder).runs
     assert set(runs) == {"writer--words", "writer--sentences"}
-    assert [runs[name].header["settings"]["unit"] for name in ("writer--words", "writer--sentences")] == [
+    assert [runs[name].header.settings.unit for name in ("writer--words", "writer--sentences")] == [
         "word",
         "sentence",
     ]

@@ -118,9 +118,10 @@ def test_all_that_is_asked_for_is_there(whole: tuple[Path, Stand], examined: Exa
     assert found.randomised == ("saliency", "attention_rollout")
     assert found.variants[Variant("noise", "constrained")] == ("saliency",)
     assert found.variants[Variant("substitution", "constrained")] == ("saliency", "attention_rollout", "random")
-    assert found.header["randomisation"]["left_out"] == {"random": "no parameters"}
-    assert study.header["models"]["one"]["blocks"] == 3
-    assert study.header["models"]["one"]["parameters"] > 1000
+    assert found.header.randomisation is not None
+    assert found.header.randomisation.left_out == {"random": "no parameters"}
+    assert study.header.models["one"].blocks == 3
+    assert (study.header.models["one"].parameters or 0) > 1000
 
 
 def test_settings_of_the_file_reach_the_work(examined: Examined) -> None:

@@ -1,7 +1,7 @@
 """Records of settings by their fields: what each may hold, said once for calls, study files and the command line."""
 
 import dataclasses
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from raison.core.errors import MISTAKE, InputError, UnknownNameError
 
 REQUIRED = dataclasses.MISSING
+_HIGHEST = sys.float_info.max
+"""Beyond it are infinities, whole numbers that no float holds, and, as a comparison, NaN."""
 LISTS = {"a text in quotes": "a list of texts in quotes", "a whole number": "a list of whole numbers"}
 
 
@@ -82,7 +84,7 @@ class Field:
             return True
         low = setting.least is None or value >= setting.least
         high = setting.most is None or value <= setting.most
-        return low and high and math.isfinite(value) and (setting.above is None or value > setting.above)
+        return low and high and (setting.above is None or value > setting.above)
 
 
 @cache
@@ -135,11 +137,12 @@ def _fits(hint: Any, value: Any) -> bool:
         hints = [first] * len(value) if others == [...] and isinstance(value, list | tuple) else [first, *others]
         return isinstance(value, list | tuple) and len(value) == len(hints) and all(map(_fits, hints, value))
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and -_HIGHEST <= value <= _HIGHEST
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    if get_origin(hint) is Mapping:
-        return isinstance(value, Mapping)
+    if origin is Mapping:
+        inner = get_args(hint)[1]
+        return isinstance(value, Mapping) and all(isinstance(key, str) and _fits(inner, value[key]) for key in value)
     return isinstance(value, hint) if hint in (bool, str) else True
 
 

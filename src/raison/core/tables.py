@@ -8,9 +8,10 @@ read.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from raison.core.errors import MISTAKE, RaisonError, UnknownNameError
+from raison.core.errors import MISTAKE, DataError, RaisonError, UnknownNameError
 from raison.core.fields import REQUIRED, Field, fields_of
 
 T = TypeVar("T")
@@ -25,17 +26,18 @@ class Table:
     """How a field's table is read.
 
     The entries of a `flat` record stand in the table around it. A mapping that takes the `rest` has every entry that no
-    other field has, and a field that is the table's `key` its name among several. `without` has the fields that are
-    not to be given, with what is said of them.
+    other field has, one that takes the `whole` every entry, and a field that is the table's `key` its name among
+    several. `without` has the fields that are not to be given, with what is said of them.
     """
 
     flat: bool = False
     rest: bool = False
+    whole: bool = False
     key: bool = False
     without: Mapping[str, str] = field(default_factory=dict)
 
 
-FLAT, REST, KEY = Table(flat=True), Table(rest=True), Table(key=True)
+FLAT, REST, WHOLE, KEY = Table(flat=True), Table(rest=True), Table(whole=True), Table(key=True)
 
 
 def read(
@@ -56,6 +58,20 @@ def read(
     return made, reader.mistakes
 
 
+def read_written(record: type[T], written: object, what: str, path: Path) -> T:
+    """The record that a JSON object holds which raison wrote into a file: `what` it is, such as "the head of a run".
+
+    Entries that this version does not know are left out, and texts may be empty. Raises DataError with the first
+    mistake, in one line.
+    """
+    reader = _Reader([], (), written=True)
+    made = reader.record(record, written, what, Table())
+    if reader.mistakes:
+        more = f" ({len(reader.mistakes) - 1} further mistakes.)" if len(reader.mistakes) > 1 else ""
+        raise DataError(f"cannot read {path}: {reader.mistakes[0]}{more}")
+    return made
+
+
 def inside(where: str, name: str, number: int | None = None) -> str:
     """The place of a table in another one, or of number so many of a list of them."""
     if where == FILE:
@@ -68,6 +84,7 @@ def inside(where: str, name: str, number: int | None = None) -> str:
 class _Reader:
     mistakes: list[str]
     beside: tuple[str, ...]
+    written: bool = False
 
     def record(self, kind: Any, table: object, where: str, how: Table, key: str = "") -> Any:
         """A record of a whole table."""
@@ -78,7 +95,7 @@ class _Reader:
         for name in table:
             if name in how.without:
                 self.mistakes.append(f"{where}: {how.without[name]}")
-            elif name not in known and not _takes_rest(kind):
+            elif name not in known and not self.written and not _takes_rest(kind):
                 self.mistakes.append(f"{where}: {UnknownNameError('key', name, {*known, *self.beside})}")
         return self.fields(kind, {name: table[name] for name in table if name not in how.without}, where, key)
 
@@ -92,6 +109,8 @@ class _Reader:
                 values[name] = key
             elif how.rest:
                 values[name] = {other: value for other, value in table.items() if other not in _keys(kind)}
+            elif how.whole:
+                values[name] = table
             elif how.flat:
                 values[name] = self.fields(one.hint, table, where)
             elif name in table:
@@ -108,8 +127,8 @@ class _Reader:
     def entry(self, one: Field, how: Table, value: object, where: str, values: dict[str, object]) -> None:
         """Put the value of a field, which is there, among the record's values."""
         name, inner = one.name, _record_in(one.hint)
-        blank = value is None or (isinstance(value, str) and not value.strip())
-        if inner is None and not blank and one.fits(value):
+        blank = not self.written and (value is None or (isinstance(value, str) and not value.strip()))
+        if (inner is None or value is None) and not blank and one.fits(value):
             values[name] = _frozen(value)
         elif inner is not None and get_origin(one.hint) is tuple and isinstance(value, list):
             places = [inside(where, name, number) for number in range(1, len(value) + 1)]
@@ -131,7 +150,7 @@ def _keys(kind: type) -> tuple[str, ...]:
     keys: list[str] = []
     for name, one in fields_of(kind).items():
         how = _how(kind, name)
-        keys += _keys(one.hint) if how.flat else [] if how.rest or how.key else [name]
+        keys += _keys(one.hint) if how.flat else [] if how.rest or how.whole or how.key else [name]
     return tuple(keys)
 
 

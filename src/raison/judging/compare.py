@@ -29,7 +29,8 @@ from raison.judging.plan import Plan, header_of, plan_rows
 from raison.judging.work import execute
 from raison.methods import CATALOGUE
 from raison.progress import Advance
-from raison.runs.run import CAUTIONS, Run, check_same, open_run
+from raison.runs.heads import RunHead
+from raison.runs.run import Run, check_same, open_run
 from raison.runs.table import comparison
 
 DEFAULT_METHODS = Compared().methods
@@ -124,7 +125,7 @@ def _compared_in_memory(
 ) -> Comparison:
     if sharing != ALONE:
         raise InputError("processes that share a comparison meet in a folder: give out as well.")
-    run = Run(header_of(plan) | {CAUTIONS: check_plan(plan, choosers)})
+    run = Run(header_of(plan, check_plan(plan, choosers)))
     execute(plan, run, progress)
     return comparison(run)
 
@@ -147,12 +148,12 @@ def _compared(
 ) -> Comparison:
     """A run in a folder; a folder of other work is refused before anything is written."""
     refuse_others(folder, COMPARISON)
-    header = header_of(plan)
     if (folder / COMPARISON.marker).exists():
         # The texts were checked when the run began.
+        header = header_of(plan)
         check_same(folder, header)
     else:
-        header[CAUTIONS] = check_plan(plan, choosers)
+        header = header_of(plan, check_plan(plan, choosers))
     shard, workers = team.sharing.shard, team.sharing.workers
     with working_in(folder, COMPARISON, shard.file):
         with beginning(folder, shard.file):
@@ -181,7 +182,7 @@ class _Share:
     """A share of a comparison for a worker process."""
 
     plan: Plan
-    header: dict[str, object]
+    header: RunHead
     folder: Path
     load: Callable[[], LanguageModel] | None
 
@@ -197,9 +198,9 @@ class _Share:
         return self.__dict__ | {"plan": replace(self.plan, model=None)}  # type: ignore[arg-type]
 
 
-def noted_header(plan: Plan) -> dict[str, object]:
+def noted_header(plan: Plan) -> RunHead:
     """The header of a plan within larger work, with the cautions to report beside its results."""
-    return header_of(plan) | {CAUTIONS: list(caution_of_texts(_unknown_shares(plan)))}
+    return header_of(plan, caution_of_texts(_unknown_shares(plan)))
 
 
 def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
-from raison.runs.run import OUTPUTS, SCHEMA
+from raison.runs.heads import RunHead
+from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, head_of
 
 _LIBRARIES = ("torch", "transformers", "numpy")
 
@@ -83,9 +84,9 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     return tuple(rows)
 
 
-def header_of(plan: Plan) -> dict[str, object]:
-    """The settings that identify a run."""
-    header = {
+def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
+    """The settings that identify a run, with the cautions to report beside its results."""
+    header: dict[str, object] = {
         "schema": SCHEMA,
         "raison": __version__,
         "model": plan.model.name,
@@ -108,8 +109,7 @@ def header_of(plan: Plan) -> dict[str, object]:
     }
     if plan.model.outputs != "classes":
         header[OUTPUTS] = plan.model.outputs
-    # Through JSON, so that tuples equal the lists read from a file.
-    return dict(json.loads(json.dumps(header)))
+    return head_of(header if cautions is None else header | {CAUTIONS: cautions})
 
 
 def _digest_of_texts(plan: Plan) -> str:

@@ -1,9 +1,8 @@
 """The jobs of a comparison, for raison.jobs.engine: chunks of texts, then metrics over all texts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from raison.core.explanation import Explanation
 from raison.core.metric import GroupMetric
@@ -38,10 +37,10 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     `plan` is called only if something is missing, so that finished work needs no model. `name` distinguishes the runs
     of one piece of work.
     """
-    texts, rows = comparison.header["texts"], comparison.header["rows"]
+    header, texts = comparison.header, comparison.header.texts
     # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
-    left = [row for row in rows if not _is_done(row, comparison, range(texts))]
-    labels = [row["label"] for row in left]
+    left = [row for row in header.rows if not _are_done(row.keys, comparison, range(texts))]
+    labels, keys = [row.label for row in left], [key for row in left for key in row.keys]
     jobs = []
     for start in range(0, texts, CHUNK):
         numbers = range(start, min(start + CHUNK, texts))
@@ -50,13 +49,12 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
                 f"{name} texts {start}",
                 "compare",
                 partial(_do_chunk, plan, comparison, labels, numbers),
-                partial(_are_done, left, comparison, numbers),
-                cost=len(numbers) * sum(len(row["seeds"]) for row in rows),
+                partial(_are_done, keys, comparison, numbers),
+                cost=len(numbers) * len(header.keys),
                 size=len(numbers),
             )
         )
-    grouped = [metric["label"] for metric in comparison.header["metrics"] if metric["grouped"]]
-    for key in [(row["label"], seed, metric) for metric in grouped for row in rows for seed in row["seeds"]]:
+    for key in [(*key, metric) for metric in header.grouped for key in header.keys]:
         title = "metrics of all texts"
         do_groups, is_done = partial(_do_groups, plan, comparison, *key), partial(comparison.has_groups, *key)
         jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
@@ -77,12 +75,8 @@ def _do_groups(plan: Callable[[], Plan], comparison: Run, row: str, seed: int, m
     told(1)
 
 
-def _is_done(row: Mapping[str, Any], comparison: Run, numbers: range) -> bool:
-    return all(comparison.is_done(row["label"], seed, numbers) for seed in row["seeds"])
-
-
-def _are_done(rows: Sequence[Mapping[str, Any]], comparison: Run, numbers: range) -> bool:
-    return all(_is_done(row, comparison, numbers) for row in rows)
+def _are_done(keys: Sequence[tuple[str, int]], comparison: Run, numbers: range) -> bool:
+    return all(comparison.is_done(*key, numbers) for key in keys)
 
 
 def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation]]:

@@ -10,7 +10,8 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.reading import Fields
 from raison.jobs.store import Line, RecordStore
-from raison.runs.checked import TEXTS, check_key
+from raison.runs.checked import check_key
+from raison.runs.heads import TEXTS
 
 _KEYS = b', "explanation": {'
 """The end of the keys in a line; the explanation itself need not be parsed to find its key."""

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from raison.jobs.store import read_record, unreadable
+from raison.runs.heads import ModelHead
 from raison.runs.judging import Learned
 
 FILE = "labels.json"
@@ -28,13 +28,13 @@ class Labels:
     majorities: Mapping[str, float] = field(default_factory=dict)
     accuracies: Mapping[str, float] = field(default_factory=dict)
 
-    def of_run(self, name: str, model: Mapping[str, Any] | None, data: str) -> Learned:
+    def of_run(self, name: str, model: ModelHead | None, data: str) -> Learned:
         """A run's model, of which the study's header says `model`, on data of this key."""
         majority = self.majorities.get(data, math.nan)
         if name in self.accuracies:
             return Learned(self.accuracies[name], majority)
-        said = (model or {}).get("accuracy") or {}
-        known = next((float(said[part]) for part in _HELD_OUT if part in said), math.nan)
+        said = (model and model.accuracy) or {}
+        known = next((said[part] for part in _HELD_OUT if part in said), math.nan)
         return Learned(known, majority, "held-out texts")
 
 

@@ -15,6 +15,7 @@ from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.store import write_whole
 from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
+from raison.runs.heads import RunHead
 from raison.runs.run import CAUTIONS, HEADER, Record, RecordKey, Run, read_header, read_run, settings_hash
 
 FILE = "reused.json"
@@ -53,7 +54,7 @@ def take_over(
 
 
 def rows_in(
-    header: dict[str, Any], sources: Sequence[Path], model: dict[str, Any] | None = None, *, agreement: bool = False
+    header: RunHead, sources: Sequence[Path], model: dict[str, Any] | None = None, *, agreement: bool = False
 ) -> set[str]:
     """The rows that `take_over` would copy into a new run of this header. Raises DataError, as it does."""
     offers = [_offered(header, source, model, agreement) for source in sources]
@@ -64,42 +65,42 @@ def rows_in(
 class _Offer:
     """What one source offers a run: rows with all seeds, and the positions of the run's metrics."""
 
-    rows: dict[str, list[int]]
+    rows: dict[str, tuple[int, ...]]
     places: list[int]
     source: Run
     pairs: list[AgreementPair]
 
 
-def _offered(header: dict[str, Any], folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer | None:
+def _offered(header: RunHead, folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer | None:
     """None where the source is another run; its records, which may be many, are not read then."""
     known = read_header(folder / HEADER)
     places, exchanged = _places(header, known), _exchanged(header, known)
-    grouped = [metric["label"] for metric in header["metrics"] if metric["grouped"]]
+    grouped = header.grouped
     if places is None or not _same_model(folder, model) or exchanged & {*grouped}:
         return None
     source, pairs = read_run(folder), pairs_in(folder) if agreement else []
     paired = {row for pair in pairs for row in (pair["first"], pair["second"])}
     rows = {}
-    for row in header["rows"]:
-        label, seeds = row["label"], row["seeds"]
-        there = all((label, seed, text) in source.records for seed in seeds for text in range(header["texts"]))
+    for row in header.rows:
+        label, seeds = row.label, row.seeds
+        there = all((label, seed, text) in source.records for seed in seeds for text in range(header.texts))
         # What is made of explanations, metrics of many texts and agreement, is computed, or known.
         made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
         # A selected map does not belong to one method: it has no pairs.
-        made = made and (not agreement or label in paired or row["selected_by"] is not None)
-        same = row in source.header["rows"] and row["method"] not in exchanged
+        made = made and (not agreement or label in paired or row.selected_by is not None)
+        same = row in source.header.rows and row.method not in exchanged
         if same and there and (made or _explains(source, label, seeds)):
             rows[label] = seeds
     return _Offer(rows, places, source, pairs)
 
 
-def _differing(header: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    return differing(other.get(IDENTITY, {}), header.get(IDENTITY, {}))
+def _differing(header: RunHead, other: RunHead) -> list[str]:
+    return differing(other.identity, header.identity)
 
 
-def _exchanged(header: dict[str, Any], other: dict[str, Any]) -> set[str]:
+def _exchanged(header: RunHead, other: RunHead) -> set[str]:
     """The methods and metrics that read other files there than here; files that are gone may have been the same."""
-    both = header.get(IDENTITY, {}).keys() & other.get(IDENTITY, {}).keys()
+    both = header.identity.keys() & other.identity.keys()
     return {part.removeprefix(FILES) for part in _differing(header, other) if part in both and part.startswith(FILES)}
 
 
@@ -115,31 +116,30 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
         assert run.folder is not None
         # Before the rows: if interrupted in between, the copy is repeated.
         add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= offer.rows.keys()])
-    texts = range(run.header["texts"])
+    texts = range(run.header.texts)
     keys = {label: [(label, seed, text) for seed in seeds for text in texts] for label, seeds in offer.rows.items()}
     missing = [label for label, of_row in keys.items() if not all(key in run.records for key in of_row)]
     if missing:
         header = offer.source.header
         # Runs of older versions do not say which weights they had.
-        known = {} if IDENTITY in header else {"unchecked": [WEIGHTS, TOKENIZER, CONFIGURATION]}
-        _note(run, {"run": settings_hash(header), "versions": header["versions"], **known}, missing)
+        known = {} if header.identity else {"unchecked": [WEIGHTS, TOKENIZER, CONFIGURATION]}
+        _note(run, {"run": settings_hash(header), "versions": header.versions, **known}, missing)
     for label in missing:
         _copy(run, offer, keys[label])
     return len(missing)
 
 
-def _places(header: dict[str, Any], other: dict[str, Any]) -> list[int] | None:
+def _places(header: RunHead, other: RunHead) -> list[int] | None:
     """Where the other's records have the scores of the run's metrics; None where it is no such run."""
-    keys = (header.keys() | other.keys()) - {*_OWN, IDENTITY, CAUTIONS}
-    if any(header.get(key) != other.get(key) for key in keys):
+    keys = (header.raw.keys() | other.raw.keys()) - {*_OWN, IDENTITY, CAUTIONS}
+    if any(header.raw.get(key) != other.raw.get(key) for key in keys):
         return None
     # Rows and metrics, which may differ, are among the settings; what else belongs to them was compared above.
     parts = {part for part in _differing(header, other) if not part.startswith(FILES)} - {SETTINGS}
-    if parts and IDENTITY in other:
+    if parts and other.identity:
         return None
-    known = [metric for metric in other["metrics"] if not metric["grouped"]]
-    wanted = [metric for metric in header["metrics"] if not metric["grouped"]]
-    return [known.index(metric) for metric in wanted] if all(metric in known for metric in wanted) else None
+    known, wanted = other.single, header.single
+    return [known.index(metric) for metric in wanted] if set(wanted) <= set(known) else None
 
 
 def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
@@ -158,7 +158,7 @@ def _copy(run: Run, offer: _Offer, keys: Sequence[RecordKey]) -> None:
         run.add([(record, known[record.row, record.seed][record.text]) for record in records])
     else:
         run.add_records(records)
-    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
+    grouped = run.header.grouped
     for seed in seeds:
         for label in grouped:
             if (row, seed, label) in source.groups:

@@ -11,7 +11,7 @@ cannot. Each file may also be there as .jsonl.gz, to read from.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
+from raison.core.tables import read_written
 from raison.jobs import identity
 from raison.jobs.folder import COMPARISON, refuse_others, write_marker
 from raison.jobs.store import RecordStore, read_head
@@ -27,6 +28,7 @@ from raison.runs import checked
 from raison.runs.checked import check_schema
 from raison.runs.columns import Columns
 from raison.runs.explained import Explained
+from raison.runs.heads import RunHead
 from raison.runs.record import Record as Record
 from raison.runs.record import RecordKey as RecordKey
 from raison.runs.record import plain, scalar
@@ -48,7 +50,7 @@ class Run:
     `shard` is the number of the process that writes, where several share the work.
     """
 
-    header: dict[str, Any]
+    header: RunHead
     folder: Path | None = None
     shard: int | None = None
     records: Columns = field(init=False)
@@ -58,7 +60,7 @@ class Run:
     _stored: Explained | None = None
 
     def __post_init__(self) -> None:
-        self.records = Columns(self.header["texts"])
+        self.records = Columns(self.header.texts)
 
     def add(self, rows: Sequence[tuple[Record, Explanation]]) -> None:
         """Keep these; in a folder they are on the disk when this returns. Raises DataError when it is full.
@@ -72,7 +74,7 @@ class Run:
             )
             self._store("records").append(record.to_dict() for record, _ in rows)
             self._stored = None
-        elif any(metric["grouped"] for metric in self.header["metrics"]):
+        elif self.header.grouped:
             self._kept.update({record.key: explanation for record, explanation in rows})
         for record, _ in rows:
             self.records.add(record)
@@ -101,13 +103,13 @@ class Run:
             )
         if self.folder is not None:
             return self._explained.of_row(row, seed)
-        return [self._kept[row, seed, text] for text in range(self.header["texts"])]
+        return [self._kept[row, seed, text] for text in range(self.header.texts)]
 
     @property
     def has_explanations(self) -> bool:
         """Whether the explanations behind the records are there."""
-        rows = [(row["label"], seed) for row in self.header["rows"] for seed in row["seeds"]]
-        return bool(self.records) and all(bool((self._there(*row) >= self.records.done(*row)).all()) for row in rows)
+        keys = self.header.keys
+        return bool(self.records) and all(bool((self._there(*key) >= self.records.done(*key)).all()) for key in keys)
 
     def explains(self, row: str, seed: int) -> bool:
         """Whether the explanations of one row are there, of all texts."""
@@ -120,12 +122,12 @@ class Run:
     def _there(self, row: str, seed: int) -> np.ndarray:
         if self.folder is not None:
             return self._explained.there(row, seed)
-        return np.array([(row, seed, text) in self._kept for text in range(self.header["texts"])], dtype=np.bool_)
+        return np.array([(row, seed, text) in self._kept for text in range(self.header.texts)], dtype=np.bool_)
 
     @property
     def _explained(self) -> Explained:
         if self._stored is None:
-            self._stored = Explained(self._store("explanations"), self.header["texts"])
+            self._stored = Explained(self._store("explanations"), self.header.texts)
         return self._stored
 
     def _store(self, name: str) -> RecordStore:
@@ -143,37 +145,35 @@ class Run:
         return (row, seed, metric) in self.groups
 
 
-def open_run(header: dict[str, Any], folder: Path | None, shard: int | None = None) -> Run:
+def open_run(header: RunHead, folder: Path, shard: int | None = None) -> Run:
     """A run to go on with. Raises DataError for a folder that holds another one."""
-    if folder is None:
-        return Run(header)
     refuse_others(folder, COMPARISON)
     if not (folder / HEADER).exists():
-        write_marker(folder, COMPARISON, header)
+        write_marker(folder, COMPARISON, header.raw)
     check_same(folder, header)
     return read_run(folder, shard)
 
 
-def check_same(folder: Path, header: dict[str, Any]) -> None:
+def check_same(folder: Path, header: RunHead) -> None:
     """Raise DataError with the differences unless the folder's run has this header. Writes nothing."""
     known = read_header(folder / HEADER)
-    if identity.IDENTITY in header:
-        identity.check(folder, "run", known, header[identity.IDENTITY])
-    differing = [key for key in header.keys() | known.keys() if header.get(key) != known.get(key)]
-    identity.refuse(folder, "run", sorted(key for key in differing if key not in UNCOMPARED))
+    if header.identity:
+        identity.check(folder, "run", known.raw, header.identity)
+    keys = (header.raw.keys() | known.raw.keys()) - set(UNCOMPARED)
+    identity.refuse(folder, "run", sorted(key for key in keys if header.raw.get(key) != known.raw.get(key)))
 
 
 def read_run(folder: Path, shard: int | None = None) -> Run:
     """What a folder holds. Raises DataError if it is no run's or was written by a newer version."""
     run = Run(read_header(folder / HEADER), folder, shard)
-    store, parts = RecordStore(folder / "records.jsonl"), checked.parts_of(run.header)
+    store, parts = RecordStore(folder / "records.jsonl"), [metric.parts for metric in run.header.single]
     for line in store.lines():
         record = line.parsed()
         if record is None:
             run.dropped += 1
             continue
         with store.telling(line):
-            checked.check_record(record, run.header, parts)
+            checked.check_record(record, run.header.texts, parts)
         run.records.add(Record.from_dict(record))
     store = RecordStore(folder / "groups.jsonl")
     for line in store.lines():
@@ -188,17 +188,22 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
     return run
 
 
-def settings_hash(header: dict[str, Any]) -> str:
+def settings_hash(header: RunHead) -> str:
     """A digest of the request, independent of the libraries' versions."""
-    asked = {key: value for key, value in header.items() if key not in UNCOMPARED}
+    asked = {key: value for key, value in header.raw.items() if key not in UNCOMPARED}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
-def read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> RunHead:
     """A run's run.json. Raises DataError if it is none or was written by a newer version."""
     header = read_head(path)
     if header is None:
         raise DataError(f"{path.parent} is no run: it has no {path.name}.")
     check_schema(header, path, SCHEMA)
-    checked.check_run(header, path)
-    return header
+    return read_written(RunHead, header, "the head of a run", path)
+
+
+def head_of(said: Mapping[str, Any]) -> RunHead:
+    """The header of a new run, which says this."""
+    # Through JSON, so that tuples equal the lists read from a file.
+    return read_written(RunHead, json.loads(json.dumps(said)), "the head of a run", Path(HEADER))

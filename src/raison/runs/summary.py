@@ -25,6 +25,14 @@ class MetricInfo:
     pool: str = "mean"
     grouped: bool = False
 
+    def __post_init__(self) -> None:
+        pool_of(self.pool)
+
+    @property
+    def parts(self) -> int:
+        """How many numbers a text's value consists of."""
+        return 1 if self.pool == "mean" else 2
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:

@@ -48,7 +48,7 @@ def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
     return corrected(
         [
             _verdict(claim, place, known.sample(results, claim, place))
-            for claim in results.claims
+            for claim in results.header.claims
             for place in known.places(results, claim)
         ]
     )

@@ -10,21 +10,22 @@ The rest is the kind's own, in its results.py.
 import hashlib
 import platform
 import tomllib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import ABC
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, TypeVar
 
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.fields import Setting
-from raison.core.tables import read as read_table
+from raison.core.tables import read_written
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
 from raison.runs.checked import check_schema
+from raison.runs.heads import RunHead
 from raison.runs.judging import Side
 from raison.runs.run import HEADER, SCHEMA, check_same
 
@@ -61,9 +62,9 @@ class Claim(ABC):
         return [label for label in (self.above, self.below, self.than) if label and isinstance(label, str)]
 
     @property
-    @abstractmethod
     def measured(self) -> str:
-        """By what rows are compared, as the claim names it."""
+        """By what rows are compared, as the claim names it; "" where there is only one way."""
+        return ""
 
     def mistakes(self, where: str) -> list[str]:
         """Whether it has more than one side, or none."""
@@ -74,13 +75,30 @@ class Claim(ABC):
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyHead(ABC):
+    """What the headers of all kinds say; the rest is the kind's. `limit` is the --limit of the run."""
+
+    name: str
+    digest: str
+    versions: Mapping[str, str]
+    limit: Annotated[int | None, Setting(least=0)] = None
+
+    @property
+    def claims(self) -> "tuple[Claim, ...]":
+        """The claims, with rows and metrics as the records name them."""
+        return ()
+
+
+H = TypeVar("H", bound=StudyHead)
+
+
 @dataclass(frozen=True, slots=True)
 class Written(ABC):
     """What has been written so far; `text` is the study file, "" where there was none."""
 
-    CLAIM: ClassVar[type[Claim]]
     folder: Path
-    header: Mapping[str, Any]
+    header: StudyHead
     text: str
 
     @property
@@ -91,37 +109,12 @@ class Written(ABC):
     @property
     def title(self) -> str:
         """What the study is called."""
-        return str(self.file.get("title", self.header["name"]))
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return str(self.header["name"])
+        return str(self.file.get("title", self.header.name))
 
     @property
     def digest(self) -> str:
         """The hash of the file."""
-        return str(self.header["digest"])
-
-    @property
-    def limit(self) -> int | None:
-        """The --limit of the run."""
-        return self.header.get("limit")
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """The versions of the libraries of the run."""
-        return dict(self.header["versions"])
-
-    @property
-    def claims(self) -> list[Claim]:
-        """The claims, with rows and metrics as the records name them. Raises DataError for one that is none."""
-        stated = self.header.get("claims", self.file.get("claims", ()))
-        read = [read_table(self.CLAIM, claim, f"{self.folder}, claim {n}") for n, claim in enumerate(stated, start=1)]
-        for _, mistakes in read:
-            if mistakes:
-                raise DataError(mistakes[0])
-        return [claim for claim, _ in read]
+        return self.header.digest
 
     @property
     def dropped(self) -> int:
@@ -144,19 +137,25 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def read_header(folder: Path, kind: WorkKind, checked: Callable[[Mapping[str, Any], Path], None]) -> tuple[Any, str]:
-    """A study's header, as `checked` accepts it, and its file. Raises DataError where the folder holds none."""
+def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
+    """A study's header, and its file. Raises DataError where the folder holds none."""
     path, header = folder / kind.marker, read_marker(folder, kind)
     if header is None or not (folder / FILE).exists():
         what = kind.name.partition(" ")[2]
         raise DataError(f"{folder} holds no {what} ({kind.marker}): give the folder of raison study run.")
+    check_schema(header, path, SCHEMA)
+    text = study_text(folder)
+    # The first version left the claims to the study file.
+    known = header if "claims" in header else header | {"claims": tomllib.loads(text).get("claims", [])}
+    return read_written(head, known, f"the head of {kind.name}", path), text
+
+
+def study_text(folder: Path) -> str:
+    """A folder's study file, "" where there is none. Raises DataError."""
     try:
-        text = (folder / FILE).read_text(encoding="utf-8")
+        return (folder / FILE).read_text(encoding="utf-8") if (folder / FILE).exists() else ""
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read the study in {folder}: {error}.") from None
-    check_schema(header, path, SCHEMA)
-    checked(header, path)
-    return header, text
 
 
 def header_of(study: Any, limit: int | None) -> dict[str, Any]:
@@ -199,7 +198,7 @@ def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> N
 
 
 def check_header(
-    folder: Path, kind: WorkKind, header: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]] | None = None
+    folder: Path, kind: WorkKind, header: Mapping[str, Any], parts: Mapping[str, RunHead] | None = None
 ) -> None:
     """DataError, naming what differs, where the folder holds other work of this kind. Touches nothing.
 
@@ -214,7 +213,7 @@ def check_header(
         refuse(folder, what, sorted(key for key in keys if known.get(key) != header.get(key)))
     for name, part in (parts or {}).items():
         if (folder / name / HEADER).exists():
-            check_same(folder / name, dict(part))
+            check_same(folder / name, part)
 
 
 def begin_study(folder: Path, kind: WorkKind, header: Mapping[str, Any], text: str) -> None:

@@ -10,8 +10,9 @@ imported when they are asked for: reading and reporting never load torch.
 """
 
 import importlib
+from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,7 @@ from raison.studies import kinds
 if TYPE_CHECKING:
     from raison.data import Dataset
     from raison.report.tables.records import Document, Table
+    from raison.runs.heads import RunHead
     from raison.studies.claims import Sample
     from raison.studies.file import Study
     from raison.studies.folder import Claim, Written
@@ -41,21 +43,18 @@ class EstimateTable:
     values: Mapping[str, Any]
 
 
-class Examined(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Examined(ABC):
     """A study that can be run, with its models and data looked at: the header that its folder begins with.
 
     `parts` are headers of comparisons inside the folder, by their own. `labels` has the data whose largest class claims
     are judged beside.
     """
 
-    @property
-    def study(self) -> "Study": ...
-    @property
-    def header(self) -> Mapping[str, Any]: ...
-    @property
-    def parts(self) -> Mapping[str, Mapping[str, Any]]: ...
-    @property
-    def labels(self) -> "Mapping[str, Dataset]": ...
+    study: "Study"
+    header: Mapping[str, Any]
+    parts: "Mapping[str, RunHead]" = field(default_factory=dict)
+    labels: "Mapping[str, Dataset]" = field(default_factory=dict)
 
 
 class Spec(Protocol):

@@ -97,7 +97,7 @@ def with_workers(examined: Examined, folder: Path, progress: bool | Advance, wor
     jobs = study.kind.work.jobs(examined, folder, None)
     total = sum(job.size for job in jobs if not job.last)
     # What a study calls is looked up again in each process.
-    travelling = replace(examined, study=replace(study, tools=None))  # type: ignore[type-var]
+    travelling = replace(examined, study=replace(study, tools=None))
     in_processes(_Share(travelling, folder), workers, folder, total, progress)
     with working_in(folder, study.kind.folder):
         do(lambda: study.kind.work.jobs(examined, folder, None), progress=progress is True)

@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeVar
 from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.reading import Fields, plain_values
+from raison.core.tables import read_written
 from raison.jobs.store import RecordStore
+from raison.runs.heads import Count, check_folder
 from raison.trust.records import (
     Attack,
     Attacked,
@@ -53,35 +55,98 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantHead:
+    """One way of attacking, and the methods that are attacked."""
+
+    attack: Attack
+    objective: Objective
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisedHead:
+    """What is randomised; `left_out` says of the methods that are not tested why."""
+
+    texts: Count
+    methods: tuple[str, ...]
+    orders: tuple[Order, ...]
+    draws: Count
+    blocks: Count
+    left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackedHead:
+    """What is attacked; texts on the `boundary` of two classes are not. `left_out` is by the kind of attack."""
+
+    texts: Count
+    boundary: tuple[int, ...]
+    variants: tuple[VariantHead, ...]
+    left_out: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustHead:
+    """What a header says of one model on one data set, by the study's names of both; `source` is the data's own."""
+
+    name: str
+    model: str
+    data: str
+    source: str
+    randomisation: RandomisedHead | None = None
+    attacks: AttackedHead | None = None
+
+    def __post_init__(self) -> None:
+        check_folder(self.name)
+
+    @property
+    def nothing_left(self) -> list[str]:
+        """The parts in which no method is left, one line each."""
+        reasons = []
+        if self.randomisation is not None and not self.randomisation.methods:
+            reasons.append(("randomisation", self.randomisation.left_out))
+        for variant in () if self.attacks is None else self.attacks.variants:
+            if not variant.methods and self.attacks is not None:
+                work = "substitution" if variant.attack == "substitution" else "embedding"
+                reasons.append(("attacks", self.attacks.left_out[work]))
+        lines = [f"[{part}] leaves out every method; of the first: {next(iter(why.values()))}" for part, why in reasons]
+        return [f"{self.name}: {line}" for line in dict.fromkeys(lines)]
+
+
+@dataclass(frozen=True, slots=True)
 class TrustRun:
     """One model on one data set. `header` is its entry in trust.json; `dropped` lines were broken."""
 
-    name: str
-    header: Mapping[str, Any]
+    header: TrustHead
     similarities: Mapping[SimilarityKey, Similarity]
     attacks: Mapping[AttackKey, Attacked]
     dropped: int = 0
 
     @property
+    def name(self) -> str:
+        """Its folder's."""
+        return self.header.name
+
+    @property
     def blocks(self) -> int:
         """How many blocks the model has; 0 if nothing is randomised."""
-        return int((self.header["randomisation"] or {}).get("blocks", 0))
+        return 0 if self.header.randomisation is None else self.header.randomisation.blocks
 
     @property
     def randomised(self) -> tuple[str, ...]:
         """The methods whose dependence on the parameters is measured."""
-        return tuple((self.header["randomisation"] or {}).get("methods", ()))
+        return () if self.header.randomisation is None else self.header.randomisation.methods
 
     @property
     def orders(self) -> tuple[Order, ...]:
         """The orders in which blocks are randomised."""
-        return tuple((self.header["randomisation"] or {}).get("orders", ()))
+        return () if self.header.randomisation is None else self.header.randomisation.orders
 
     @property
     def variants(self) -> dict[Variant, tuple[str, ...]]:
         """The methods that each kind of attack is made on."""
-        entries = (self.header["attacks"] or {}).get("variants", ())
-        return {Variant(entry["attack"], entry["objective"]): tuple(entry["methods"]) for entry in entries}
+        variants = () if self.header.attacks is None else self.header.attacks.variants
+        return {Variant(one.attack, one.objective): one.methods for one in variants}
 
     @property
     def attacked(self) -> tuple[str, ...]:
@@ -90,22 +155,20 @@ class TrustRun:
 
     def wanted_similarities(self) -> Iterator[SimilarityKey]:
         """The keys of all similarities of the finished run."""
-        asked = self.header["randomisation"]
-        if asked is None:
+        if (asked := self.header.randomisation) is None:
             return
         for method in self.randomised:
             for order in self.orders:
                 for blocks in range(1, self.blocks + 1):
-                    for draw in range(asked["draws"]):
-                        for text in range(asked["texts"]):
+                    for draw in range(asked.draws):
+                        for text in range(asked.texts):
                             yield SimilarityKey(method, order, blocks, draw, text)
 
     def wanted_attacks(self) -> Iterator[AttackKey]:
         """The keys of all attacks of the finished run."""
-        asked = self.header["attacks"]
-        if asked is None:
+        if (asked := self.header.attacks) is None:
             return
-        texts = [text for text in range(asked["texts"]) if text not in asked["boundary"]]
+        texts = [text for text in range(asked.texts) if text not in asked.boundary]
         for variant, methods in self.variants.items():
             for method in methods:
                 yield from (AttackKey(method, variant.attack, variant.objective, text) for text in texts)
@@ -122,12 +185,17 @@ class TrustRun:
         return sum(1 for _ in self.wanted_similarities()) + sum(1 for _ in self.wanted_attacks())
 
 
-def read_run(folder: Path, entry: Mapping[str, Any]) -> TrustRun:
+def head_of(entry: Mapping[str, Any]) -> TrustHead:
+    """A new entry of a header."""
+    return read_written(TrustHead, entry, "a run of a study of trust", Path("trust.json"))
+
+
+def read_run(folder: Path, entry: TrustHead) -> TrustRun:
     """What one run of a study has written so far. Raises DataError if its files cannot be read."""
-    place = folder / entry["name"]
+    place = folder / entry.name
     similarities, first = _records(place / SIMILARITIES, _similarity)
     attacks, second = _records(place / ATTACKS, _attacked)
-    return TrustRun(entry["name"], entry, similarities, attacks, first + second)
+    return TrustRun(entry, similarities, attacks, first + second)
 
 
 def store_of(folder: Path, run: str, name: str, shard: int | None = None) -> RecordStore:

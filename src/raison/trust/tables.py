@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,11 +29,11 @@ UNCHANGED = 1.0
 def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Measure) -> Values:
     """Each text's similarity with so many blocks randomised (or only that block), averaged over draws."""
     draws: dict[int, list[float]] = {}
-    for draw in range(run.header["randomisation"]["draws"] if run.header["randomisation"] else 0):
-        for text in range(run.header["randomisation"]["texts"]):
-            record = run.similarities.get(SimilarityKey(method, order, blocks, draw, text))
-            if record is not None:
-                draws.setdefault(text, []).append(_measured(record.spearman, record.kendall, record.overlap)[measure])
+    asked = run.header.randomisation
+    for draw, text in product(range(asked.draws), range(asked.texts)) if asked else ():
+        record = run.similarities.get(SimilarityKey(method, order, blocks, draw, text))
+        if record is not None:
+            draws.setdefault(text, []).append(_measured(record.spearman, record.kendall, record.overlap)[measure])
     return {text: _mean(values) for text, values in draws.items()}
 
 
@@ -53,7 +54,7 @@ def areas(run: TrustRun, method: str, order: Order, measure: Measure) -> Values:
 def effects(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Values:
     """What an attack did to each text's explanation."""
     values = {}
-    for text in range(run.header["attacks"]["texts"] if run.header["attacks"] else 0):
+    for text in range(run.header.attacks.texts if run.header.attacks else 0):
         record = run.attacks.get(AttackKey(method, variant.attack, variant.objective, text))
         if record is not None:
             values[text] = _effect(record, measure)
@@ -62,7 +63,7 @@ def effects(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Va
 
 def held(run: TrustRun, method: str, variant: Variant) -> tuple[int, int]:
     """On how many texts an attack found a change that keeps the prediction, of how many."""
-    texts = range(run.header["attacks"]["texts"])
+    texts = range(run.header.attacks.texts if run.header.attacks else 0)
     keys = [AttackKey(method, variant.attack, variant.objective, text) for text in texts]
     kept = [run.attacks[key].held for key in keys if key in run.attacks]
     return sum(kept), len(kept)

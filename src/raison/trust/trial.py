@@ -1,7 +1,7 @@
 """Randomised blocks and attacks on a model's explanations of some texts: the plan, what is left out, the jobs."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from raison.jobs.engine import Job
 from raison.jobs.store import RecordStore
 from raison.progress import Told
 from raison.trust.records import Attacked, Similarity, Substituted
-from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustRun, plain, read_run, store_of
+from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, plain, read_run, store_of
 from raison.trust.works import Request, Work, Works
 
 CHUNK, FEW = 16, 8
@@ -95,20 +95,6 @@ def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[G
     }
 
 
-def nothing_left(entry: Mapping[str, Any]) -> list[str]:
-    """The parts in which no method is left, one line each."""
-    lines = []
-    if entry["randomisation"] and not entry["randomisation"]["methods"]:
-        why = next(iter(entry["randomisation"]["left_out"].values()))
-        lines.append(f"{entry['name']}: [randomisation] leaves out every method; of the first: {why}")
-    for variant in (entry["attacks"] or {}).get("variants", ()):
-        if not variant["methods"]:
-            work = "substitution" if variant["attack"] == "substitution" else "embedding"
-            why = next(iter(entry["attacks"]["left_out"][work].values()))
-            lines.append(f"{entry['name']}: [attacks] leaves out every method; of the first: {why}")
-    return list(dict.fromkeys(lines))
-
-
 def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
     if trial.randomisation is None:
         return None
@@ -158,7 +144,7 @@ class Bench:
     works: Works
     model: Callable[[], LanguageModel]
     texts: Sequence[Given]
-    entry: Mapping[str, Any]
+    entry: TrustHead
     folder: Path
     shard: int | None = None
 
@@ -185,7 +171,7 @@ class Bench:
             yield self._job("substitution", keys, known.attacks, run)
 
     def _job(self, title: str, keys: Sequence[Any], known: Collection[Any], run: Callable[[Told], None]) -> Job:
-        name = self.entry["name"]
+        name = self.entry.name
         left = sum(key not in known for key in keys)
         # The cost of everything, done or not: all processes that share the work must choose the same shares.
         cost = len(keys) * (1.0 if title == "randomisation" else DEAR)
@@ -217,7 +203,7 @@ class Bench:
         return self.trial.request(self.model(), self.texts, work)
 
     def _write(self, parts: Iterable[list[Similarity]] | Iterable[list[Attacked]], name: str, told: Told) -> None:
-        store = store_of(self.folder, self.entry["name"], name, self.shard)
+        store = store_of(self.folder, self.entry.name, name, self.shard)
         for records in parts:
             store.append(plain(record) for record in records)
             told(len(records))

@@ -11,7 +11,7 @@ from raison.jobs.folder import WorkKind
 from raison.jobs.store import RecordStore
 from raison.runs.judging import Learned
 from raison.studies.claims import Sample
-from raison.studies.folder import Claim, Written, read_header
+from raison.studies.folder import Claim, StudyHead, Written, read_header
 
 FOLDERS = (WorkKind("a study of agreement", "agreements.json"),)
 
@@ -20,23 +20,27 @@ FOLDERS = (WorkKind("a study of agreement", "agreements.json"),)
 class PairClaim(Claim):
     """A claim about a pair of methods, "one & other", beside another pair or a number."""
 
-    @property
-    def measured(self) -> str:
-        """There is one measure."""
-        return "rank correlation"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementHead(StudyHead):
+    """What was asked."""
+
+    methods: tuple[str, ...]
+    texts: int
+    claims: tuple[PairClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreements(Written):
     """`values` has, for each pair, those of the texts by their numbers."""
 
-    CLAIM = PairClaim
+    header: AgreementHead
     values: Mapping[tuple[str, str], Mapping[int, float]]
 
     @property
     def progress(self) -> tuple[int, int]:
         """Texts of all pairs."""
-        return sum(map(len, self.values.values())), len(self.values) * self.header["texts"]
+        return sum(map(len, self.values.values())), len(self.values) * self.header.texts
 
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
@@ -46,8 +50,8 @@ def store_of(folder: Path, shard: int | None = None) -> RecordStore:
 
 def read(folder: Path) -> Agreements:
     """What has been written so far. Raises DataError."""
-    header, text = read_header(folder, FOLDERS[0], lambda _header, _path: None)
-    values: dict[tuple[str, str], dict[int, float]] = {pair: {} for pair in combinations(header["methods"], 2)}
+    header, text = read_header(folder, FOLDERS[0], AgreementHead)
+    values: dict[tuple[str, str], dict[int, float]] = {pair: {} for pair in combinations(header.methods, 2)}
     for line in store_of(folder).read().records:
         values[line["first"], line["second"]][line["text"]] = line["value"]
     return Agreements(folder, header, text, values)

@@ -1,10 +1,9 @@
 """A study of agreement: what it takes, and its jobs, a few texts each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from raison.studies.kinds.agreement.results import read, store_of  # type: ignore[import-not-found]
@@ -19,6 +18,7 @@ from raison.models.derived.identity import identity_of
 from raison.numerics.measures.agreement import spearman
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
+from raison.studies import kind
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
@@ -28,14 +28,10 @@ from raison.studies.rows import load_rows
 FEW = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+@dataclass(frozen=True, kw_only=True)
+class Examined(kind.Examined):
     """A study that can be run."""
 
-    study: Study
-    header: Mapping[str, Any]
-    parts: Mapping[str, Mapping[str, Any]]
-    labels: Mapping[str, Dataset]
     data: Dataset
 
 
@@ -54,7 +50,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         "claims": [one.to_dict() for one in spec.claims],
         IDENTITY: identity,
     }
-    return Examined(study, {**header_of(study, limit), **asked}, {}, {}, data)
+    return Examined(study=study, header={**header_of(study, limit), **asked}, data=data)
 
 
 def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:

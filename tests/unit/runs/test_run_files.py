@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError, LoadError, RaisonError
+from raison.core.tables import read_written
 from raison.jobs.store import read_head
 from raison.models.derived import explainers, trained_attention
 from raison.models.loading import shipped, zoo
 from raison.report.pages.shown import shown_texts
 from raison.runs import checked
+from raison.runs.run import read_header
 from raison.runs.table import comparison
+from raison.studies.kinds.audit.results import AuditHead
+from raison.studies.kinds.comparison.results import ComparisonHead
 from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.kinds.trainings.records import TrainingsHead
 from raison.studies.kinds.trainings.results import read as read_trainings
+from raison.studies.kinds.trust.results import TrustStudyHead
 from raison.studies.kinds.trust.results import read as read_trust
 from tests import study_folder
 from tests.unit.core.test_reading import WRONG
@@ -166,28 +172,29 @@ def test_lines_of_trainings_and_trust_that_are_wrong_are_counted_and_done_again(
 
 @pytest.mark.parametrize("path", sorted(STUDIES.rglob("run.json")), ids=lambda path: "/".join(path.parts[-4:-1]))
 def test_committed_runs_are_read(path: Path) -> None:
-    header = json.loads(path.read_text(encoding="utf-8"))
-    checked.check_run(header, path)
+    header = read_header(path)
+    parts = [metric.parts for metric in header.single]
     with gzip.open(path.with_name("records.jsonl.gz"), "rt", encoding="utf-8") as lines:
         for line in [next(lines, None) for _ in range(50)]:
             if line is not None:
-                checked.check_record(json.loads(line), header, checked.parts_of(header))
+                checked.check_record(json.loads(line), header.texts, parts)
 
 
-CHECKS = {
-    "study.json": checked.check_study,
-    "trust.json": checked.check_trust,
-    "trainings.json": checked.check_trainings,
-    "audit.json": checked.check_audit,
+HEADS = {
+    "study.json": ComparisonHead,
+    "trust.json": TrustStudyHead,
+    "trainings.json": TrainingsHead,
+    "audit.json": AuditHead,
 }
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("name", HEADS)
 def test_committed_heads_are_read(name: str) -> None:
     found = sorted(STUDIES.rglob(name))
     assert found
     for path in found:
-        CHECKS[name](json.loads(path.read_text(encoding="utf-8")), path)
+        head = read_written(HEADS[name], json.loads(path.read_text(encoding="utf-8")), "a head", path)
+        assert isinstance(head, HEADS[name])
 
 
 DEMO = shipped.FOLDER / "sst2"

@@ -13,7 +13,7 @@ from raison.core.explanation import Explanation
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import Difference, against, difference
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
-from raison.runs.run import Record, open_run
+from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
 from raison.studies.claims import verdicts
 from raison.studies.folder import digest_of
@@ -58,7 +58,7 @@ def write_run(folder: Path, texts: int = TEXTS) -> None:
         "settings": {"unit": "word", "of": "probability", "seed": 0},
         "versions": {},
     }
-    run = open_run(header, folder)
+    run = open_run(head_of(header), folder)
     for row, mean in zip(SCORES, (0.9, 0.1, 0.1), strict=True):
         run.add([record(row, text) for text in range(texts)])
         run.add_groups(row, 0, "consistency", [(mean + 0.01 * group,) for group in range(4)])

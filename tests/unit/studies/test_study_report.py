@@ -152,9 +152,9 @@ def test_page_of_a_text_has_every_row_with_its_scores(report: Path) -> None:
     folder = report.parent / "small--reviews"
     run = read_run(folder)
     page = read(report / "texts" / "small--reviews" / "0002.html").text
-    for row in run.header["rows"]:
-        record = run.records[row["label"], row["seeds"][0], 1]
-        assert page.count(row["label"]) >= 2
+    for row in run.header.rows:
+        record = run.records[row.label, row.seeds[0], 1]
+        assert page.count(row.label) >= 2
         assert f"{record.scores[0]:z.3f}".replace("-", "\N{MINUS SIGN}") in page
         ratio = record.scores[3][0] / record.scores[3][1]
         assert f"{ratio:.3f}" in page

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from raison.core.results import Summary
 from raison.report.figures.data import Curve, Lines, OverModels, Series, Spot, spot
+from raison.runs.heads import ModelHead
 from raison.runs.models_figure import Axis, FiguredModel
 from raison.trust.records import Objective, Order
 from raison.trust.results import TrustRun, Variant
@@ -31,7 +31,7 @@ class Tried:
 
     methods: tuple[str, ...]
     runs: tuple[TrustRun, ...]
-    models: Mapping[str, Mapping[str, Any]]
+    models: Mapping[str, ModelHead]
     axis: Axis = "model"
 
     @property
@@ -39,7 +39,7 @@ class Tried:
         """The runs on each data set, by the study's key of it."""
         runs: dict[str, list[TrustRun]] = {}
         for run in self.runs:
-            runs.setdefault(run.header["data"], []).append(run)
+            runs.setdefault(run.header.data, []).append(run)
         return runs
 
 
@@ -59,8 +59,8 @@ def randomisation_figures(tried: Tried, order: Order) -> Iterator[Lines]:
 
 def _title(tried: Tried, run: TrustRun) -> str:
     """The model, and the data where there are several."""
-    model = str(run.header["model"])
-    return f"{model} on {run.header['data']}" if len(tried.data) > 1 else model
+    model = run.header.model
+    return f"{model} on {run.header.data}" if len(tried.data) > 1 else model
 
 
 def _panel(name: str, title: str, blocks: int, order: Order, curves: tuple[Curve, ...]) -> Lines:
@@ -109,8 +109,8 @@ def substitution_figures(tried: Tried) -> Iterator[tuple[str, list[OverModels]]]
 
 
 def _models(tried: Tried, runs: Sequence[TrustRun]) -> tuple[FiguredModel, ...]:
-    keys = [run.header["model"] for run in runs]
-    return tuple(FiguredModel(key, tried.models[key].get("parameters")) for key in keys)
+    keys = [run.header.model for run in runs]
+    return tuple(FiguredModel(key, tried.models[key].parameters) for key in keys)
 
 
 def _over_models(name: str, tried: Tried, runs: Sequence[TrustRun], measure: Effect) -> Iterator[OverModels]:

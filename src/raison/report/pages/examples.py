@@ -12,6 +12,7 @@ from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
 from raison.report.tables.writers import escape_markdown
+from raison.runs.heads import RowHead
 from raison.runs.run import Run
 
 _CONTROL = "random"
@@ -69,15 +70,13 @@ def examples_of(
     run: Run, texts: Mapping[int, Sequence[Shown]], asked: ExamplesAsked
 ) -> tuple[tuple[Example, ...], ...]:
     """The examples of each text, the rows in the order in which they were asked for."""
-    rows = {row["label"]: row for row in run.header["rows"]}
+    rows = {row.label: row for row in run.header.rows}
     labels = _default_rows(rows) if asked.rows is None else asked.rows
     listed = []
     for number in [number for number in texts if number < asked.texts]:
         by_row = {one.record.row: one.explanation for one in texts[number]}
         told = [label for label in labels if label in by_row]
-        listed.append(
-            tuple(Example(number, rows[row]["method"], rows[row]["selected_by"], by_row[row]) for row in told)
-        )
+        listed.append(tuple(Example(number, rows[row].method, rows[row].selected_by, by_row[row]) for row in told))
     return tuple(examples for examples in listed if examples)
 
 
@@ -124,8 +123,8 @@ def markdown(examples: Sequence[Sequence[Example]], data: str, top: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _default_rows(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    told = tuple(label for label, row in rows.items() if row["method"].partition("(")[0] != _CONTROL)
+def _default_rows(rows: Mapping[str, RowHead]) -> tuple[str, ...]:
+    told = tuple(label for label, row in rows.items() if row.method.partition("(")[0] != _CONTROL)
     return told or tuple(rows)
 
 

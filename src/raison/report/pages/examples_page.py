@@ -34,7 +34,7 @@ class Examples:
     def caption(self, top: int) -> str:
         """How the marks of the `top` units are to be read."""
         e = self.examples[0][0].explanation
-        drawing = any(len(row["seeds"]) > 1 for row in self.run.header["rows"])
+        drawing = any(len(row.seeds) > 1 for row in self.run.header.rows)
         seeds = " Methods that draw are shown under their first seed." if drawing else ""
         return f"{phrases.count(len(self.examples), 'text')}, explained {e.unit} by {e.unit}. {reading(e, top)}{seeds}"
 
@@ -47,7 +47,7 @@ def write_examples(runs: Sequence[Examples], target: Path, title: str, origin: s
     write_whole(target / PAGE, document(title, body, STYLES))
     parts = [f"# {escape_markdown(title)}"]
     for run in runs:
-        table = markdown(run.examples, run.run.header["data"], top)
+        table = markdown(run.examples, run.run.header.data, top)
         parts += [f"## {escape_markdown(run.title)}", table, escape_markdown(run.caption(top))]
     parts.append(escape_markdown(origin))
     write_whole(target / PAPER, "\n\n".join(part.rstrip("\n") for part in parts) + "\n")

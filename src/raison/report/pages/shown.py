@@ -24,7 +24,7 @@ def shown_texts(run: Run) -> dict[int, list[Shown]]:
     """
     if run.folder is None:
         return {}
-    rows = {row["label"]: (place, row["seeds"][0]) for place, row in enumerate(run.header["rows"])}
+    rows = {row.label: (place, row.seeds[0]) for place, row in enumerate(run.header.rows)}
     by_text: dict[int, dict[int, Shown]] = {}
     store = RecordStore(run.folder / "explanations.jsonl")
     for line in store.lines():
@@ -33,7 +33,7 @@ def shown_texts(run: Run) -> dict[int, list[Shown]]:
             continue
         with store.telling(line):
             fields = Fields(told, "an explanation's line")
-            check_key(fields, run.header["texts"])
+            check_key(fields, run.header.texts)
             fields.mapping("explanation")
             place, seed = rows.get(told["row"], (0, None))
             record = run.records.get((told["row"], told["seed"], told["text"]))

@@ -40,7 +40,7 @@ class ListedText:
 
 def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, folder: Path) -> bool:
     """Write the pages of a run's texts, index.html the list; False, and nothing, where there is none."""
-    metrics = [MetricInfo(**metric) for metric in run.header["metrics"] if not metric["grouped"]]
+    metrics = run.header.single
     files = ["", *map(file_of, texts), ""]
     for place, (number, shown) in enumerate(texts.items()):
         values = {"title": f"Text {number + 1}: {title}", "before": files[place], "after": files[place + 2]}

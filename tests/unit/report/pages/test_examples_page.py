@@ -16,7 +16,7 @@ from raison.core.errors import DataError
 from raison.core.explanation import Explanation
 from raison.core.unit import Text, Unit
 from raison.report.pages.examples import Example, Mark, markdown, marks
-from raison.runs.run import Record, open_run
+from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
 from raison.studies.file import StudyError, read
 from raison.studies.reports import write
@@ -73,7 +73,7 @@ def study_of(folder: Path, examples: str = "[examples]\n") -> Path:
     header = {"schema": 1, "name": "made", "digest": "0", "versions": {}, "runs": [RUN], "limit": None}
     (folder / "study.json").write_text(json.dumps(header))
     rows = [dict(zip(("label", "method", "selected_by", "seeds"), row, strict=True)) for row in reversed(ROWS)]
-    run = open_run(
+    header = head_of(
         {
             "schema": 1,
             "raison": "0.1.0",
@@ -81,13 +81,13 @@ def study_of(folder: Path, examples: str = "[examples]\n") -> Path:
             "data": "some/reviews.tsv",
             "texts": len(TEXTS),
             "texts_sha256": "0",
-            "rows": json.loads(json.dumps(rows)),
+            "rows": rows,
             "metrics": [{"label": "sufficiency", "higher_is_better": False, "pool": "mean", "grouped": False}],
             "settings": {"unit": "word", "of": "probability", "seed": 0, "target": None},
             "versions": {},
-        },
-        folder / RUN,
+        }
     )
+    run = open_run(header, folder / RUN)
     for number, (label, _, _, seeds) in enumerate(ROWS):
         for key in [(seed, text) for seed in seeds for text in range(len(TEXTS))]:
             e = made(number, *key)

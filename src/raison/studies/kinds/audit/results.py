@@ -10,27 +10,30 @@ Lights are rules on intervals, written down here and shown with every verdict; t
 beside them do not say.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from raison.core.errors import DataError
+from raison.core.fields import Setting
 from raison.core.reading import plain_values
 from raison.core.results import Comparison, Scores, Summary
-from raison.jobs.folder import AUDIT, FILE, read_marker
+from raison.core.tables import read_written
+from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against, difference
-from raison.runs.checked import check_audit, check_schema
+from raison.runs.checked import check_schema
+from raison.runs.heads import Count, ModelHead
 from raison.runs.judging import FEWEST, Side, finding_of
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
-from raison.studies.folder import Claim, Written
+from raison.studies.folder import Claim, StudyHead, Written, study_text
 from raison.trust.records import Order
-from raison.trust.results import TrustRun
+from raison.trust.results import TrustHead, TrustRun
 from raison.trust.results import read_run as read_trust_run
 from raison.trust.tables import areas, at_blocks, effects, summary
 
@@ -89,9 +92,41 @@ class MethodAudit:
 
 
 @dataclass(frozen=True, slots=True)
+class EstimateHead:
+    """Seconds that the audit was to take."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditHead(StudyHead):
+    """What an audit was asked. `unable` says of usual methods that are not in it why, `about` what the model is.
+
+    Older versions wrote what jobs took (`spent`) into the header, and no name.
+    """
+
+    name: str = ""
+    digest: str = ""
+    model: str
+    data: str
+    of: str
+    unit: str
+    texts: Count
+    parameters: Annotated[int, Setting(least=0)]
+    blocks: Count
+    methods: tuple[str, ...]
+    unable: Mapping[str, str]
+    trust: TrustHead
+    about: ModelHead = ModelHead()  # noqa: RUF009
+    estimate: EstimateHead | None = None
+    spent: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Audit(Written):
     """Verdicts on all methods, the most trustworthy first; `recommended` is None where none can be trusted."""
 
+    header: AuditHead
     table: Comparison
     methods: tuple[MethodAudit, ...]
     recommended: str | None
@@ -109,14 +144,14 @@ class Audit(Written):
     @property
     def left_out(self) -> list[tuple[str, str]]:
         """What was not tested, a method or a method in a part, and why."""
-        listed = list(self.header["unable"].items())
-        asked = self.trust.header
-        listed += [(f"{method}, randomised", why) for method, why in asked["randomisation"]["left_out"].items()]
-        for kind, reasons in asked["attacks"]["left_out"].items():
-            listed += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
-        boundary = len(asked["attacks"]["boundary"])
-        if boundary:
-            listed.append((f"{boundary} of the attacked texts", "two classes are as probable as each other"))
+        listed, asked = list(self.header.unable.items()), self.trust.header
+        if asked.randomisation is not None:
+            listed += [(f"{method}, randomised", why) for method, why in asked.randomisation.left_out.items()]
+        if asked.attacks is not None:
+            for kind, reasons in asked.attacks.left_out.items():
+                listed += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
+            if boundary := len(asked.attacks.boundary):
+                listed.append((f"{boundary} of the attacked texts", "two classes are as probable as each other"))
         return listed
 
     @property
@@ -124,12 +159,12 @@ class Audit(Written):
         """What the audit is called."""
         if self.text:
             return str(self.file["title"])
-        return f"Audit of {self.header['model']} on {self.header['data']}"
+        return f"Audit of {self.header.model} on {self.header.data}"
 
     @property
     def digest(self) -> str:
         """That of its file, if there was one."""
-        return str(self.header["digest"]) if self.text else ""
+        return self.header.digest if self.text else ""
 
     @property
     def dropped(self) -> int:
@@ -140,7 +175,7 @@ class Audit(Written):
     def progress(self) -> tuple[int, int]:
         """Texts that all methods have explained, and records of randomised blocks and attacks."""
         wanted = self.trust.wanted
-        return self.table.texts + wanted - self.trust.missing, self.header["texts"] + wanted
+        return self.table.texts + wanted - self.trust.missing, self.header.texts + wanted
 
     def __getitem__(self, method: str) -> MethodAudit:
         """The verdict on a method by its label."""
@@ -152,15 +187,11 @@ def read(folder: Path) -> Audit:
     header = read_marker(folder, AUDIT)
     if header is None:
         raise DataError(f"{folder} holds no audit: it has no {HEADER}.")
-    try:
-        text = (folder / FILE).read_text(encoding="utf-8") if (folder / FILE).exists() else ""
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {folder / FILE}: {error}.") from None
     check_schema(header, folder / HEADER, SCHEMA)
-    check_audit(header, folder / HEADER)
+    head, text = read_written(AuditHead, header, "the head of an audit", folder / HEADER), study_text(folder)
     table = comparison(read_run(folder / FAITHFULNESS))
     changes = comparison(read_run(folder / CHANGES)) if (folder / CHANGES).is_dir() else None
-    trust = read_trust_run(folder, header["trust"])
+    trust = read_trust_run(folder, head.trust)
     judged = [
         _judged(
             row,
@@ -178,8 +209,8 @@ def read(folder: Path) -> Audit:
     order = {"green": 0, "amber": 1, "red": 2, "grey": 3}
     judged.sort(key=lambda one: (one.method != recommended, order[one.light], -one.score.mean))
     spent = sum(line["seconds"] for line in RecordStore(folder / SPENT).read().records)
-    spent += sum(header.get("spent", {}).values())
-    return Audit(folder, header, text, table, tuple(judged), recommended, reason, trust, changes, spent)
+    spent += sum(head.spent.values())
+    return Audit(folder, head, text, table, tuple(judged), recommended, reason, trust, changes, spent)
 
 
 def places(_results: Audit, _claim: Claim) -> list[str]:
@@ -291,8 +322,9 @@ def _share(value: Summary) -> str:
 
 def _why(trust: TrustRun, part: str, method: str) -> str:
     """Why a method was left out of a part."""
-    left_out = trust.header[part]["left_out"]
-    reasons = [left_out] if part == "randomisation" else list(left_out.values())
+    randomised, attacked = trust.header.randomisation, trust.header.attacks
+    reasons = [*(attacked.left_out.values() if attacked else ())] if part == "attacks" else []
+    reasons += [randomised.left_out] if part == "randomisation" and randomised else []
     known = [of_kind[method] for of_kind in reasons if method in of_kind]
     return "; ".join(known) or "not measured yet"
 

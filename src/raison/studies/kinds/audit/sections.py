@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from raison.core.results import Summary
 from raison.report.figures.data import Front
@@ -38,12 +37,13 @@ from raison.studies.kinds.audit.results import (
     STEADY,
     SUFFICIENT,
     Audit,
+    AuditHead,
     Finding,
     MethodAudit,
     Question,
 )
 from raison.trust.records import Substituted
-from raison.trust.results import substituted
+from raison.trust.results import AttackedHead, RandomisedHead, substituted
 
 EXAMPLES = 3
 """Texts that a method's page shows."""
@@ -158,7 +158,7 @@ def _advice(results: Audit) -> Advice:
     lights = [one.light for one in results.methods]
     said: dict[Light, str] = {"green": "pass", "amber": "are to be used with care", "red": "fail"}
     counts = ", ".join(f"{lights.count(light)} {words}" for light, words in said.items())
-    tried = phrases.count(results.header["texts"], "text")
+    tried = phrases.count(results.header.texts, "text")
     counts = f"{counts} of {phrases.count(len(lights), 'method')}, tried on {tried}."
     if results.recommended is None:
         return Advice("No method can be recommended.", results.reason, "red", counts)
@@ -190,7 +190,7 @@ def _interval(value: Summary | None) -> str:
 
 def _figures(results: Audit) -> Iterator[Part]:
     trust = results.trust
-    tried = Tried(tuple(results.header["methods"]), (trust,), {trust.header["model"]: results.header["about"]})
+    tried = Tried(results.header.methods, (trust,), {trust.header.model: results.header.about})
     fronts = [
         Front(f"front{number}", metric, higher, tuple(pareto(results.table, metric)))
         for number, (metric, higher) in enumerate(((COMPREHENSIVE, True), (SUFFICIENT, False)))
@@ -214,26 +214,25 @@ def _facts(results: Audit) -> dict[str, object]:
     header = results.header
     return {
         "Model": _model(header),
-        "Data": f"{header['data']}, {phrases.count(header['texts'], 'text')}",
-        "Explained": f"{header['of']} of the predicted class, {header['unit']} by {header['unit']}",
-        "Randomised": _asked(results, "randomisation"),
-        "Attacked": _asked(results, "attacks"),
+        "Data": f"{header.data}, {phrases.count(header.texts, 'text')}",
+        "Explained": f"{header.of} of the predicted class, {header.unit} by {header.unit}",
+        "Randomised": _asked(results.trust.header.randomisation),
+        "Attacked": _asked(results.trust.header.attacks),
         "Time": phrases.seconds(results.spent),
-        "Estimated before": phrases.seconds(header["estimate"]["seconds"]) if header.get("estimate") else "",
-        "Versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items()),
+        "Estimated before": phrases.seconds(header.estimate.seconds) if header.estimate else "",
+        "Versions": ", ".join(f"{name} {version}" for name, version in header.versions.items()),
     }
 
 
-def _model(header: Mapping[str, Any]) -> str:
+def _model(header: AuditHead) -> str:
     """Its name and size; one without parameters is a function."""
-    if not header["parameters"]:
-        return f"{header['model']} (a function: nothing but its answers is known)"
-    return f"{header['model']} ({header['parameters']:,} parameters, {header['blocks']} blocks)"
+    if not header.parameters:
+        return f"{header.model} (a function: nothing but its answers is known)"
+    return f"{header.model} ({header.parameters:,} parameters, {header.blocks} blocks)"
 
 
-def _asked(results: Audit, part: str) -> str:
-    asked = results.trust.header[part]
-    return "" if asked is None else phrases.count(asked["texts"], "text")
+def _asked(part: RandomisedHead | AttackedHead | None) -> str:
+    return "" if part is None else phrases.count(part.texts, "text")
 
 
 def _pages(results: Audit) -> dict[str, Document]:
@@ -248,7 +247,7 @@ def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]
     cost = f"It costs {one.passes:,.0f} passes and {phrases.seconds(one.seconds)} a text."
     best = " It is the one that this audit recommends." if one.method == results.recommended else ""
     return Document(
-        title=f"{one.method} on {results.header['model']}",
+        title=f"{one.method} on {results.header.model}",
         sections=(
             Section("", (_evidence(one), Text(cost + best)), "evidence"),
             Section("How it explains", tuple(_examples(shown)), "examples"),

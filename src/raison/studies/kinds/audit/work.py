@@ -14,7 +14,6 @@ from raison.core.errors import DataError, RaisonError
 from raison.core.model import LanguageModel
 from raison.core.parts import Given, Spans, written
 from raison.core.unit import PART
-from raison.data import Dataset
 from raison.explaining.attribution import Settings
 from raison.explaining.texts import SIDES, Reading, Side, Texts, read_names, read_texts
 from raison.jobs.engine import ALONE, Job, Sharing
@@ -28,6 +27,7 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs.run import open_run
+from raison.studies import kind
 from raison.studies.entries import StudyModel
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
@@ -39,21 +39,18 @@ from raison.studies.made import described
 from raison.studies.plans import load_named_model
 from raison.studies.rows import load_rows
 from raison.studies.runner import execute
+from raison.trust.results import head_of
 from raison.trust.trial import Bench, entry_of
 
 MODEL = "model"
 
 
-@dataclass(frozen=True)
-class Examined:
+@dataclass(frozen=True, kw_only=True)
+class Examined(kind.Examined):
     """An audit that can be run. `given` is the model of a call; that of a file is loaded when it is asked for."""
 
-    study: Study
-    header: Mapping[str, Any]
-    parts: Mapping[str, Mapping[str, Any]]
     suite: Suite
     given: LanguageModel | None
-    labels: Mapping[str, Dataset]
 
     @cached_property
     def model(self) -> LanguageModel:
@@ -189,9 +186,9 @@ def _examined(
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     if known is not None:
         # The estimate and what is left out were determined at the start.
-        return Examined(study, {**known, IDENTITY: identity}, parts, suite, model, {})
+        return Examined(study=study, header={**known, IDENTITY: identity}, parts=parts, suite=suite, given=model)
     header = _header(study, model, suite, limit) | {IDENTITY: identity}
-    return Examined(study, json.loads(json.dumps(header)), parts, suite, model, {})
+    return Examined(study=study, header=json.loads(json.dumps(header)), parts=parts, suite=suite, given=model)
 
 
 def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None) -> dict[str, Any]:
@@ -225,14 +222,14 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     """Faithfulness on all texts, harmless changes, randomised blocks and attacks on the first ones."""
     suite, listed = examined.suite, []
     for name, header in examined.parts.items():
-        run = open_run(dict(header), folder / name, shard)
+        run = open_run(header, folder / name, shard)
         listed += [_timed(job, name, folder, shard) for job in jobs_of(partial(_plan, examined, name), run, name)]
     bench = Bench(
         suite.trial,
         examined.study.tools,
         lambda: examined.model,
         suite.texts,
-        examined.header["trust"],
+        head_of(examined.header["trust"]),
         folder,
         shard,
     )

@@ -15,13 +15,13 @@ import numpy as np
 
 from raison.core.results import MetricScores
 from raison.jobs.folder import COMPARISON, STUDY
-from raison.runs.checked import check_study
+from raison.runs.heads import ModelHead, check_folder
 from raison.runs.judging import Learned
 from raison.runs.learned import Labels, read_labels
 from raison.runs.run import HEADER, Run, read_run, settings_hash
 from raison.runs.table import comparison, finished_texts, scores_of
 from raison.studies.claims import Sample
-from raison.studies.folder import Claim, Written, read_header
+from raison.studies.folder import Claim, StudyHead, Written, read_header
 
 FOLDERS = (STUDY, COMPARISON)
 
@@ -39,11 +39,24 @@ class MetricClaim(Claim):
         return self.metric
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonHead(StudyHead):
+    """Its runs' folders in order, and what its models are, by their keys: older versions did not write it."""
+
+    runs: tuple[str, ...]
+    models: Mapping[str, ModelHead] = field(default_factory=dict)
+    claims: tuple[MetricClaim, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.runs:
+            check_folder(name)
+
+
 @dataclass(frozen=True, slots=True)
 class StudyRuns(Written):
     """What a study, or a single comparison, has written so far."""
 
-    CLAIM = MetricClaim
+    header: ComparisonHead
     runs: dict[str, Run]
     labels: Labels
     cells: dict[tuple[str, str, str], MetricScores | None] = field(default_factory=dict, compare=False)
@@ -58,17 +71,16 @@ class StudyRuns(Written):
     def progress(self) -> tuple[int, int]:
         """Texts that every row of their run has explained."""
         done = sum(len(finished_texts(run)) for run in self.runs.values())
-        return done, sum(run.header["texts"] for run in self.runs.values())
+        return done, sum(run.header.texts for run in self.runs.values())
 
     @property
     def absent(self) -> list[str]:
         """Runs that have not begun."""
-        return [name for name in self.header["runs"] if name not in self.runs]
+        return [name for name in self.header.runs if name not in self.runs]
 
-    def about(self, run: str) -> Mapping[str, Any]:
-        """What is known of a run's model; nothing where older versions did not write it."""
-        model: Mapping[str, Any] = self.header.get("models", {}).get(run.partition("--")[0], {})
-        return model
+    def about(self, run: str) -> ModelHead:
+        """What is known of a run's model."""
+        return self.header.models.get(run.partition("--")[0], ModelHead())
 
     def cell(self, run: str, row: str, metric: str) -> MetricScores | None:
         """None where there is none, or no text that every row has."""
@@ -88,10 +100,11 @@ def read(folder: Path) -> StudyRuns:
     if (folder / HEADER).exists():
         run = read_run(folder)
         name = folder.resolve().name
-        said = {"name": name, "digest": settings_hash(run.header), "versions": run.header["versions"], "runs": [name]}
-        return StudyRuns(folder, {**said, "limit": None}, "", {name: run}, Labels())
-    header, text = read_header(folder, STUDY, check_study)
-    runs = {name: read_run(folder / name) for name in header["runs"] if (folder / name / HEADER).exists()}
+        digest, versions = settings_hash(run.header), run.header.versions
+        head = ComparisonHead(name=name, digest=digest, versions=versions, runs=(name,))
+        return StudyRuns(folder, head, "", {name: run}, Labels())
+    header, text = read_header(folder, STUDY, ComparisonHead)
+    runs = {name: read_run(folder / name) for name in header.runs if (folder / name / HEADER).exists()}
     return StudyRuns(folder, header, text, runs, read_labels(folder))
 
 
@@ -100,10 +113,10 @@ def places(results: StudyRuns, claim: MetricClaim) -> list[str]:
     if claim.run is not None:
         return [claim.run]
     compared = {label for label in (claim.row, claim.than) if isinstance(label, str)}
-    rows = {name: {row["label"] for row in run.header["rows"]} for name, run in results.runs.items()}
+    rows = {name: {row.label for row in run.header.rows} for name, run in results.runs.items()}
     lacking = {name for name, labels in rows.items() if not compared <= labels}
     # Where no run has them, that is what is to be said.
-    return [name for name in results.header["runs"] if name not in lacking or len(lacking) == len(rows)]
+    return [name for name in results.header.runs if name not in lacking or len(lacking) == len(rows)]
 
 
 def sample(results: StudyRuns, claim: MetricClaim, place: str) -> Sample | None:

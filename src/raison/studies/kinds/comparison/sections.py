@@ -84,8 +84,8 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     asked = asked_in(results.file)
     runs = [_told(name, run, target, asked) for name, run in results.runs.items()]
     files = _examples(results, runs, asked, target)
-    of_raison = ", ".join(sorted({one.run.header["raison"] for one in runs}))
-    versions = {**results.versions, "raison": of_raison}
+    of_raison = ", ".join(sorted({one.run.header.raison for one in runs}))
+    versions = {**results.header.versions, "raison": of_raison}
     return Document(
         title=results.title,
         sections=(
@@ -96,7 +96,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
         warnings=tuple(_warnings(results, runs, asked is not None, target is not None)),
         file=results.file,
         facts={
-            "Limit": None if results.limit is None else f"{results.limit} texts of each data set",
+            "Limit": None if results.header.limit is None else f"{results.header.limit} texts of each data set",
             "Digest": results.digest,
             "Versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
         },
@@ -112,7 +112,7 @@ def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None)
     except DataError:
         # Nothing that all methods have judged yet; the page says so.
         table = None
-    title = f"{run.header['model']} on {run.header['data']}"
+    title = f"{run.header.model} on {run.header.data}"
     if target is None:
         return _Told(name, title, run, table, "")
     texts = shown_texts(run)
@@ -129,7 +129,7 @@ def _examples(
     if asked is None or target is None or not shown:
         return {}
     origin = (
-        f"{results.title}, digest {results.digest}, raison {', '.join(sorted({o.run.header['raison'] for o in runs}))}."
+        f"{results.title}, digest {results.digest}, raison {', '.join(sorted({o.run.header.raison for o in runs}))}."
     )
     page, paper = write_examples(shown, target, results.title, origin, asked.top)
     return {"Examples": {"Texts with marks": page, "Markdown": paper}}
@@ -137,9 +137,9 @@ def _examples(
 
 def _warnings(results: StudyRuns, runs: Sequence[_Told], examples: bool, pages: bool) -> Iterator[str]:
     """Why these numbers cover only a subset of the study, one sentence each."""
-    if results.limit is not None:
-        count = phrases.count(results.limit, "text")
-        yield f"This study was run with --limit {results.limit}: at most {count} of each data set."
+    if results.header.limit is not None:
+        count = phrases.count(results.header.limit, "text")
+        yield f"This study was run with --limit {results.header.limit}: at most {count} of each data set."
     yield from (f"{name}: this run has not begun." for name in results.absent)
     for one in runs:
         yield from (f"{one.name}: {sentence}" for sentence in _of_run(one, examples, pages))
@@ -147,12 +147,12 @@ def _warnings(results: StudyRuns, runs: Sequence[_Told], examples: bool, pages: 
 
 def _of_run(one: _Told, examples: bool, pages: bool) -> Iterator[str]:
     run = one.run
-    done, wanted = len(finished_texts(run)), run.header["texts"]
+    done, wanted = len(finished_texts(run)), run.header.texts
     if done < wanted:
         yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table is of these; the run can go on."
-    keys = [(row["label"], seed) for row in run.header["rows"] for seed in row["seeds"]]
-    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
-    absent = [metric for metric in grouped if any((*key, metric) not in run.groups for key in keys)]
+    absent = [
+        metric for metric in run.header.grouped if any((*key, metric) not in run.groups for key in run.header.keys)
+    ]
     if absent:
         yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
     if run.dropped:
@@ -186,9 +186,9 @@ def _run(results: StudyRuns, one: _Told, number: int) -> Iterator[Part]:
 
 def _note(results: StudyRuns, one: _Told) -> str:
     """The end of a table's caption: seeds, and what names these numbers."""
-    seeds = list(dict.fromkeys(seed for row in one.run.header["rows"] for seed in row["seeds"]))
+    seeds = list(dict.fromkeys(seed for _, seed in one.run.header.keys))
     several = f"Methods that draw are means over the seeds {', '.join(map(str, seeds))}. " if len(seeds) > 1 else ""
-    return f"{several}{results.title}, digest {results.digest}, raison {one.run.header['raison']}."
+    return f"{several}{results.title}, digest {results.digest}, raison {one.run.header.raison}."
 
 
 def differences(table: Comparison) -> Iterator[Part]:
@@ -310,9 +310,7 @@ def _over_models(results: StudyRuns, told: Sequence[_Told], place: int) -> Itera
     axis = axis_of(results.file)
     tables = [one.table for one in told if one.table is not None]
     keys = [one.name.partition("--")[0] for one in told]
-    models = tuple(
-        FiguredModel(key, results.about(one.name).get("parameters")) for key, one in zip(keys, told, strict=True)
-    )
+    models = tuple(FiguredModel(key, results.about(one.name).parameters) for key, one in zip(keys, told, strict=True))
     methods = dict.fromkeys(row.method for table in tables for row in table.rows if row.selected_by is None)
     for number, (metric, higher) in enumerate(directed(tables[0]).items()):
         name, title = f"a{place}m{number}", f"{metric} {ARROWS[higher]}"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import RaisonError
-from raison.data import Dataset
 from raison.jobs.engine import Job
 from raison.judging.compare import noted_header
 from raison.judging.estimate import estimate_plan
@@ -17,8 +16,10 @@ from raison.judging.work import jobs_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
+from raison.runs.heads import RunHead
 from raison.runs.reuse import rows_in, take_over
 from raison.runs.run import Run, open_run
+from raison.studies import kind
 from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
@@ -29,17 +30,13 @@ from raison.studies.plans import Models, load_named_model, plan_of, reasons_agai
 from raison.studies.rows import load_all
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+@dataclass(frozen=True, kw_only=True)
+class Examined(kind.Examined):
     """A study that can be run: its data, and its header and those of its runs, by name.
 
     `known` has the rows of a run, by its name, that will be taken over from other runs.
     """
 
-    study: Study
-    header: Mapping[str, Any]
-    parts: Mapping[str, Mapping[str, Any]]
-    labels: Mapping[str, Dataset]
     known: Mapping[str, set[str]]
 
     def plan(self, models: Models, run: GridRun) -> Plan:
@@ -62,7 +59,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
     """
     spec = study.spec
     data, reasons = load_all(spec.grid.data, spec.grid.data_keys, limit)
-    headers: dict[str, dict[str, Any]] = {}
+    headers: dict[str, RunHead] = {}
     models: dict[str, dict[str, Any]] = {}
     known: dict[str, set[str]] = {}
     for key in spec.grid.model_keys:
@@ -78,12 +75,13 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
             if rows is not None:
                 against = reasons_against(asked, model, rows)
                 try:
-                    headers[run.name] = {} if against else noted_header(plan_of(asked, model, rows))
+                    head = None if against else noted_header(plan_of(asked, model, rows))
                 except RaisonError as error:
-                    against = [str(error)]
+                    head, against = None, [str(error)]
                 reasons += [f"model '{key}' on data '{run.data}': {reason}" for reason in against]
-                if not against:
-                    known[run.name] = rows_in(headers[run.name], sources, models[key], agreement=spec.agreement)
+                if head is not None:
+                    headers[run.name] = head
+                    known[run.name] = rows_in(head, sources, models[key], agreement=spec.agreement)
             computed += to_compute(asked, known.get(run.name, set()))
         reasons += [f"[models.{key}]: {reason}" for reason in unable(model, computed)]
         # The next one must not find this one in memory.
@@ -98,14 +96,14 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         "claims": [claim.to_dict() for claim in spec.claims],
     }
     parts = {run.name: headers[run.name] for run in spec.grid.wanted}
-    return Examined(study, header, parts, data, known)
+    return Examined(study=study, header=header, parts=parts, labels=data, known=known)
 
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Every run's header, and the rows that are taken over."""
     spec = examined.study.spec
     for run in spec.grid.wanted if sources else ():
-        there = open_run(dict(examined.parts[run.name]), folder / run.name)
+        there = open_run(examined.parts[run.name], folder / run.name)
         take_over(there, sources, examined.header["models"][run.model], agreement=spec.agreement)
 
 
@@ -114,7 +112,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     models, listed = Models(), []
     for run in examined.study.spec.grid.wanted:
         name = run.name
-        there = open_run(dict(examined.parts[name]), folder / name, shard)
+        there = open_run(examined.parts[name], folder / name, shard)
         listed += jobs_of(partial(examined.plan, models, run), there, name)
         close = partial(_close, examined, run, there)
         listed.append(Job(f"{name} closed", f"closing {name}", close, lambda: False, last=True))
@@ -137,7 +135,7 @@ def _write_agreement(finished: Run, folder: Path) -> None:
 
     Of rows that were taken over without explanations, the pairs that came with them are there already.
     """
-    rows = [(row["label"], row["seeds"][0]) for row in finished.header["rows"] if row["selected_by"] is None]
+    rows = [row.keys[0] for row in finished.header.rows if row.selected_by is None]
     explained = {row: finished.explanations(row, seed) for row, seed in rows if finished.explains(row, seed)}
     agreement.add_pairs(folder, agreement.agreement(explained)["pairs"])
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from raison.numerics.statistics.gains import Gain, average_relative_gain
-from raison.studies.kinds.trainings.records import TrainingRuns
+from raison.studies.kinds.trainings.records import TrainingHead, TrainingRuns
 from raison.studies.kinds.trainings.tables import Place, info_of, of_seeds, places, rows
 
 NONE = Gain(math.nan, math.nan, math.nan, 0)
@@ -34,15 +34,15 @@ def mixed(study: TrainingRuns) -> list[GainTable]:
     """
     tables = []
     for name, family in ways(study, "criteria").items():
-        alone = {row["criteria"][0]: row["name"] for row in family if len(row["criteria"]) == 1}
-        criteria = [criterion for criterion in study.header["gains"] if criterion in alone]
+        alone = {row.criteria[0]: row.name for row in family if len(row.criteria) == 1}
+        criteria = [criterion for criterion in study.header.gains if criterion in alone]
         if not criteria or len(family) < 2:
             continue
-        columns = [row["name"] for row in family]
+        columns = [row.name for row in family]
         where = places(study)
         gains = [
             tuple(
-                NONE if row == alone[a] else _gain(study, study.header["gains"][a], where, (row, alone[a]))
+                NONE if row == alone[a] else _gain(study, study.header.gains[a], where, (row, alone[a]))
                 for row in columns
             )
             for a in criteria
@@ -57,15 +57,15 @@ def transferred(study: TrainingRuns) -> list[GainTable]:
     Judged by the metrics of the criteria that some row was trained for.
     """
     tables = []
-    trained = {criterion for row in rows(study, "training") for criterion in row["criteria"]}
-    criteria = [criterion for criterion in study.header["gains"] if criterion in trained]
+    trained = {criterion for row in rows(study, "training") for criterion in row.criteria}
+    criteria = [criterion for criterion in study.header.gains if criterion in trained]
     for place in places(study, transferred=True):
-        there = [row["name"] for row in rows(study, "training") if {place.task, place.test} <= set(row["tasks"])]
+        there = [row.name for row in rows(study, "training") if {place.task, place.test} <= set(row.tasks)]
         if not (there and criteria):
             continue
         home = Place(place.test, place.test)
         gains = [
-            tuple(_moved(study, study.header["gains"][criterion], name, (home, place)) for name in there)
+            tuple(_moved(study, study.header.gains[criterion], name, (home, place)) for name in there)
             for criterion in criteria
         ]
         tables.append(GainTable(place.title, *_named(study, criteria), tuple(there), tuple(gains)))
@@ -73,7 +73,7 @@ def transferred(study: TrainingRuns) -> list[GainTable]:
 
 
 def _named(study: TrainingRuns, criteria: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(criteria), tuple(study.header["gains"][criterion] for criterion in criteria)
+    return tuple(criteria), tuple(study.header.gains[criterion] for criterion in criteria)
 
 
 def _gain(study: TrainingRuns, metric: str, where: Sequence[Place], pair: tuple[str, str]) -> Gain:
@@ -90,7 +90,7 @@ def _average(study: TrainingRuns, metric: str, pairs: Sequence[tuple[dict[int, f
     higher = info_of(study, metric).higher_is_better
     if higher is None:
         return NONE
-    seeds = study.header["seeds"]
+    seeds = study.header.seeds
     values, references = (
         np.array([[pair[side].get(seed, math.nan) for seed in seeds] for pair in pairs], dtype=np.float64)
         for side in (0, 1)
@@ -98,9 +98,9 @@ def _average(study: TrainingRuns, metric: str, pairs: Sequence[tuple[dict[int, f
     return average_relative_gain(values, references, higher)
 
 
-def ways(study: TrainingRuns, *varied: str) -> dict[str, list[dict[str, Any]]]:
+def ways(study: TrainingRuns, *varied: str) -> dict[str, list[TrainingHead]]:
     """The trainings by all of their settings but those `varied`; a group is called by what tells it from the others."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[TrainingHead]] = {}
     for row in rows(study, "training"):
         groups.setdefault(json.dumps(_way(row, varied), sort_keys=True), []).append(row)
     pairs = [(_way(group[0], varied), group) for group in groups.values()]
@@ -117,8 +117,8 @@ def said(value: Any) -> str:
     return "all" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _way(row: dict[str, Any], varied: tuple[str, ...]) -> dict[str, Any]:
-    return {key: value for key, value in row["settings"].items() if key not in varied}
+def _way(row: TrainingHead, varied: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in row.settings.items() if key not in varied}
 
 
 def _word(key: str) -> str:

@@ -22,7 +22,7 @@ from raison.models.adapters.spans import answer_tokens, inside_window
 from raison.models.loading.load import as_classifier, load
 from raison.progress import Told, is_shown, say
 from raison.runs.judging import Learned
-from raison.runs.run import Run, open_run
+from raison.runs.run import Run, head_of, open_run
 from raison.studies.file import Study
 from raison.studies.kinds.trainings.recipes import Recipes
 from raison.studies.kinds.trainings.records import MODELS, PLAIN, Explaining, RowKind, TrainingKey, TrainingRecord
@@ -207,7 +207,7 @@ def _judge(shop: Workshop, asked: _Judging, model: LanguageModel, made: _Made) -
     plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in asked.methods))
     # The model is called by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
     # beside the weights that made them.
-    explained = open_run({**noted_header(plan), "model": made.name}, made.folder / JUDGED / asked.test)
+    explained = open_run(head_of({**noted_header(plan).raw, "model": made.name}), made.folder / JUDGED / asked.test)
     execute(plan, explained, is_shown())
     return explained
 
@@ -256,14 +256,14 @@ def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, 
 
 def _explained(record: TrainingRecord, run: Run, asked: _Judging, method: str) -> TrainingRecord:
     """The record with what one method's explanations reached, and what they took."""
-    lines = [run.records[method, asked.seed, text] for text in range(run.header["texts"])]
-    single = [metric["label"] for metric in run.header["metrics"] if not metric["grouped"]]
-    grouped = [metric["label"] for metric in run.header["metrics"] if metric["grouped"]]
+    lines = [run.records[method, asked.seed, text] for text in range(run.header.texts)]
     return replace(
         record,
         method=method,
-        scores={metric: tuple(line.scores[place] for line in lines) for place, metric in enumerate(single)},
-        groups={metric: tuple(run.groups[method, asked.seed, metric]) for metric in grouped},
+        scores={
+            info.label: tuple(line.scores[place] for line in lines) for place, info in enumerate(run.header.single)
+        },
+        groups={metric: tuple(run.groups[method, asked.seed, metric]) for metric in run.header.grouped},
         explaining=Explaining(
             tuple(line.costs.seconds for line in lines),
             tuple(line.costs.evaluations for line in lines),

@@ -4,18 +4,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from raison.core.errors import DataError
 from raison.core.reading import plain_values
 from raison.jobs.store import RecordStore
 from raison.runs.checked import check_training
+from raison.runs.heads import Count
 from raison.runs.learned import Labels
-from raison.runs.summary import Value
-from raison.studies.folder import Claim, Written
+from raison.runs.summary import MetricInfo, Value
+from raison.studies.folder import Claim, StudyHead, Written
 
 MODELS = "trainings"
-PLAIN = "plain"
+PLAIN: Final = "plain"
 """The row of the fine-tuned model itself."""
 
 RowKind = Literal["plain", "posthoc", "training", "control"]
@@ -105,10 +106,66 @@ class MeasureClaim(Claim):
 
 
 @dataclass(frozen=True, slots=True)
+class PartHead:
+    """A part of a task's data."""
+
+    name: str
+    rows: Count
+
+
+@dataclass(frozen=True, slots=True)
+class DataHead:
+    """A task's data."""
+
+    train: PartHead
+    test: PartHead
+    dev: PartHead | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHead:
+    """A task: its base, its data, and the tasks on whose data its models are judged, too."""
+
+    name: str
+    base: str
+    also: tuple[str, ...]
+    data: DataHead
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tasks on whose data its models are judged, its own first."""
+        return (self.name, *self.also)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingHead:
+    """A row of the study on some of its tasks; `criteria` have their short names."""
+
+    name: str
+    kind: RowKind
+    method: str
+    tasks: tuple[str, ...]
+    settings: Mapping[str, Any]
+    criteria: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingsHead(StudyHead):
+    """What a study of trainings was asked; `gains` has the metric that stands for each criterion."""
+
+    seeds: tuple[int, ...]
+    metrics: tuple[MetricInfo, ...]
+    tasks: tuple[TaskHead, ...]
+    rows: tuple[TrainingHead, ...]
+    gains: Mapping[str, str]
+    claims: tuple[MeasureClaim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingRuns(Written):
     """What a study of trainings has written so far."""
 
-    CLAIM = MeasureClaim
+    header: TrainingsHead
     records: Mapping[TrainingKey, TrainingRecord]
     labels: Labels
     broken: int = 0
@@ -127,12 +184,12 @@ class TrainingRuns(Written):
     def wanted(self) -> tuple[TrainingKey, ...]:
         """The keys of all records of the finished study."""
         return tuple(
-            (task["name"], test, row["name"], seed)
-            for seed in self.header["seeds"]
-            for task in self.header["tasks"]
-            for row in self.header["rows"]
-            if task["name"] in row["tasks"]
-            for test in (task["name"], *task["also"])
+            (task.name, test, row.name, seed)
+            for seed in self.header.seeds
+            for task in self.header.tasks
+            for row in self.header.rows
+            if task.name in row.tasks
+            for test in task.tests
         )
 
 

@@ -15,13 +15,12 @@ import numpy as np
 
 from raison.core.results import MetricScores
 from raison.jobs.folder import TRAININGS
-from raison.runs.checked import check_trainings
 from raison.runs.judging import Learned
 from raison.runs.learned import read_labels
 from raison.runs.statistics import parts_of
 from raison.studies.claims import Sample
 from raison.studies.folder import read_header
-from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, read_records
+from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, TrainingsHead, read_records
 from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, Place, paired, scores
 
 FOLDERS = (TRAININGS,)
@@ -29,14 +28,14 @@ FOLDERS = (TRAININGS,)
 
 def read(folder: Path) -> TrainingRuns:
     """What a study of trainings has written so far. Raises DataError if the folder holds none, or a newer version's."""
-    header, text = read_header(folder, TRAININGS, check_trainings)
+    header, text = read_header(folder, TRAININGS, TrainingsHead)
     records, dropped = read_records(folder)
     return TrainingRuns(folder, header, text, records, read_labels(folder), dropped)
 
 
 def places(results: TrainingRuns, claim: MeasureClaim) -> list[str]:
     """The task that a claim names, or all."""
-    tasks = [task["name"] for task in results.header["tasks"]]
+    tasks = [task.name for task in results.header.tasks]
     return [task for task in tasks if claim.task in (None, task)]
 
 

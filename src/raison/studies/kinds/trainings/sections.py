@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from raison.core.results import MetricScores
 from raison.numerics.statistics.gains import Gain
@@ -26,7 +25,7 @@ from raison.report.tables.records import (
 from raison.runs.summary import MetricInfo
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways
-from raison.studies.kinds.trainings.records import PLAIN, TrainingRecord, TrainingRuns
+from raison.studies.kinds.trainings.records import PLAIN, TaskHead, TrainingHead, TrainingRecord, TrainingRuns
 from raison.studies.kinds.trainings.tables import (
     ACCURACY,
     EXPLAINING,
@@ -34,7 +33,7 @@ from raison.studies.kinds.trainings.tables import (
     Place,
     against_plain,
     deviation,
-    metric_infos,
+    info_of,
     places,
     rows,
     scores,
@@ -78,10 +77,10 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
         warnings=tuple(_warnings(results)),
         file=results.file,
         facts={
-            "Tasks": "; ".join(_task(task) for task in header["tasks"]),
-            "Seeds": ", ".join(map(str, header["seeds"])),
+            "Tasks": "; ".join(_task(task) for task in header.tasks),
+            "Seeds": ", ".join(map(str, header.seeds)),
             "Digest": results.digest,
-            "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+            "Versions": ", ".join(f"{name} {version}" for name, version in results.header.versions.items()),
         },
         text=results.text,
         digest=results.digest,
@@ -90,8 +89,8 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
 
 def _warnings(results: TrainingRuns) -> Iterator[str]:
     """Why these numbers cover only a subset of the study, one sentence each."""
-    if results.limit is not None:
-        yield f"This study was run with --limit {results.limit}: at most so many rows of each part of the data."
+    if results.header.limit is not None:
+        yield f"This study was run with --limit {results.header.limit}: at most so many rows of each part of the data."
     missing = [key for key in results.wanted if key not in results.records]
     if missing:
         task, test, row, seed = missing[0]
@@ -104,10 +103,9 @@ def _warnings(results: TrainingRuns) -> Iterator[str]:
         yield f"{results.dropped} broken lines of the records were left out; --resume does their work again."
 
 
-def _task(task: dict[str, object]) -> str:
-    data: dict[str, dict[str, object] | None] = task["data"]  # type: ignore[assignment]
-    parts = [f"{part['rows']} of {part['name']}" for part in data.values() if part]
-    return f"{task['name']} ({task['base']}; {', '.join(parts)})"
+def _task(task: TaskHead) -> str:
+    parts = [f"{part.rows} of {part.name}" for part in (task.data.train, task.data.dev, task.data.test) if part]
+    return f"{task.name} ({task.base}; {', '.join(parts)})"
 
 
 def metric_tables(study: TrainingRuns, transfers: bool = False) -> list[Table]:
@@ -115,13 +113,13 @@ def metric_tables(study: TrainingRuns, transfers: bool = False) -> list[Table]:
     columns = places(study, transfers)
     if not columns:
         return []
-    return [_metric_table(study, info, columns) for info in metric_infos(study)]
+    return [_metric_table(study, info, columns) for info in study.header.metrics]
 
 
 def accuracy_table(study: TrainingRuns) -> Table:
     """Accuracy of plain and trained models in per cent, with the difference from the plain ones (IvRA, table 5)."""
     columns = places(study)
-    shown = [row["name"] for row in rows(study, PLAIN, "training")]
+    shown = [row.name for row in rows(study, PLAIN, "training")]
     return Table(
         "Accuracy ↑ (%)",
         ("model", *(place.title for place in columns)),
@@ -134,8 +132,8 @@ def accuracy_table(study: TrainingRuns) -> Table:
 def cost_tables(study: TrainingRuns) -> list[Table]:
     """Seconds of training, and seconds and passes of explaining a text (IvRA, figures 9 and 10)."""
     columns = places(study)
-    trained = [row["name"] for row in rows(study, PLAIN, "training")]
-    explained = [row["name"] for row in rows(study, "posthoc", "training")]
+    trained = [row.name for row in rows(study, PLAIN, "training")]
+    explained = [row.name for row in rows(study, "posthoc", "training")]
     head = tuple(place.title for place in columns)
     return [
         Table(
@@ -157,9 +155,9 @@ def cost_tables(study: TrainingRuns) -> list[Table]:
 def rate_tables(study: TrainingRuns) -> list[Table]:
     """Learning rates and decays: each criterion's metric for the models trained for it alone (IvRA, table 7)."""
     tables = []
-    gains = study.header["gains"]
+    gains = study.header.gains
     for name, group in ways(study, "criteria", *_RATES).items():
-        table = {(*(row["settings"].get(key) for key in _RATES), *row["criteria"]): row for row in group}
+        table = {(*(row.settings.get(key) for key in _RATES), *row.criteria): row for row in group}
         rates = list(dict.fromkeys(key[:2] for key in table))
         criteria = [c for c in gains if any((*rate, c) in table for rate in rates)]
         if len(rates) < 2 or not criteria:
@@ -202,7 +200,7 @@ def gain_tables(study: TrainingRuns) -> list[Table]:
 
 
 def _metric_table(study: TrainingRuns, info: MetricInfo, columns: Sequence[Place]) -> Table:
-    shown = [row["name"] for row in rows(study, "posthoc", "training", "control")]
+    shown = [row.name for row in rows(study, "posthoc", "training", "control")]
     table = [[scores(study, row, place, info.label) for place in columns] for row in shown]
     kept = [(row, cells_of_row) for row, cells_of_row in zip(shown, table, strict=True) if any(cells_of_row)]
     grid = _ranked([cells_of_row for _, cells_of_row in kept], [info] * len(columns))
@@ -260,12 +258,12 @@ def _explaining(study: TrainingRuns, row: str, place: Place) -> Cell:
     return Cell(phrases.seconds(scored.summary.mean), passes)
 
 
-def _scores(study: TrainingRuns, row: dict[str, Any] | None, place: Place, metric: str) -> MetricScores | None:
-    return None if row is None else scores(study, row["name"], place, metric)
+def _scores(study: TrainingRuns, row: TrainingHead | None, place: Place, metric: str) -> MetricScores | None:
+    return None if row is None else scores(study, row.name, place, metric)
 
 
 def _info(study: TrainingRuns, metric: str) -> MetricInfo:
-    return next(info for info in metric_infos(study) if info.label == metric)
+    return info_of(study, metric)
 
 
 def _arrow(study: TrainingRuns, metric: str) -> str:
@@ -299,7 +297,7 @@ def _gain_cell(gain: Gain) -> Cell:
 def loss_figures(study: TrainingRuns) -> Iterator[Lines]:
     """For each task and loss: its mean in every epoch, a line for each training that has it."""
     for number, place in enumerate(places(study)):
-        records = {row["name"]: _of(study, row["name"], place) for row in rows(study, "training")}
+        records = {row.name: _of(study, row.name, place) for row in rows(study, "training")}
         losses = dict.fromkeys(loss for of_row in records.values() for one in of_row for loss in _losses(one))
         for count, loss in enumerate(losses):
             curves = [
@@ -315,7 +313,7 @@ def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
     for number, place in enumerate(places(study)):
         curves: list[Curve] = []
         for name, group in ways(study, "texts").items():
-            spots = [one for row in group for one in _of(study, row["name"], place)]
+            spots = [one for row in group for one in _of(study, row.name, place)]
             if len({one.texts for one in spots}) > 1:
                 curves.append(Curve(name or "training", len(curves), _durations(spots)))
         title = f"{place.title}: seconds of a training ↓"
@@ -326,7 +324,7 @@ def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
 
 def _of(study: TrainingRuns, row: str, place: Place) -> list[TrainingRecord]:
     """A row's records of all seeds."""
-    keys = [(place.task, place.test, row, seed) for seed in study.header["seeds"]]
+    keys = [(place.task, place.test, row, seed) for seed in study.header.seeds]
     return [study.records[key] for key in keys if key in study.records]
 
 

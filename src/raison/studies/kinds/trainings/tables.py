@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from raison.numerics.statistics.crossed import crossed_interval
 from raison.numerics.statistics.paired import Difference
 from raison.runs.statistics import subtract
 from raison.runs.summary import MetricInfo, Value, metric_scores
-from raison.studies.kinds.trainings.records import PLAIN, TrainingRecord, TrainingRuns
+from raison.studies.kinds.trainings.records import PLAIN, RowKind, TrainingHead, TrainingRecord, TrainingRuns
 
 ACCURACY, TRAINING, EXPLAINING = "accuracy", "training_seconds", "explaining_seconds"
 MEASURES = {ACCURACY: True, TRAINING: False, EXPLAINING: False}
@@ -34,31 +33,25 @@ class Place:
 
 def places(study: TrainingRuns, transferred: bool = False) -> list[Place]:
     """Every task on its own data, or (`transferred`) on that of the tasks that it is also judged on."""
-    tasks = study.header["tasks"]
-    if transferred:
-        return [Place(task["name"], test) for task in tasks for test in task["also"]]
-    return [Place(task["name"], task["name"]) for task in tasks]
+    return [
+        Place(task.name, test) for task in study.header.tasks for test in (task.also if transferred else [task.name])
+    ]
 
 
-def rows(study: TrainingRuns, *kinds: str) -> list[dict[str, Any]]:
-    """The rows of these kinds as the header has them, in the study's order."""
-    return [row for row in study.header["rows"] if row["kind"] in kinds]
-
-
-def metric_infos(study: TrainingRuns) -> list[MetricInfo]:
-    """The study's metrics."""
-    return [MetricInfo(**metric) for metric in study.header["metrics"]]
+def rows(study: TrainingRuns, *kinds: RowKind) -> list[TrainingHead]:
+    """The rows of these kinds, in the study's order."""
+    return [row for row in study.header.rows if row.kind in kinds]
 
 
 def info_of(study: TrainingRuns, metric: str) -> MetricInfo:
     """What is known of a metric or of a measure of every row. Raises KeyError for another one."""
-    known = {info.label: info for info in metric_infos(study)}
+    known = {info.label: info for info in study.header.metrics}
     return known[metric] if metric in known else MetricInfo(metric, MEASURES[metric])
 
 
 def seeds_of(study: TrainingRuns, row: str, place: Place) -> list[int]:
     """The seeds under which a row is finished."""
-    return [seed for seed in study.header["seeds"] if (place.task, place.test, row, seed) in study.records]
+    return [seed for seed in study.header.seeds if (place.task, place.test, row, seed) in study.records]
 
 
 def scores(

@@ -22,6 +22,7 @@ from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
 from raison.models.loading.load import as_classifier, load
 from raison.report.tables.records import Cell, Table
+from raison.studies import kind
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
@@ -67,14 +68,10 @@ def untrained(task: Task, seed: int = 0) -> LanguageModel:
     return as_classifier(load(*zoo.fresh_classifier(folder, task.labels, seed)))
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+@dataclass(frozen=True, kw_only=True)
+class Examined(kind.Examined):
     """A study that can be run: the data of its tasks, and its header."""
 
-    study: Study
-    header: Mapping[str, Any]
-    parts: Mapping[str, Mapping[str, Any]]
-    labels: Mapping[str, Dataset]
     data: Mapping[str, TaskData]
 
 
@@ -99,7 +96,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     header[IDENTITY] = {**of_several(bases), **of_several(texts), SETTINGS: study.digest}
     # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
     labels = {name: part.test for name, part in data.items()}
-    return Examined(study, json.loads(json.dumps(header)), {}, labels, data)
+    return Examined(study=study, header=json.loads(json.dumps(header)), labels=labels, data=data)
 
 
 def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: LanguageModel) -> list[str]:

@@ -11,14 +11,15 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from raison.core.errors import DataError
 from raison.core.fields import Setting
 from raison.jobs.folder import TRUST
-from raison.runs.checked import check_trust
+from raison.runs.heads import ModelHead
 from raison.runs.learned import Labels, read_labels
 from raison.studies.claims import Sample
-from raison.studies.folder import Claim, Written, read_header
+from raison.studies.folder import Claim, StudyHead, Written, read_header
 from raison.trust.records import Attack, Objective, Order
-from raison.trust.results import TrustRun, Variant, read_run
+from raison.trust.results import TrustHead, TrustRun, Variant, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
 
 FOLDERS = (TRUST,)
@@ -63,11 +64,25 @@ class TrustClaim(Claim):
         return replace(self, attack=self.than_attack or self.attack, objective=self.than_objective or self.objective)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustStudyHead(StudyHead):
+    """Methods as the file names them, what is known of the models by their keys, and what was asked of each run."""
+
+    methods: tuple[str, ...]
+    models: Mapping[str, ModelHead]
+    runs: tuple[TrustHead, ...]
+    claims: tuple[TrustClaim, ...] = ()
+
+    def __post_init__(self) -> None:
+        if lacking := {run.model for run in self.runs} - self.models.keys():
+            raise DataError(f"it says nothing of the models {', '.join(sorted(lacking)):.80}.")
+
+
 @dataclass(frozen=True, slots=True)
 class TrustRuns(Written):
     """What a study of trust has written so far."""
 
-    CLAIM = TrustClaim
+    header: TrustStudyHead
     runs: Mapping[str, TrustRun]
     labels: Labels
 
@@ -82,21 +97,11 @@ class TrustRuns(Written):
         wanted = sum(run.wanted for run in self.runs.values())
         return wanted - sum(run.missing for run in self.runs.values()), wanted
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """As the file names them."""
-        return tuple(self.header["methods"])
-
-    def model(self, run: TrustRun) -> Mapping[str, Any]:
-        """What is known of a run's model: its name, blocks and parameters."""
-        about: Mapping[str, Any] = self.header["models"][run.header["model"]]
-        return about
-
 
 def read(folder: Path) -> TrustRuns:
     """What a study of trust has written so far. Raises DataError if the folder holds none, or a newer version's."""
-    header, text = read_header(folder, TRUST, check_trust)
-    runs = {entry["name"]: read_run(folder, entry) for entry in header["runs"]}
+    header, text = read_header(folder, TRUST, TrustStudyHead)
+    runs = {entry.name: read_run(folder, entry) for entry in header.runs}
     return TrustRuns(folder, header, text, runs, read_labels(folder))
 
 
@@ -115,7 +120,7 @@ def sample(results: TrustRuns, claim: TrustClaim, place: str) -> Sample:
     method, than = claim.row, claim.row if claim.than == "" else claim.than
     first = _values(run, method, claim)
     about = (_told(claim, run), _row(method, claim))
-    learned = results.labels.of_run(run.name, results.model(run), run.header["data"])
+    learned = results.labels.of_run(run.name, results.header.models[run.header.model], run.header.data)
     mean = summary(first.values()).mean
     if isinstance(than, int | float):
         number = float(than)

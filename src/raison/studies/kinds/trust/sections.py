@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from raison.core.results import Summary
 from raison.report.figures.trust import (
@@ -20,7 +19,7 @@ from raison.runs.models_figure import axis_of, told
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.trust.records import Order
-from raison.trust.results import TrustRun, Variant
+from raison.trust.results import TrustHead, TrustRun, Variant
 from raison.trust.tables import EFFECTS, MEASURES, Effect, Measure, areas, effects, held, summary
 
 _PLACES = 2
@@ -75,7 +74,7 @@ _ATTACKED = (
 def sections(results: TrustRuns, _target: Path | None = None) -> Document:
     """The study; it has no pages of single texts."""
     header = results.header
-    tried = Tried(results.methods, tuple(results.runs.values()), header["models"], axis_of(results.file) or "model")
+    tried = Tried(header.methods, tuple(results.runs.values()), header.models, axis_of(results.file) or "model")
     return Document(
         title=results.title,
         sections=(
@@ -90,7 +89,7 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
         facts={
             "Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in results.runs.values())),
             "Digest": results.digest,
-            "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+            "Versions": ", ".join(f"{name} {version}" for name, version in results.header.versions.items()),
         },
         text=results.text,
         digest=results.digest,
@@ -99,9 +98,9 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
 
 def _warnings(results: TrustRuns) -> Iterator[str]:
     """Why these numbers cover only a subset of the study, one sentence each."""
-    if results.limit is not None:
-        count = phrases.count(results.limit, "text")
-        yield f"This study was run with --limit {results.limit}: at most {count} of each data set."
+    if results.header.limit is not None:
+        count = phrases.count(results.header.limit, "text")
+        yield f"This study was run with --limit {results.header.limit}: at most {count} of each data set."
     for run in results.runs.values():
         if run.missing:
             yield (
@@ -112,10 +111,9 @@ def _warnings(results: TrustRuns) -> Iterator[str]:
             yield f"{run.name}: {run.dropped} broken lines were left out; --resume does their work again."
 
 
-def _texts(run: Mapping[str, Any]) -> str:
-    parts = (("randomisation", "randomised blocks"), ("attacks", "attacks"))
-    counts = [f"{run[part]['texts']} for {words}" for part, words in parts if run[part]]
-    return f"{run['source']}: {', '.join(counts)}"
+def _texts(run: TrustHead) -> str:
+    parts = ((run.randomisation, "randomised blocks"), (run.attacks, "attacks"))
+    return f"{run.source}: {', '.join(f'{part.texts} for {words}' for part, words in parts if part)}"
 
 
 def _curves(tried: Tried) -> Iterator[Part]:
@@ -168,12 +166,12 @@ def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
 def model_table(results: TrustRuns) -> Table:
     """What is known of the models."""
     rows = []
-    for key, about in results.header["models"].items():
-        size, accuracy = about.get("parameters"), _accuracy(about.get("accuracy") or {})
+    for key, about in results.header.models.items():
+        size, accuracy = about.parameters, _accuracy(about.accuracy or {})
         cells = (
-            Cell(str(about["name"])),
+            Cell(about.name),
             Cell(told(size) if size else "–"),
-            Cell(str(about.get("blocks") or "–")),
+            Cell(str(about.blocks or "–")),
             Cell("–" if accuracy is None else phrases.percent(accuracy)),
         )
         rows.append((key, cells))
@@ -192,13 +190,14 @@ def _accuracy(known: Mapping[str, float]) -> float | None:
 
 
 def _of_run(run: TrustRun) -> Iterator[tuple[str, str]]:
-    for method, why in ((run.header["randomisation"] or {}).get("left_out", {})).items():
+    randomised, attacked = run.header.randomisation, run.header.attacks
+    for method, why in randomised.left_out.items() if randomised else ():
         yield f"{method}: randomisation", why
-    for kind, methods in ((run.header["attacks"] or {}).get("left_out", {})).items():
+    for kind, methods in attacked.left_out.items() if attacked else ():
         named = "attacks in embedding space" if kind == "embedding" else "attacks by substitution"
         for method, why in methods.items():
             yield f"{method}: {named}", why
-    boundary = (run.header["attacks"] or {}).get("boundary", ())
+    boundary = attacked.boundary if attacked else ()
     if boundary:
         texts = ", ".join(str(text + 1) for text in boundary)
         yield (
@@ -209,7 +208,7 @@ def _of_run(run: TrustRun) -> Iterator[tuple[str, str]]:
 
 def _area_table(results: TrustRuns, order: Order, measure: Measure) -> Table:
     rows = []
-    for method in results.header["methods"]:
+    for method in results.header.methods:
         if any(method in run.randomised for run in results.runs.values()):
             cells = tuple(_cell(summary(areas(run, method, order, measure).values())) for run in results.runs.values())
             rows.append((method, cells))
@@ -221,7 +220,7 @@ def _attacked_rows(results: TrustRuns) -> list[tuple[str, tuple[str, Variant]]]:
     variants = dict.fromkeys(variant for run in results.runs.values() for variant in run.variants)
     return [
         (f"{method}: {_named(variant)}", (method, variant))
-        for method in results.header["methods"]
+        for method in results.header.methods
         for variant in variants
         if any(method in run.variants.get(variant, ()) for run in results.runs.values())
     ]
@@ -240,7 +239,7 @@ def _effects(results: TrustRuns, row: tuple[str, Variant], measure: Effect) -> t
 
 
 def _held(run: TrustRun, method: str, variant: Variant) -> Cell:
-    kept, of = held(run, method, variant) if run.header["attacks"] else (0, 0)
+    kept, of = held(run, method, variant) if run.header.attacks else (0, 0)
     return Cell(f"{kept} of {of}" if of else "–")
 
 

@@ -16,6 +16,7 @@ from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.report.tables.records import Cell, Table
+from raison.studies import kind
 from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
@@ -23,18 +24,14 @@ from raison.studies.kind import EstimateTable
 from raison.studies.made import described
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
 from raison.studies.rows import load_all
-from raison.trust.results import TrustRun
-from raison.trust.trial import Bench, entry_of, nothing_left, refused
+from raison.trust.results import TrustRun, head_of
+from raison.trust.trial import Bench, entry_of, refused
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+@dataclass(frozen=True, kw_only=True)
+class Examined(kind.Examined):
     """A study that can be run: its texts, and its header. `labels` are of all rows: a few texts' classes say little."""
 
-    study: Study
-    header: Mapping[str, Any]
-    parts: Mapping[str, Mapping[str, Any]]
-    labels: Mapping[str, Dataset]
     data: Mapping[str, Dataset]
 
 
@@ -61,7 +58,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
             reasons += [f"model '{key}' on data '{run.data}': {reason}" for reason in against]
             if not against:
                 entry = entries[run.name] = _entry(study, model, run, data[run.data])
-                reasons += nothing_left(entry)
+                reasons += head_of(entry).nothing_left
         # The next one must not find this one in memory.
         del model
     if reasons:
@@ -77,7 +74,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     header[IDENTITY] = {**of_several(identities), **of_several(texts), SETTINGS: study.digest}
     whole, _ = load_all(grid.data, grid.data_keys, None)
     # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
-    return Examined(study, json.loads(json.dumps(header)), {}, whole, data)
+    return Examined(study=study, header=json.loads(json.dumps(header)), labels=whole, data=data)
 
 
 def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
@@ -107,7 +104,7 @@ def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Of every run randomisation, attacks and substitution; one model in memory at a time."""
     study, models, listed = examined.study, Models(), []
-    entries = {entry["name"]: entry for entry in examined.header["runs"]}
+    entries = {entry["name"]: head_of(entry) for entry in examined.header["runs"]}
     for run in study.spec.grid.wanted:
         model = partial(models.of, study.spec.grid.models[run.model])
         texts, entry = examined.data[run.data].texts, entries[run.name]
@@ -119,18 +116,18 @@ def estimate(examined: Examined) -> EstimateTable:
     """What there is to do, and what is left out."""
     rows = []
     reasons: dict[str, None] = {}
-    for entry in examined.header["runs"]:
-        planned = TrustRun(entry["name"], entry, {}, {})
+    for entry in map(head_of, examined.header["runs"]):
+        planned = TrustRun(entry, {}, {})
         similarities, attacks = (
             sum(1 for _ in keys) for keys in (planned.wanted_similarities(), planned.wanted_attacks())
         )
-        without = [(entry["randomisation"] or {}).get("left_out", {})]
-        without += (entry["attacks"] or {}).get("left_out", {}).values()
+        without = [] if entry.randomisation is None else [entry.randomisation.left_out]
+        without += [] if entry.attacks is None else entry.attacks.left_out.values()
         for of_part in without:
             reasons |= dict.fromkeys(f"{method} is left out: {why}" for method, why in of_part.items())
         left_out = {method for of_part in without for method in of_part}
         counts = (planned.blocks, similarities, attacks, len(left_out))
-        rows.append((entry["name"], tuple(Cell(f"{count:,}" if count else "–") for count in counts)))
+        rows.append((entry.name, tuple(Cell(f"{count:,}" if count else "–") for count in counts)))
     head = ("run", "blocks", "explanations under other parameters", "attacks", "left out")
     values = {"models": examined.header["models"], "runs": examined.header["runs"]}
     return EstimateTable(Table("", head, tuple(rows)), tuple(reasons), values)

@@ -1,0 +1,94 @@
+"""What the first file of a run says, as records; `raw` is the file's whole content, which names the run.
+
+What a study's says of its models is here as well: tables and figures of runs show it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from raison.core.errors import DataError
+from raison.core.fields import Setting
+from raison.core.tables import WHOLE
+from raison.runs.summary import MetricInfo
+
+TEXTS = 10_000_000
+"""Maximum number of texts of a run; memory for all is reserved before any is read."""
+
+Raw = Annotated[Mapping[str, Any], WHOLE]
+Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
+Count = Annotated[int, Setting(least=0, most=TEXTS)]
+
+
+@dataclass(frozen=True, slots=True)
+class RowHead:
+    """One row of a run's table: a method under each of its seeds, its maps chosen by a metric or not."""
+
+    label: str
+    method: str
+    seeds: Seeds
+    selected_by: str | None = None
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        """The row under each of its seeds."""
+        return [(self.label, seed) for seed in self.seeds]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsHead:
+    """What is explained in a run."""
+
+    unit: str
+    of: str
+    seed: int
+    raw: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """What a run was asked. `cautions` are to be reported beside the results; `outputs` "" is classes."""
+
+    raison: str
+    model: str
+    data: str
+    texts: Count
+    rows: tuple[RowHead, ...]
+    metrics: tuple[MetricInfo, ...]
+    settings: SettingsHead
+    versions: Mapping[str, str]
+    raw: Raw
+    identity: Mapping[str, str] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
+    outputs: str = ""
+
+    @property
+    def single(self) -> tuple[MetricInfo, ...]:
+        """The metrics of single texts, in the order of a record's scores."""
+        return tuple(metric for metric in self.metrics if not metric.grouped)
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The metrics of many texts."""
+        return tuple(metric.label for metric in self.metrics if metric.grouped)
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        """All rows under all of their seeds."""
+        return [key for row in self.rows for key in row.keys]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelHead:
+    """What a study knows of a model: accuracies by the data that they are of, and numbers of parameters."""
+
+    name: str = ""
+    parameters: int | None = None
+    accuracy: Mapping[str, float] | None = None
+    blocks: int | None = None
+
+
+def check_folder(name: str) -> None:
+    """DataError for a run's name that is no folder's within the study's folder."""
+    if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
+        raise DataError(f"the run {name!r:.40} is not a folder name.")
