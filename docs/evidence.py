@@ -57,12 +57,13 @@ class Beside:
     passes: float
     """Of kernel_shap, per text."""
 
-    def gaps(self, least: int) -> list[Difference]:
-        """On texts of at least so many units: each count alone, and both together."""
+    def gaps(self, least: int) -> Iterator[Difference]:
+        """On texts of at least so many units: each count alone, and both together. Each is computed when it is read."""
         there = self.units >= least
         own, base = self.own[there], self.base[there]
         columns = [(own[:, [count]], base[:, [count]]) for count in range(len(COUNTS))]
-        return [difference(*pair) for pair in (*columns, (own.sum(1, keepdims=True), base.sum(1, keepdims=True)))]
+        for first, second in (*columns, (own.sum(1, keepdims=True), base.sum(1, keepdims=True))):
+            yield difference(first, second)
 
 
 def folders() -> Iterator[Path]:
