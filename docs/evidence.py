@@ -76,7 +76,7 @@ def beside(folder: Path) -> Iterator[tuple[str, Beside]]:
     """Every method of one pass of a run, beside kernel_shap with its own estimator."""
     run = read_run(folder)
     texts = finished_texts(run)
-    rows = {row["label"]: row["seeds"][0] for row in run.header["rows"] if row["selected_by"] is None}
+    rows = {row.label: row.seeds[0] for row in run.header.rows if row.selected_by is None}
     base = next(label for label in rows if label.startswith(BASE) and "estimator" not in label)
     units = np.array([run.records[base, rows[base], text].units for text in texts])
     for label, seed in rows.items():
@@ -84,7 +84,7 @@ def beside(folder: Path) -> Iterator[tuple[str, Beside]]:
             scores, of_base = _scores(run, label, seed, texts), _scores(run, base, rows[base], texts)
             passes = _cost(run, base, rows[base], texts)
             name = f"{folder.parents[1].name}/{folder.name}"
-            yield label, Beside(name, run.header["model"], texts, units, scores, of_base, passes)
+            yield label, Beside(name, run.header.model, texts, units, scores, of_base, passes)
 
 
 def _cost(run: Run, label: str, seed: int, texts: Sequence[int]) -> float:
@@ -93,7 +93,7 @@ def _cost(run: Run, label: str, seed: int, texts: Sequence[int]) -> float:
 
 
 def _scores(run: Run, label: str, seed: int, texts: Sequence[int]) -> np.ndarray:
-    metrics = [metric["label"] for metric in run.header["metrics"] if not metric["grouped"]]
+    metrics = [metric.label for metric in run.header.single]
     columns = [run.records.scores(label, seed, metrics.index(count), texts)[:, 0] for count in COUNTS]
     return np.stack([columns[0], -columns[1]], axis=1)
 
