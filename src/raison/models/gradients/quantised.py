@@ -46,13 +46,14 @@ def _follows(module: nn.Module, weight: Tensor | None) -> bool:
     device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), "cpu")
     places = torch.arange(1, getattr(module, "in_features") + 1, dtype=torch.float64)  # noqa: B009
     rows = torch.stack([places.cos(), (1.7 * places).sin()]).to(device, dtype).requires_grad_()
-    module = _evaluated(module, rows.detach())
+    copied = _evaluated(module, rows.detach())
     try:
         # Past the hooks: this is no pass of the model.
-        outputs = module.forward(rows)
+        outputs = (module if copied is None else copied).forward(rows)
     except (RuntimeError, TypeError, ValueError):
-        # It wants to be called in another way, and is left to the checks of `raison doctor`.
-        return True
+        # Where it could not be evaluated either, it wants to be called in another way, and is left to the checks of
+        # `raison doctor`.
+        return copied is None
     change = (outputs[1] - outputs[0]).detach().double()
     try:
         (gradient,) = torch.autograd.grad((outputs[0].double() * change).sum(), rows)
@@ -64,8 +65,8 @@ def _follows(module: nn.Module, weight: Tensor | None) -> bool:
 
 
 @torch.no_grad()
-def _evaluated(module: nn.Module, rows: Tensor) -> nn.Module:
-    """A copy after its first evaluation; the layer itself where it allows none.
+def _evaluated(module: nn.Module, rows: Tensor) -> nn.Module | None:
+    """A copy after its first evaluation; None where it allows none.
 
     A layer of bitsandbytes packs its four bits anew when a processor first evaluates it, and has no gradient from then
     on.
@@ -74,5 +75,5 @@ def _evaluated(module: nn.Module, rows: Tensor) -> nn.Module:
         copied = copy.deepcopy(module).eval()
         copied.forward(rows)
     except (RuntimeError, TypeError, ValueError):
-        return module
+        return None
     return copied
