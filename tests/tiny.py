@@ -221,6 +221,24 @@ def build_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]
 EMBEDDING = tuple(name for name in _FAMILIES if name not in ("t5", "bart"))
 """Families that texts are embedded with."""
 
+
+def build_at_places(
+    name: str, kind: type, labels: tuple[str, ...] = LABELS
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new model of the family that tags tokens or predicts masked words, by its auto class, and its tokenizer."""
+    tokenizer = _tokenizer(name)
+    with torch.random.fork_rng(devices=[]):
+        model = kind.from_config(_config(name, tokenizer, labels))  # type: ignore[attr-defined]
+    _randomize(model)
+    return model.eval(), tokenizer
+
+
+TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+TAGGERS = ("bert", "roberta", "deberta_v2", "distilbert", "modernbert")
+"""Families that token classification is tested on."""
+FILLERS = (*TAGGERS, "albert")
+"""Families that masked language models are tested on."""
+
 ANSWERING = ("bert", "distilbert", "electra", "roberta")
 """Families that question answering is tested on."""
 

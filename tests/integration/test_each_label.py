@@ -128,9 +128,9 @@ def test_a_comparison_has_a_table_for_each_label_and_goes_on_in_its_folder(tmp_p
         assert [row.method for row in own.rows] == ["occlusion", "random"]
         mean = judged.by_target[name]["comprehensiveness"].summary.mean
         assert own["occlusion"]["comprehensiveness"].summary.mean == pytest.approx(mean, abs=1e-6)
-    assert f"{table.texts} labels of texts from 30 % on" in " ".join(str(table).split())
+    assert f"{table.texts} predictions in texts from 30 % on" in " ".join(str(table).split())
     assert compare(out=tmp_path / "run").to_dict() == table.to_dict()
-    with pytest.raises(InputError, match="no label of any text reaches 100 %"):
+    with pytest.raises(InputError, match="no prediction in any text reaches 100 %"):
         raison.compare(model, TEXTS, "occlusion", target="each", threshold=1.0)
 
 
@@ -168,4 +168,4 @@ def test_the_command_line_explains_each_label(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "e.html").exists()
     none = CliRunner().invoke(app, [*call, "--threshold", "1"])
     assert none.exit_code == 0
-    assert "no label of the text reaches the threshold" in none.stderr
+    assert "no prediction in the text reaches the threshold" in none.stderr

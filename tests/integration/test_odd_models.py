@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     BertForMultipleChoice,
-    BertForTokenClassification,
+    BertForNextSentencePrediction,
     BigBirdConfig,
     BigBirdForSequenceClassification,
     LongformerConfig,
@@ -127,7 +127,7 @@ def test_a_text_that_block_sparse_attention_would_read_is_refused() -> None:
         raison.explain(loaded, " ".join([TEXT] * 3), "occlusion", progress=False)
 
 
-@pytest.mark.parametrize("kind", [BertForMultipleChoice, BertForTokenClassification])
+@pytest.mark.parametrize("kind", [BertForMultipleChoice, BertForNextSentencePrediction])
 def test_other_heads_are_named(folder: Path, kind: type) -> None:
     kind(TINY["bert"]()[0].config).save_pretrained(folder)
     with pytest.raises(LoadError, match=f"is a {kind.__name__}, which gives no classes of a text"):

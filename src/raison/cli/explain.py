@@ -114,7 +114,7 @@ def _tell_each(explanations: list[Explanation], html: Path | None, json: bool) -
     from raison.report.pages.showing import show
 
     if not explanations:
-        typer.echo("raison: no label of the text reaches the threshold (--threshold): nothing is explained", err=True)
+        typer.echo("raison: no prediction in the text reaches the threshold (--threshold)", err=True)
     elif html is not None:
         typer.echo(f"raison: wrote the page to {save(explanations, html)}", err=True)
     if json:

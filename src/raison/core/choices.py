@@ -3,11 +3,17 @@
 from typing import Literal
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-TargetSpec = None | str | int | tuple[str | int, str | int] | list[int] | list[str] | list[str | int]
+Named = str | tuple[str, str]
+"""What is explained at a place, or this and not that."""
+At = tuple[int, Named] | tuple[int, int, Named]
+"""A masked word by its number and what is explained there; or a span of characters and its tag."""
+One = str | int | tuple[str | int, str | int] | At
+TargetSpec = None | One | list[int] | list[str] | list[str | int] | list[One]
 """None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
 of each text's class.
 
-Where a model answers questions, a string is a part of the context, and a list of strings names one for each text.
+Where a model answers questions, a string is a part of the context, and a list of strings names one for each text. Of a
+model that tags tokens or fills in masked words, a target also says where, see raison.core.choosing.
 """
 EACH = "each"
 """As a target: every label from a threshold on, each with an explanation of its own."""

@@ -17,6 +17,22 @@ higher by n * KINDS: so every token stays with its read, whatever is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How predictions are read at the places of an encoding's spans.
+
+    `weights` of a text sum to 1; places beyond its own have none. `choices` are the model's outputs that stand for each
+    class at each place.
+    """
+
+    weights: Float[Tensor, "batch places"]
+    choices: Int[Tensor, "batch places classes"]
+
+    def select(self, rows: Sequence[int] | Tensor) -> "Reading":
+        """That of some texts, repeated as often as they are named."""
+        return Reading(self.weights[rows], self.choices[rows])
+
+
+@dataclass(frozen=True, slots=True)
 class Encoding:
     """A batch of texts as tensors, padded on the right, on the CPU.
 
@@ -24,6 +40,7 @@ class Encoding:
     a prompt, padding, what lies outside the parts that the caller named). `truncated` holds, per text, the number of
     tokens that were cut off. Where the model answers with a part of the text, `spans` are the first and the last token
     of the answer that is explained, and `answerable` are the tokens that may hold one where not all of them have units.
+    Where it predicts at places of the text, `spans` are the tokens where the explained prediction is read (`reading`).
     """
 
     texts: tuple[Text, ...]
@@ -36,8 +53,9 @@ class Encoding:
     unit_ids: Int[Tensor, "batch tokens"]
     truncated: tuple[int, ...]
     prefix_length: int = 0
-    spans: Int[Tensor, "batch 2"] | None = None
+    spans: Int[Tensor, "batch places"] | None = None
     answerable: Bool[Tensor, "batch tokens"] | None = None
+    reading: Reading | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -98,6 +116,7 @@ class Encoding:
             unit_ids=self.unit_ids[index, :width],
             spans=None if self.spans is None else self.spans[index],
             answerable=None if self.answerable is None else self.answerable[index, :width],
+            reading=None if self.reading is None else self.reading.select(index),
         )
 
     def sum_to_units(self, token_scores: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch units"]:

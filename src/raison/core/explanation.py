@@ -8,6 +8,7 @@ from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
 from raison.core.notes import EACH_FROM, check_notes
 from raison.core.outputs import THRESHOLD, Outputs
+from raison.core.place import Place
 from raison.core.reading import NAME, Fields, dump, parse
 from raison.core.unit import Text, Unit
 from raison.core.views import View, called, rendered
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-_OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed", "outputs")
+_OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed", "outputs", "place")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,6 +39,8 @@ class Explanation:
       all others.
     - `signed`: whether scores above zero speak for the target and those below against it. If not, scores say only how
       much a unit matters, and none is below zero.
+    - `place`: the entity or the masked word that is explained, if the model predicts at places of the text; `classes`
+      are then its tags, or the words at the mask.
     - `outputs`: whether the model gives one of several classes, any of some labels, or one number. A number has no
       probabilities and is `value_full` itself.
     """
@@ -68,6 +71,7 @@ class Explanation:
     answer: ExplainedAnswer | None = None
     signed: bool = True
     outputs: Outputs = "classes"
+    place: Place | None = None
 
     @property
     def prediction(self) -> str:
@@ -77,6 +81,8 @@ class Explanation:
         """
         if self.answer is not None:
             return self.answer.predicted.text
+        if self.place is not None:
+            return self.place.predicted
         if self.outputs == "number":
             return self.classes[0]
         return self.classes[max(range(len(self.classes)), key=self.probabilities.__getitem__)]
@@ -104,11 +110,13 @@ class Explanation:
         return tuple(sorted(range(len(self.scores)), key=lambda unit: (-self.scores[unit], unit)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values. `answer` is included only if there is one, `decided` only for a model of labels."""
+        """Plain JSON values. `answer` and `place` are included only if there is one, `decided` only for labels."""
         values = asdict(self)
         values["units"] = [unit.to_dict() for unit in self.units]
         if self.answer is None:
             del values["answer"]
+        if self.place is None:
+            del values["place"]
         if self.outputs == "labels":
             values["decided"] = list(self.decided)
         return values
@@ -139,6 +147,8 @@ class Explanation:
         _check_outputs(data)
         if data.get("answer") is not None:
             values["answer"] = _answer(data["answer"], parts[-1])
+        if data.get("place") is not None:
+            values["place"] = Place.read(data["place"], parts)
         return cls(**values)
 
     @classmethod

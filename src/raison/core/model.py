@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capability import Capability
+from raison.core.choosing import Choosing
 from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.core.outputs import Outputs, outputs_of
@@ -46,6 +47,9 @@ class LanguageModel(ABC):
 
     strings: int = 1
     """How many strings every text needs: 2 for pairs, 3 for a query and two documents."""
+
+    choosing: Choosing | None = None
+    """Where it predicts at places of a text: what it finds there."""
 
     unknown_id: int | None = None
     """The unknown token; None for a vocabulary without one, such as bytes."""

@@ -127,7 +127,7 @@ def _repeat(index: int, logits: Tensor) -> Tensor:
     return torch.full((len(logits),), index, dtype=torch.long)
 
 
-def _class_index(item: str | int, classes: tuple[str, ...]) -> int:
+def _class_index(item: object, classes: tuple[str, ...]) -> int:
     if isinstance(item, str):
         lowered = [name.lower() for name in classes]
         if item in classes:
@@ -135,6 +135,8 @@ def _class_index(item: str | int, classes: tuple[str, ...]) -> int:
         if lowered.count(item.lower()) == 1:
             return lowered.index(item.lower())
         raise UnknownNameError("label", item, classes)
+    if not isinstance(item, int):
+        raise InputError(f"target {item!r:.60} names no class: give a label, its number, or a pair (this, not that).")
     if not 0 <= item < len(classes):
         if len(classes) == 1:
             raise InputError(

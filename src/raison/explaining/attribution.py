@@ -13,6 +13,7 @@ from raison._version import __version__
 from raison.core.answer import ExplainedAnswer
 from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.reduced_precision import ReducedPrecision
+from raison.core.choosing import Settled
 from raison.core.encoding import Encoding
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.explanation import Explanation
@@ -20,6 +21,7 @@ from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
 from raison.core.notes import EACH_FROM, EXTENDED
 from raison.core.parts import Given, PartedText
+from raison.core.place import Place
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem, StandIn
 from raison.core.registry import label_of, name_of
 from raison.core.target import Target, probabilities, resolve_target
@@ -66,6 +68,10 @@ class Batch:
     """What whole methods said, by label and seed, for those that are made of others. Only for this target."""
     answers: tuple[ExplainedAnswer, ...] = ()
     """What is explained where the model answers questions, one per text."""
+    places: tuple[Place, ...] = ()
+    """Where the explained prediction is made, one per text, if the model predicts at places of the text."""
+    classes: tuple[tuple[str, ...], ...] = ()
+    """The names of the classes of each text there."""
     extended: tuple[tuple[int, ...], ...] = ()
     """Per text, the units that have more characters than the caller's span, because a token is whole or out."""
     threshold: float | None = None
@@ -93,11 +99,19 @@ def prepare(model: LanguageModel, texts: Sequence[Given], settings: Settings) ->
 def prepare_stated(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> Batch:
     """The same, but answers other than the model's own are also allowed."""
     check_model(model)
-    of = asked_of(model, settings.of)
-    encoding, spec = model.encode(texts, settings.unit, settings.truncate), settings.target
-    predicted = encoding.spans
+    asked_of(model, settings.of)
+    return prepare_encoded(model, texts, model.encode(texts, settings.unit, settings.truncate), settings)
+
+
+def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Encoding, settings: Settings) -> Batch:
+    """The same for texts that were encoded before."""
+    of, spec, predicted = asked_of(model, settings.of), settings.target, encoding.spans
     answers: tuple[ExplainedAnswer, ...] = ()
-    if predicted is not None:
+    settled: Settled | None = None
+    if model.choosing is not None:
+        settled = model.choosing.settled(encoding, spec)
+        encoding, spec = settled.encoding, settled.index
+    elif predicted is not None:
         encoding, spec = spans.settled(encoding, spec)
         answers = spans.explained(model, encoding, predicted)
     removal = settings.removal if settings.removal is not None else model.removals[0]
@@ -110,10 +124,13 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Given], settings: Setti
         evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
     target = resolve_target(spec, of, full, model.classes, model.multi_label)
+    if settled is not None and settled.against is not None:
+        target = replace(target, against=torch.tensor(settled.against))
     wider = tuple(_extended(text, units) for text, units in zip(texts, encoding.units, strict=True))
     return Batch(
-        model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt, extended=wider
-    )
+        model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt, extended=wider,
+        places=() if settled is None else settled.places, classes=() if settled is None else settled.classes,
+    )  # fmt: skip
 
 
 def _extended(text: Given, units: Sequence[Unit]) -> tuple[int, ...]:
@@ -283,7 +300,8 @@ def _explanations(batch: Batch, method: Method, maps: Maps) -> list[list[Explana
 
 
 def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanation]:
-    encoding, classes, ledger = batch.encoding, batch.model.classes, maps.ledger
+    encoding, ledger = batch.encoding, maps.ledger
+    named = batch.classes or (batch.model.classes,) * len(encoding)
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
     against, own = batch.target.against, StandIn(name_of(method), asdict(method), method.signed)
@@ -294,10 +312,10 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             unit=encoding.unit,
             units=encoding.units[i],
             scores=(),
-            classes=classes if answer is None else (answer.text, *classes[1:]),
+            classes=named[i] if answer is None else (answer.text, *named[i][1:]),
             probabilities=shares[i],
-            target=_target_name(classes, int(batch.target.index[i]), answer),
-            against=None if against is None else classes[int(against[i])],
+            target=_target_name(named[i], int(batch.target.index[i]), answer),
+            against=None if against is None else named[i][int(against[i])],
             of=batch.target.of,
             value_full=ends[i][0].item(),
             value_empty=ends[i][1].item(),
@@ -319,6 +337,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             answer=answer,
             signed=ran[i].signed,
             outputs=batch.model.outputs,
+            place=batch.places[i] if batch.places else None,
         )
         for i, answer in enumerate(batch.answers or (None,) * len(encoding))
     ]

@@ -15,7 +15,8 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.forecast import forecast
 from raison.models.adapters.functioncheck import check_function
 from raison.models.adapters.generator import Generator
-from raison.models.adapters.selfcheck import QUESTION, TEXT, Finding, disproved, same_again, selfcheck
+from raison.models.adapters.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
+from raison.models.adapters.uses import QUESTION
 from raison.models.derived.explainers import PROBES
 from raison.models.stack.room import free_bytes
 from raison.models.tokens.continuation import ContinuationEncoder
@@ -119,7 +120,9 @@ def _facts(model: LanguageModel) -> dict[str, object]:
 
 def _explained(model: LanguageModel) -> str:
     """What `target` may be, from what the model gives."""
-    if isinstance(model, Classifier) and model.head.in_place:
+    if model.choosing is not None:
+        return f"target={', '.join(model.choosing.targets)}, or every one of the text (target='each')"
+    if isinstance(model, Classifier) and model.head.in_context:
         return "its answer to a question, or another part of the context"
     if model.outputs == "classes":
         return "the predicted class, a class by its name, or one class rather than another (this, not that)"
@@ -136,7 +139,8 @@ def _explained(model: LanguageModel) -> str:
 def _warnings(model: LanguageModel, text: str) -> dict[str, object]:
     """What makes scores less trustworthy, where there is anything."""
     found = list(dict.fromkeys(why for why in model.withheld.values() if why.startswith("quantised")))
-    read = (QUESTION, text) if model.pairs else text
+    probe = model.use.probe if isinstance(model, Classifier) else str
+    read = (QUESTION, text) if model.pairs else probe(text)
     [unknown] = model.encode([read], "word", truncate=True).unknown(model.unknown_id)
     if unknown.units:
         found.append(f"{100 * unknown.share:.0f} % of the text's tokens are not in the vocabulary")

@@ -1,14 +1,16 @@
-"""Every predicted label of a text as a target of its own, from one encoding and shared evaluations."""
+"""Every prediction in a text as a target of its own, from one encoding and shared evaluations."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from raison.core.choices import EACH
+from raison.core.choices import EACH, One
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.core.outputs import THRESHOLD
+from raison.core.parts import Given
 from raison.core.problem import Evaluations
 from raison.core.target import TargetSpec, probabilities, resolve_target
-from raison.explaining.attribution import Batch
+from raison.explaining.attribution import Batch, Settings, prepare, prepare_encoded
 
 
 def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) -> float:
@@ -20,15 +22,47 @@ def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) 
         if given is None:
             return THRESHOLD
         raise InputError("threshold= says which labels target='each' explains: give that target, or leave it out.")
-    if model.outputs != "labels":
+    if model.choosing is None and model.outputs != "labels":
         kind = "one number" if model.outputs == "number" else f"one of {len(model.classes)} classes"
         raise InputError(
-            f"target='each' explains every label of a multi-label model, and {model.name} gives {kind}: name one "
-            "target, or leave it out."
+            f"target='each' explains every label of a multi-label model, and every entity or masked word, and "
+            f"{model.name} gives {kind}: name one target, or leave it out."
         )
     if given is not None and not 0 <= given <= 1:
         raise InputError(f"threshold={given} is no probability: give a number from 0 to 1.")
-    return THRESHOLD if given is None else float(given)
+    if given is None:
+        return THRESHOLD if model.choosing is None else 0.0
+    return float(given)
+
+
+def batch_of_each(
+    model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float
+) -> tuple[Batch | None, list[int]]:
+    """A row for every prediction from the threshold on, and the text of each row; None for a batch without any.
+
+    Labels come likeliest first, entities and masks in the text's order. Rows of one text have the same draws and masks,
+    which a model evaluates once.
+    """
+    if model.choosing is None:
+        return _with_labels(prepare(model, texts, replace(settings, target=None)), threshold)
+    encoding = model.encode(texts, settings.unit, settings.truncate)
+    targets = model.choosing.each(encoding, threshold)
+    rows = [text for text, own in enumerate(targets) for _ in own]
+    if not rows:
+        return None, []
+    flat: list[One] = [target for own in targets for target in own]
+    asked = replace(settings, target=flat)
+    batch = prepare_encoded(model, [texts[row] for row in rows], encoding.select(rows), asked)
+    return replace(batch, threshold=threshold), rows
+
+
+def each_target(model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float) -> list[list[One]]:
+    """The predictions of each text from the threshold on, as targets that a call may name."""
+    if model.choosing is None:
+        labels = predicted_labels(prepare(model, texts, replace(settings, target=None)), threshold)
+        return [[*own] for own in labels]
+    places = model.choosing.each(model.encode(texts, settings.unit, settings.truncate), threshold)
+    return [[*own] for own in places]
 
 
 def predicted_labels(batch: Batch, threshold: float) -> list[list[int]]:
@@ -38,11 +72,7 @@ def predicted_labels(batch: Batch, threshold: float) -> list[list[int]]:
     return [[label for label in ranked if own[label] >= threshold] for ranked, own in zip(order, shares, strict=True)]
 
 
-def with_targets(batch: Batch, threshold: float) -> tuple[Batch | None, list[int]]:
-    """A row for every label from the threshold on, the likeliest of a text first, and the text of each row.
-
-    None in place of a batch without any. Rows of one text have the same draws and masks, which a model evaluates once.
-    """
+def _with_labels(batch: Batch, threshold: float) -> tuple[Batch | None, list[int]]:
     labels = predicted_labels(batch, threshold)
     texts = [text for text, own in enumerate(labels) for _ in own]
     if not texts:

@@ -44,7 +44,8 @@ class TextEvidence:
 
     def probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
         of: Of = "logit" if self.batch.model.outputs == "number" else "probability"
-        target = Target(self._classes(self.explanation.target), None, of, self.batch.model.multi_label)
+        index = torch.tensor([_class(self.batch, self.explanation, self.explanation.target)])
+        target = Target(index, None, of, self.batch.model.multi_label)
         return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
 
     def values(self, keeps: KeepRows, removal: str) -> np.ndarray:
@@ -79,9 +80,6 @@ class TextEvidence:
         if any(key not in cache.logits for key in keys):
             _compute(self.batch, kind, {self.text: [keeps]})
         return torch.stack([cache.logits[key] for key in keys]).double()
-
-    def _classes(self, name: str) -> torch.Tensor:
-        return torch.tensor([self.batch.model.classes.index(name)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +179,15 @@ def compute_reworded(wordings: Sequence[Wording]) -> None:
 
 def target_of(batch: Batch, explanations: Sequence[Explanation]) -> Target:
     """The target that the explanations, all of one kind, were made for."""
-    classes = batch.model.classes
-    index = torch.tensor([classes.index(e.target) for e in explanations])
-    against = [classes.index(e.against) for e in explanations if e.against is not None]
+    index = torch.tensor([_class(batch, e, e.target) for e in explanations])
+    against = [_class(batch, e, e.against) for e in explanations if e.against is not None]
     of: Of = explanations[0].of  # type: ignore[assignment]
     return Target(index, torch.tensor(against) if against else None, of, batch.model.multi_label)
+
+
+def _class(batch: Batch, e: Explanation, name: str) -> int:
+    """The number of a class; at a place of the text, classes are the explanation's own."""
+    return (batch.model.classes if e.place is None else e.classes).index(name)
 
 
 def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:

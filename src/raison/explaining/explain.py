@@ -29,7 +29,7 @@ from raison.explaining.attribution import (
     run,
     run_candidates,
 )
-from raison.explaining.each import threshold_of, with_targets
+from raison.explaining.each import batch_of_each, threshold_of
 from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
@@ -176,8 +176,8 @@ def explain(
             text. The rest is context, never removed. Of a pair also "first" or "second": only that text's words.
         text: the column of texts, of rows. language: of sentences, such as "de"; they become parts of the text.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
-            each text. If the model answers questions: None for its answer, or a part of the context. "each" gives a
-            list per text: every label with at least `threshold` (0.5). Of a ranking, (this document, before that one).
+            each text. Of answers, None or a part of the context; of entities and masks, docs/models.md. "each" gives a
+            list per text: labels from `threshold` (0.5) on, entities, masks. Of a ranking, (this, before that one).
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
         seed: of random methods. A text's draws depend only on the seed and the text.
@@ -303,12 +303,11 @@ def _batches(texts: Sequence[Given]) -> list[list[int]]:
 
 
 def _explain_each(model: LanguageModel, texts: Sequence[Given], how: _How, threshold: float) -> list[list[Explanation]]:
-    """Every label of every text from the threshold on."""
-    settings = replace(how.settings, target=None)
+    """Every prediction in every text from the threshold on."""
     found: list[list[Explanation]] = [[] for _ in texts]
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for rows in _batches(texts):
-            batch, owners = with_targets(_prepared(model, [texts[i] for i in rows], settings, how.chooser), threshold)
+            batch, owners = batch_of_each(model, [texts[i] for i in rows], how.settings, threshold)
             explained = [] if batch is None else _explained(batch, how)
             for owner, e in zip(owners, explained, strict=True):
                 found[rows[owner]].append(e)

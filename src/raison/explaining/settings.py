@@ -10,8 +10,10 @@ from raison.core.unit import Granularity
 
 
 def target_of(typed: str) -> TargetSpec:
-    """A label, a class number, or a pair of these with a comma between."""
+    """A label, a class number, a pair of these with a comma between; or start, end and tag of an entity."""
     parts = [int(part) if part.strip().isdigit() else part.strip() for part in typed.split(",")]
+    if len(parts) == 3 and isinstance(parts[0], int) and isinstance(parts[1], int):
+        return parts[0], parts[1], str(parts[2])
     return (parts[0], parts[1]) if len(parts) == 2 else typed if len(parts) > 2 else parts[0]
 
 

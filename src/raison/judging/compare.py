@@ -16,7 +16,7 @@ from raison.core.results import Comparison
 from raison.core.unit import Granularity
 from raison.core.unknown import caution_of_texts
 from raison.explaining.attribution import BATCH, Settings, check, check_model, prepare
-from raison.explaining.each import predicted_labels, threshold_of
+from raison.explaining.each import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Compared
@@ -99,17 +99,16 @@ def compare(
 
 
 def _of_labels(plan: Plan, given: float | None) -> Plan:
-    """With target="each", the plan for every label from the threshold on: texts repeat, which are evaluated once."""
+    """With target="each", the plan for every prediction in a text: texts repeat, which are evaluated once."""
     threshold = threshold_of(plan.model, plan.settings.target, given)
     if plan.settings.target != EACH:
         return plan
-    settings, found = replace(plan.settings, target=None), []
+    settings, found = plan.settings, []
     for start in range(0, len(plan.texts), BATCH):
-        batch = prepare(plan.model, plan.texts[start : start + BATCH], settings)
-        found += predicted_labels(batch, threshold)
+        found += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
     texts = [text for text, labels in enumerate(found) for _ in labels]
     if not texts:
-        raise InputError(f"no label of any text reaches {100 * threshold:g} %: lower the threshold.")
+        raise InputError(f"no prediction in any text reaches {100 * threshold:g} %: lower the threshold.")
     _check_annotations(plan)
     return replace(
         plan,

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.choices import One
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
@@ -89,7 +90,7 @@ def evaluate(
             columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]
     whole = _scores_of(label, {info_of(metric): columns[metric] for metric in chosen}, given)
     targets = dict.fromkeys(e.target for e in given)
-    if model.outputs != "labels" or len(targets) < 2:
+    if (model.outputs != "labels" and model.choosing is None) or len(targets) < 2:
         return whole
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
 
@@ -189,10 +190,18 @@ def _one_method(explanations: Sequence[Explanation]) -> str:
     return "auto" if chosen else explanations[0].method
 
 
+def _stated(model: LanguageModel, e: Explanation) -> One:
+    """The target of an explanation of a prediction at a place of its text."""
+    if e.place is None:
+        raise InputError(f"the explanation of {str(e.text)!r:.60} is of no place in it: it is not one of {model.name}.")
+    return e.place.start, e.place.end, e.target if e.against is None else (e.target, e.against)
+
+
 def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batch:
     first = explanations[0]
     truncate = any(e.truncated for e in explanations)
-    settings = Settings(unit=first.unit, removal=first.removal, truncate=truncate)  # type: ignore[arg-type]
+    stated = None if model.choosing is None else [_stated(model, e) for e in explanations]
+    settings = Settings(first.unit, stated, removal=first.removal, truncate=truncate)  # type: ignore[arg-type]
     batch = prepare(model, [again(e.text, e.units, e.unit) for e in explanations], settings)
     for explanation, units in zip(explanations, batch.encoding.units, strict=True):
         if explanation.units != units:
@@ -200,7 +209,7 @@ def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batc
                 f"the units of the explanation of {str(explanation.text)!r:.60} are not those that {model.name} finds: "
                 f"it was made with another model ({explanation.model}) or version; explain the text again."
             )
-        if explanation.target not in model.classes:
+        if model.choosing is None and explanation.target not in model.classes:
             raise InputError(
                 f"the explanation is of the class '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."

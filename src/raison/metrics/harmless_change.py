@@ -73,7 +73,7 @@ class HarmlessChange(Metric):
         return Rewording(edited.given(explanation.units, explanation.unit), self.tolerance)
 
     def _edited(self, explanation: Explanation) -> list[Edited]:
-        if explanation.answer is not None:
+        if explanation.answer is not None or explanation.place is not None:
             return []
         edits = [edit(name, explanation.text) for name in self.edits]
         return [edited for edited in edits if edited is not None]

@@ -87,6 +87,11 @@ class Simulatability(GroupMetric):
                 f"simulatability needs at least {FEWEST} texts to train and test a student; got "
                 f"{len(explanations)}: explain more texts (some hundred give a steady value), or leave the metric out."
             )
+        if explanations[0].place is not None:
+            raise InputError(
+                "simulatability trains a student that predicts classes of texts, and these predictions are made at "
+                "places of a text: leave it out."
+            )
         if explanations[0].answer is not None:
             return self._of_answers(explanations)
         shown, held = self.split(len(explanations))

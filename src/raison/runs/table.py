@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from raison.core.errors import DataError
+from raison.core.notes import EACH_FROM
 from raison.core.results import Comparison, MetricScores, Scores
 from raison.runs.heads import RowHead
 from raison.runs.run import OUTPUTS, Run
@@ -23,7 +24,8 @@ def comparison(run: Run) -> Comparison:
     header = run.header
     whole = _table(run, header.metrics, texts)
     targets = run.records.targets(*header.keys[0], texts)
-    if header.outputs != "labels" or len(set(targets)) < 2:
+    several = header.outputs == "labels" or EACH_FROM in header.settings.raw
+    if not several or len(set(targets)) < 2:
         return whole
     return replace(
         whole,

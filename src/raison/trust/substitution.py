@@ -105,10 +105,10 @@ def substitutions(
     check_classes(model, "an attack, which has to leave the predicted class as it is,")
     known = Neighbours.of(model)
     batch = prepare(model, texts, settings)
-    if batch.answers:
+    if batch.answers or batch.places:
         raise UnsupportedError(
             f"words cannot be replaced for {model.name}",
-            ["it answers with a part of the text, which may be what is replaced"],
+            ["it answers with a part of the text, or predicts at one, which may be what is replaced"],
             "Attack it in embedding space.",
         )
     counts = [

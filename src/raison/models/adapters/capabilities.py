@@ -87,7 +87,7 @@ def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capabili
         found |= dict.fromkeys((ReadableAttention, ReplaceableAttention), reading)
     # An answer is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
     elif head.in_place:
-        found[ReplaceableAttention] = "its answer is read from all positions of the text, not from one row"
+        found[ReplaceableAttention] = "its prediction is read from positions of the text, not from one row"
     elif readout is not None and readout.branches != ((),):
         found[ReplaceableAttention] = (
             "label words of several tokens are read in several passes: there is no one attention to replace"

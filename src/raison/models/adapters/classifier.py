@@ -42,7 +42,7 @@ class Classifier(LanguageModel):
         self.core = inner_model(model)
         self.use = Use.as_classifier(self.core, tokenizer) if use is None else use
         self.head, self.readout = self.use.head, self.use.readout
-        self.strings = 2 if self.head.in_place else self.use.strings
+        self.strings = 2 if self.head.in_context else self.use.strings
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self.unknown_id = unknown_id(tokenizer)
@@ -50,6 +50,7 @@ class Classifier(LanguageModel):
         self.passes, self.budget = parts.passes, parts.passes.budget
         self.removing, self.removals = parts.removals, parts.removals.names
         self._rows = parts.rows
+        self.choosing = None if self.use.choosing is None else self.use.choosing(self.passes)
         self.withheld = parts.withheld
         self.capabilities = (*parts.capabilities, ReducedTwin(self, parts.cache))
 
@@ -71,8 +72,10 @@ class Classifier(LanguageModel):
         return self.passes.network.table
 
     def encode(self, texts: Sequence[Given], unit: Granularity = "word", truncate: bool = False) -> Encoding:
-        """See LanguageModel.encode. A question answering model takes one pass per text."""
+        """See LanguageModel.encode. A model that answers or predicts at places of a text takes one pass per text."""
         encoding = self.use.encoder.encode(texts, unit, truncate)
+        if self.choosing is not None:
+            return self.choosing.read(encoding)
         return replace(encoding, spans=self.passes.predicted(encoding)) if self.head.in_place else encoding
 
     def masked_logits(

@@ -12,7 +12,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import QUESTION
+from raison.models.adapters.uses import QUESTION
 
 SHORT, LONG = 64, 256
 """Lengths of the two texts in tokens, if the model reads that many."""
@@ -81,7 +81,7 @@ def _text(model: Classifier, tokens: int) -> Encoding:
 
     def encode(words: int) -> Encoding:
         text = " ".join(["film"] * words)
-        return model.encode([(QUESTION, text) if model.pairs else text], truncate=True)
+        return model.encode([(QUESTION, text) if model.pairs else model.use.probe(text)], truncate=True)
 
     words = 1
     while words < tokens and encode(2 * words).lengths[0] <= tokens:

@@ -21,14 +21,13 @@ from raison.core.rules import Relevance
 from raison.core.target import Target
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.determinism import change
+from raison.models.adapters.uses import QUESTION
 from raison.models.passes.batching import TokenBatch
 from raison.models.passes.heads import class_logits
 from raison.models.passes.readout import WordReadout
 from raison.models.passes.reads import Reads
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
-QUESTION = "What is a quiet pleasure?"
-"""The question about the text, for question answering models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Finding:
 
 def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     """Check every capability that the adapter claims on one text: about 12 forward and 4 backward passes."""
-    encoding = model.encode([(QUESTION, text) if model.pairs else text], "token")
+    encoding = model.encode([(QUESTION, text) if model.pairs else model.use.probe(text)], "token")
     checks = [
         _Check("the adapter's prediction equals the plain model's", None, _plain),
         _Check("equal calls give equal answers", None, _repeated),
@@ -137,6 +136,12 @@ def _plain(model: Classifier, encoding: Encoding) -> Checked:
         if isinstance(model.readout, WordReadout):
             return _difference(model, own, _answers(model, model.readout, arguments["input_ids"]))
         outputs = model.model(**arguments)
+        if encoding.reading is not None:
+            batch = model.passes.batch_of(encoding)
+            return _difference(model, own, model.head.logits(model.head.parts(outputs, batch), batch).cpu())
+        if encoding.reading is not None:
+            batch = model.passes.batch_of(encoding)
+            return _difference(model, own, model.head.logits(model.head.parts(outputs, batch), batch).cpu())
         if encoding.spans is not None:
             (start, end) = encoding.spans[0].tolist()
             plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()

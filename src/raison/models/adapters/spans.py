@@ -17,7 +17,7 @@ from raison.core.parts import Given, plain
 from raison.core.target import TargetSpec
 from raison.core.unit import PART, Granularity, Text
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import Use
+from raison.models.adapters.uses import QUESTION, Use
 from raison.models.passes.heads import SpanHead
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
@@ -42,7 +42,8 @@ def answering(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -
             "tokens can be replaced but not deleted. Give the tokenizer one of these tokens."
         )
     encoder = QuestionEncoder(tokenizer, max_tokens(inner_model(model).config, tokenizer.model_max_length))
-    return Classifier(model, tokenizer, name, Use(encoder, SpanHead(CLASSES, multi_label=False)))
+    use = Use(encoder, SpanHead(CLASSES, multi_label=False), probe=lambda text: (QUESTION, text))
+    return Classifier(model, tokenizer, name, use)
 
 
 class QuestionEncoder:

@@ -1,10 +1,14 @@
 """How a model is used: the encoder of its texts, and how its outputs become classes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.choosing import Choosing
+from raison.core.unit import Text
 from raison.models.passes.causal_cache import CausalCache
+from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.heads import ClassHead, Head
 from raison.models.passes.readout import HeadReadout, Readout
 from raison.models.passes.reads import Join
@@ -12,6 +16,9 @@ from raison.models.stack.transformer import decoder_head
 from raison.models.tokens.apart import Encoder
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
+
+QUESTION = "What is a quiet pleasure?"
+"""The question about any text, for question answering models."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +33,10 @@ class Use:
     readout: Readout | None = None
     cache: CausalCache | None = None
     """Shared by all readouts of the same causal model."""
+    probe: Callable[[str], Text] = str
+    """Makes of any text one that the model takes: behind a question, or with a mask."""
+    choosing: Callable[[ForwardPasses], Choosing] | None = None
+    """Where predictions are made at places of a text: what finds these, with the model's passes."""
     border: int | None = None
     """Of an encoder-decoder that writes: how many tokens of a row its encoder reads. The others are its decoder's."""
     join: Join | None = None

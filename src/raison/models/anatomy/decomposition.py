@@ -24,6 +24,7 @@ from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
 from raison.models.families import Parts, Piece, family_of
 from raison.models.passes.heads import ClassHead, Head
+from raison.models.passes.place_heads import TagHead, WordHead
 from raison.models.passes.readout import HeadReadout, Readout, WordReadout
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
@@ -186,6 +187,8 @@ class _Outlet:
 
 
 def _no_chain(readout: Readout | None, head: Head) -> str | None:
+    if isinstance(head, TagHead | WordHead):
+        return "its prediction is read at places of the text that differ from text to text, and not by one linear head"
     if not isinstance(head, ClassHead):
         return "the model answers with a part of the text, and all other answers together have no single logit"
     if isinstance(readout, WordReadout):

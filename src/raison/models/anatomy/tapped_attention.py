@@ -31,7 +31,8 @@ class TappedAttention(ReadableAttention):
 
     def prediction_rows(self, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         if encoding.spans is not None:
-            return torch.nn.functional.one_hot(encoding.spans, encoding.input_ids.shape[1]).float().mean(1)
+            rows = torch.nn.functional.one_hot(encoding.spans, encoding.input_ids.shape[1]).float()
+            return rows.mean(1) if encoding.reading is None else (rows * encoding.reading.weights[..., None]).sum(1)
         if self._pooling is None:
             # Also where the caller wants no gradients of its own.
             with torch.inference_mode(False), torch.enable_grad():

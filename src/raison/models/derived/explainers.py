@@ -206,7 +206,9 @@ def new_attributor(
 
 def probes_of(model: LanguageModel) -> tuple[Text, ...]:
     """Probe texts for a model: questions with contexts for question answering, plain texts otherwise."""
-    return QUESTIONS if isinstance(model, Classifier) and model.head.in_place else PROBES
+    if not isinstance(model, Classifier):
+        return PROBES
+    return QUESTIONS if model.head.in_context else tuple(model.use.probe(text) for text in PROBES)
 
 
 def version_of(model: LanguageModel) -> int:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -14,7 +13,7 @@ from raison.core.capabilities.embeddings import Path
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.encoding import Encoding
 from raison.core.target import Target
-from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
+from raison.models.passes.batching import TokenBatch, TokenBudget, placed, run_grouped
 
 Forward = Callable[[TokenBatch, Embeddings | None], Logits]
 Sums = tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]
@@ -68,9 +67,7 @@ class RowGradients(PathGradients):
         )
         embeds = embeds.detach().requires_grad_()
         ids, types = encoding.input_ids[texts, :width], encoding.type_ids[texts, :width]
-        batch = TokenBatch(ids, types, lengths, encoding.prefix_length)
-        if encoding.spans is not None:
-            batch = replace(batch, context=encoding.context[texts, :width], spans=encoding.spans[texts])
+        batch = placed(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)
         with torch.enable_grad():
             scalars = target.rows(texts).scalar(self._forward(batch, embeds))
             (gradients,) = torch.autograd.grad(scalars.sum(), embeds)

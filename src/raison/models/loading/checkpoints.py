@@ -5,9 +5,11 @@ from pathlib import Path
 
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedConfig,
     PreTrainedModel,
 )
@@ -33,9 +35,13 @@ HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight
 ANSWER_WEIGHTS = "qa_outputs.weight"
 """The head of question answering models, which identifies an adapter of one."""
 
-_OTHER_HEADS = ("ForMultipleChoice", "ForTokenClassification", "ForNextSentencePrediction", "ForPreTraining")
+_OTHER_HEADS = ("ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining")
 """Heads whose weights may have the same names as a classifier's but another meaning."""
 
+_AT_PLACES: dict[str, type] = {
+    "ForTokenClassification": AutoModelForTokenClassification,
+    "ForMaskedLM": AutoModelForMaskedLM,
+}
 _WRITERS = ("ForConditionalGeneration", "MTModel")
 """Encoder-decoders that write."""
 _LANGUAGE_MODELS: tuple[type, ...] = (AutoModelForCausalLM, AutoModelForSeq2SeqLM)
@@ -73,6 +79,9 @@ def _kind(config: PreTrainedConfig, prompted: bool) -> type:
         return AutoModelForSeq2SeqLM
     if prompted or architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return AutoModelForCausalLM
+    for ending, kind in _AT_PLACES.items():
+        if architecture.endswith(ending):
+            return kind
     if architecture == ARCHITECTURE:
         return T5EncoderForSequenceClassification
     return (

@@ -18,8 +18,10 @@ from raison.models.adapters.capabilities import classifies
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.completion import PromptUse, completed
 from raison.models.adapters.generator import Generator
+from raison.models.adapters.masks import filling, is_filling
 from raison.models.adapters.similarity import similarity as of_vectors
 from raison.models.adapters.spans import answering, is_answering
+from raison.models.adapters.tags import Aggregation, is_tagging, tagging
 from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
@@ -46,6 +48,8 @@ class _Use:
     calibrate: bool
     compared: Compared | None = None
     """Of a model without a head."""
+    aggregation: Aggregation | None = None
+    """Of a model that tags tokens; None is "simple"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +84,35 @@ def load(
     batch: int = 64,
     concurrency: int = 8,
     name: str | None = None,
+    aggregation: Aggregation | None = None,
 ) -> LanguageModel | Any:
-    """Make a model ready to be explained: a classifier, a question answering or a language model, or a function.
+    """Make a model ready to be explained: a classifier, a tagger, a language model, a function; see docs/models.md.
 
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), the GGUF file of a causal
             language model, a transformers or PEFT model object, which is used as it is (never moved, changed or put
             into another mode), a pipeline, a SentenceTransformer (or its folder) or CrossEncoder, an object with
-            `predict_proba`, or a function: from a list of texts to an array with a row for each; see docs/models.md.
-        tokenizer: the tokenizer of a model that is given as an object.
+            `predict_proba`, or a function: from a list of texts to an array with a row for each.
+        tokenizer: of a model that is given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
             Without one, a language model is loaded to explain its output: `explain(model, prompt, output=...)`.
         explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt. `calibrate`:
             divide by the label words' probabilities on inputs without content (contextual calibration).
         similarity: "cosine" or "dot" of two texts' vectors, by a model without a head. `pooling`: how token states
             become a vector: "mean" (None), "cls", "max" or "lasttoken".
-        device: where to put a model that is loaded here; "cuda", "cpu", ... `device_map`: passed on to transformers.
-        dtype: of a model that is loaded here: "float32", "bfloat16", "float16", a torch dtype, or None for its own.
+        device: of a model that is loaded here; "cuda", "cpu", ... `device_map`: passed on to transformers. `dtype`:
+            "float32", "bfloat16", "float16", a torch dtype, or None for its own.
         classes: of a function's columns, which are probabilities; a single column is a number in its own units.
         multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
         batch: the most texts of a call. `concurrency`: the most calls of an asynchronous function at the same time.
-        name: what the function is called in results; by default its own name.
+            `name`: what it is called. aggregation: of tokens to entities: "simple" (None), "none", "first", ...
 
-    Returns the adapter; its `model` and `tokenizer` are the objects given. A `Generator` for a causal language model
-    without a prompt and for an encoder-decoder that writes: only the model's files say so, hence the Any.
-
-    Raises:
+    Returns the adapter of the objects given: a `Generator` for a language model that writes, hence the Any. Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
         InputError, AnswerError, NonFiniteError: settings that do not fit; a function that does not answer as agreed.
     """
-    use, place = _use(prompt, explained, calibrate, _compared(similarity, pooling)), _Place(device, dtype, device_map)
+    use = replace(_use(prompt, explained, calibrate, _compared(similarity, pooling)), aggregation=aggregation)
+    place = _Place(device, dtype, device_map)
     agreed = Agreement(classes, multi_label, pairs, batch, concurrency, name)
     if not isinstance(model, str | Path) and not is_plain_model(model):
         _check_alone(tokenizer, place)
@@ -203,6 +206,12 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
         return Classifier(model, tokenizer, name)
     if is_answering(core):
         return answering(model, tokenizer, name)
+    if is_tagging(core):
+        return tagging(model, tokenizer, name, use.aggregation or "simple")
+    if use.aggregation is not None:
+        raise InputError(f"aggregation= is for models that tag tokens, and '{name}' is a {kind}: leave it out.")
+    if is_filling(core):
+        return filling(model, tokenizer, name)
     if _is_causal(core) or _is_written_by_decoder(core):
         return Generator(model, tokenizer, name)
     if classifies(core, tokenizer):
@@ -253,7 +262,7 @@ def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
 def _check_unprompted(model: object, use: _Use) -> None:
     """InputError for a prompt, except for a pipeline, which may hold a language model."""
     if use != _Use(None, "input", False) and not is_pipeline(model):
-        raise InputError("prompt, explained and calibrate belong to a language model: leave them out.")
+        raise InputError("prompt, explained, calibrate and aggregation belong to a transformers model: leave them out.")
 
 
 def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:

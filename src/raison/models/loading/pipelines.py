@@ -7,14 +7,18 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 from transformers.pipelines.base import Pipeline
+from transformers.pipelines.fill_mask import FillMaskPipeline
 from transformers.pipelines.text_classification import TextClassificationPipeline
 from transformers.pipelines.text_generation import TextGenerationPipeline
+from transformers.pipelines.token_classification import AggregationStrategy, TokenClassificationPipeline
 from transformers.pipelines.zero_shot_classification import ZeroShotClassificationPipeline
 
 from raison.core.errors import InputError, LoadError
 from raison.core.model import LanguageModel
 from raison.core.unit import Text
 from raison.models.adapters.generator import Generator
+from raison.models.adapters.masks import filling
+from raison.models.adapters.tags import tagging
 from raison.models.loading.functions import PROBES, Agreement, Asked, asked
 from raison.models.loading.same import Adapt, checked
 
@@ -34,9 +38,13 @@ def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageMo
         return _classification(pipe, agreed, adapt)
     if isinstance(pipe, TextGenerationPipeline):
         return _generation(pipe, adapt)
+    if isinstance(pipe, TokenClassificationPipeline):
+        return _tags(pipe)
+    if isinstance(pipe, FillMaskPipeline):
+        return filling(pipe.model, _tokenizer_of(pipe), agreed.name or _name_of(pipe))
     raise LoadError(
         f"a pipeline for {pipe.task or type(pipe).__name__} is not supported: text-classification, "
-        "zero-shot-classification and text-generation are."
+        "zero-shot-classification, text-generation, token-classification and fill-mask are."
     )
 
 
@@ -91,6 +99,17 @@ def _generation(pipe: TextGenerationPipeline, adapt: Adapt) -> LanguageModel | G
                     "or other settings): load(pipeline.model, pipeline.tokenizer) explains the model without them."
                 )
     return model
+
+
+def _tags(pipe: TokenClassificationPipeline) -> LanguageModel:
+    """With the pipeline's own way from tokens to entities; its settings are not public."""
+    strategy = pipe._postprocess_params.get("aggregation_strategy", AggregationStrategy.NONE)
+    if pipe._preprocess_params.get("is_split_into_words") or pipe._preprocess_params.get("tokenizer_params"):
+        raise LoadError(
+            f"the pipeline of {_name_of(pipe)} reads words or overlapping windows (is_split_into_words, stride): "
+            "load(pipeline.model, pipeline.tokenizer) explains the model on whole texts."
+        )
+    return tagging(pipe.model, _tokenizer_of(pipe), _name_of(pipe), strategy.value)
 
 
 def _name_of(pipe: Pipeline) -> str:

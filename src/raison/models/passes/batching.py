@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from raison.core.encoding import Encoding
+from raison.core.encoding import Encoding, Reading
 from raison.core.errors import OutOfMemoryError
 from raison.core.printable import printable
 from raison.core.unit import segments
@@ -50,6 +50,8 @@ class TokenBatch:
 
     The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
     `context` (see Encoding.context) and `spans` are for models that answer with a span of the text; None for others.
+    `reading` is for predictions at places of the text (`spans`), several of which may lie in one row: `reads` are then
+    the rows that they are read from, and there are logits for each of them.
     """
 
     ids: Int[Tensor, "rows tokens"]
@@ -57,15 +59,32 @@ class TokenBatch:
     lengths: Int[Tensor, " rows"]
     prefix: int = 0
     context: Bool[Tensor, "rows tokens"] | None = None
-    spans: Int[Tensor, "rows 2"] | None = None
+    spans: Int[Tensor, "reads places"] | None = None
+    reading: Reading | None = None
+    reads: Int[Tensor, " reads"] | None = None
 
     def select(self, rows: Sequence[int]) -> "TokenBatch":
         """A subset of the sequences, without unnecessary padding."""
         own = self.lengths[rows]
         width = int(own.max())
         context = None if self.context is None else self.context[rows, :width]
-        spans = None if self.spans is None else self.spans[rows]
-        return TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], own, self.prefix, context, spans)
+        found = TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], own, self.prefix, context)
+        if self.spans is None:
+            return found
+        places: Sequence[int] | Tensor = rows
+        reads = None
+        if self.reads is not None:
+            places = self.reads_of(rows)
+            numbers = {row: number for number, row in enumerate(rows)}
+            reads = torch.tensor([numbers[row] for row in self.reads[places].tolist()], dtype=torch.long)
+        reading = None if self.reading is None else self.reading.select(places)
+        return replace(found, spans=self.spans[places], reading=reading, reads=reads)
+
+    def reads_of(self, rows: Sequence[int]) -> Int[Tensor, " reads"]:
+        """The numbers of the logits that are read from some rows, in their order."""
+        if self.reads is None:
+            return torch.as_tensor(list(rows))
+        return torch.isin(self.reads, torch.as_tensor(list(rows))).nonzero()[:, 0]
 
     @property
     def mask(self) -> Bool[Tensor, "rows tokens"] | None:
@@ -73,6 +92,15 @@ class TokenBatch:
         if int(self.lengths.min()) == width:
             return None
         return torch.arange(width)[None, :] < self.lengths[:, None]
+
+
+def placed(batch: TokenBatch, encoding: Encoding, texts: Sequence[int] | Tensor) -> TokenBatch:
+    """The batch with where predictions are read in the texts of its rows."""
+    if encoding.spans is None:
+        return batch
+    if encoding.reading is not None:
+        return replace(batch, spans=encoding.spans[texts], reading=encoding.reading.select(texts))
+    return replace(batch, context=encoding.context[texts, : batch.ids.shape[1]], spans=encoding.spans[texts])
 
 
 def extended(batch: TokenBatch, branch: tuple[int, ...]) -> TokenBatch:
@@ -119,15 +147,14 @@ def masked_logits(
     named several times, its equal rows are run once.
     """
     results: list[list[Tensor]] = [[] for _ in keeps]
-    repeated = encoding.spans is None and len(set(encoding.texts)) < len(encoding)
-    context = None if encoding.spans is None else encoding.context
+    apart = encoding.spans is None or encoding.reading is not None
+    repeated = apart and len(set(encoding.texts)) < len(encoding)
     for pieces in _pieces(encoding, keeps):
         rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
         table = _pad(rows)
-        if encoding.spans is not None and context is not None:
+        if encoding.spans is not None:
             texts = torch.cat([torch.full((len(own[2]),), text) for (text, _), own in zip(pieces, rows, strict=True)])
-            width = table.ids.shape[1]
-            table = replace(table, context=context[texts, :width], spans=encoding.spans[texts])
+            table = placed(table, encoding, texts)
         logits = _once(table, evaluated) if repeated else evaluated(table)
         for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
             results[text].append(part)
@@ -242,13 +269,17 @@ def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
 
 
 def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:
-    """The same with equal rows run once, in the order in which they first appear."""
+    """The same with equal rows run once, in the order in which they first appear; each is read wherever one asks."""
     whole = torch.cat([table.ids, table.type_ids, table.lengths[:, None]], 1)
     _, kinds = whole.unique(dim=0, return_inverse=True)
     rows = torch.arange(len(kinds))
     first = rows.new_full((int(kinds.max()) + 1,), len(rows)).scatter_reduce(0, kinds, rows, "amin")
     distinct = first.sort().values
-    return evaluated(table.select(distinct.tolist()))[torch.searchsorted(distinct, first[kinds])]
+    own = torch.searchsorted(distinct, first[kinds])
+    if table.spans is None:
+        return evaluated(table.select(distinct.tolist()))[own]
+    plain = replace(table, spans=None, reading=None).select(distinct.tolist())
+    return evaluated(replace(plain, spans=table.spans, reading=table.reading, reads=own))
 
 
 def run_table(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
@@ -261,7 +292,8 @@ def run_table(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBa
     logits: Tensor | None = None
     for rows, part in run_grouped(budget, lengths.tolist(), run):
         if logits is None:
-            logits = part.new_zeros(len(lengths), part.shape[1])
-        logits[rows] = part
+            count = len(lengths) if table.reads is None else len(table.reads)
+            logits = part.new_zeros(count, part.shape[1])
+        logits[table.reads_of(rows)] = part
     assert logits is not None
     return logits

@@ -1,6 +1,7 @@
 """A classifier's forward passes: from texts to logits."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +11,7 @@ from raison.core.capabilities.passes import Passes, Result
 from raison.core.dims import Embeddings, Logits
 from raison.core.encoding import Encoding
 from raison.models.passes import batching
-from raison.models.passes.batching import TokenBatch, TokenBudget
+from raison.models.passes.batching import TokenBatch, TokenBudget, placed
 from raison.models.passes.heads import Head
 from raison.models.passes.last_row import LastRow
 from raison.models.passes.network import Network
@@ -38,10 +39,12 @@ class ForwardPasses(Passes):
 
     def decisions(self, encoding: Encoding, embeds: Embeddings | None = None) -> Float[Tensor, "batch parts choices"]:
         batch = self.batch_of(encoding)
-        if batch.context is None:
+        if self.reads is not None:
             return self.forward(batch, embeds)[:, None]
-        with self.network.quiet():
+        with self.network.quiet(), self.head.reading(batch):
             parts = self.head.parts(self.network.run(batch, embeds), batch)
+        if batch.context is None:
+            return self._checked(batch, parts.flatten(1)).reshape(parts.shape)
         # Excluded positions are infinite on purpose.
         open_ = batch.context.to(parts.device)[:, None]
         self._checked(batch, torch.where(open_, parts, 0).flatten(1))
@@ -58,9 +61,10 @@ class ForwardPasses(Passes):
 
     def batch_of(self, encoding: Encoding, prefix: int = 0) -> TokenBatch:
         """All texts as one batch; the first `prefix` tokens may come from a prompt's stored states."""
-        context = encoding.context if self.head.in_place else None
-        lengths = encoding.attention_mask.sum(1)
-        return TokenBatch(encoding.input_ids, encoding.type_ids, lengths, prefix, context, encoding.spans)
+        batch = TokenBatch(encoding.input_ids, encoding.type_ids, encoding.attention_mask.sum(1), prefix)
+        if self.head.in_context and encoding.spans is None:
+            return replace(batch, context=encoding.context)
+        return placed(batch, encoding, range(len(encoding)))
 
     def predict(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
         """One differentiable pass; the output is not checked."""
@@ -89,11 +93,11 @@ class ForwardPasses(Passes):
         return logits
 
     def _read(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:
-        with self.network.quiet():
+        with self.network.quiet(), self.head.reading(batch):
             return self.head.logits(self.head.parts(self.network.run(batch, embeds), batch), batch)
 
     def _narrow(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:
-        if self.network.readout is not None:
+        if self.network.readout is not None or self.head.in_place:
             return self._read(batch, embeds)
         return self._last_row.predict(self._read, batch, embeds)
 
@@ -113,7 +117,8 @@ class ForwardPasses(Passes):
     def _checked(self, batch: TokenBatch, logits: Logits) -> Logits:
         finite = torch.isfinite(logits.detach()).all(-1)
         if not finite.all():
-            self._raise_nonfinite(batch.select([int(finite.logical_not().nonzero()[0, 0])]))
+            wrong = int(finite.logical_not().nonzero()[0, 0])
+            self._raise_nonfinite(batch.select([wrong if batch.reads is None else int(batch.reads[wrong])]))
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def _raise_nonfinite(self, single: TokenBatch) -> None:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,7 +46,13 @@ class Head(ABC):
     classes: tuple[str, ...]
     multi_label: bool
     in_place: ClassVar[bool] = False
-    """Whether its choices are positions of the text, so that tokens may be replaced but not deleted."""
+    """Whether its choices are positions of the text, or made there, so that tokens may be replaced but not deleted."""
+    in_context: ClassVar[bool] = False
+    """Whether its choices are positions of a pair's second text."""
+
+    def reading(self, batch: TokenBatch) -> AbstractContextManager[None]:
+        """Around a pass over this batch, for a head that has to say what of it is read."""
+        return nullcontext()
 
     @abstractmethod
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
@@ -102,6 +109,7 @@ class SpanHead(Head):
     """
 
     in_place: ClassVar[bool] = True
+    in_context: ClassVar[bool] = True
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
         if not isinstance(outputs, QuestionAnsweringModelOutput | Seq2SeqQuestionAnsweringModelOutput):

@@ -21,7 +21,7 @@ from raison.models.passes.packing import PackedReader
 from raison.models.passes.readout import Readout
 from raison.models.passes.unpadded import reads_padding, unpadded
 from raison.models.stack.modes import evaluating
-from raison.models.stack.transformer import embedding_tables
+from raison.models.stack.transformer import embedding_tables, is_a
 
 
 class Network:
@@ -53,8 +53,9 @@ class Network:
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._by_length = reads_padding(self.core.config)
-        # Without a head, nothing reads it.
-        self._reads_padding = self._by_length and self.core.base_model is not self.core
+        # Without a head, nothing reads it; tags and masked words are read where they are.
+        elsewhere = self.core.base_model is self.core or is_a(core, "ForTokenClassification", "ForMaskedLM")
+        self._reads_padding = self._by_length and not elsewhere
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
 
     @property

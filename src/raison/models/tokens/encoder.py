@@ -25,16 +25,23 @@ class TextEncoder:
     """
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, truncation: str = "longest_first"
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        max_tokens: int | None,
+        truncation: str = "longest_first",
+        kept: int | None = None,
     ) -> None:
-        """`truncation` says which of two strings is cut: "longest_first" or "only_second", as in transformers."""
-        self._given = tokenizer
-        self._tokenizer = _split(own_tokenizer(tokenizer, "texts"))
+        """`truncation` says which of two strings is cut: "longest_first" or "only_second", as in transformers.
+
+        `kept` is a special token that a text may have: its name, written there, is that token.
+        """
+        self._given, self._kept = tokenizer, kept
+        self._tokenizer = self._copy(())
         self.max_tokens = max_tokens
         self._truncation = truncation
         self.pad_id = padding_id(tokenizer)
         self._unknown = tokenizer.unk_token_id
-        self._special = frozenset(tokenizer.all_special_ids) - {self._unknown}
+        self._special = frozenset(tokenizer.all_special_ids) - {self._unknown, kept}
 
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
@@ -69,7 +76,7 @@ class TextEncoder:
                 )
             # The first call writes its settings to the copy, which no other thread may read meanwhile.
             with _CUTTING:
-                cutting = _split(own_tokenizer(self._given, ("texts", self._truncation, self.max_tokens)))
+                cutting = self._copy((self._truncation, self.max_tokens))
                 encoded = self._tokens(cutting, parts, cut=True)
             removed = length - len(encoded["input_ids"])
         owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]
@@ -88,8 +95,14 @@ class TextEncoder:
             padding=False,
             truncation=self._truncation if cut else False,
             max_length=self.max_tokens if cut else None,
-            split_special_tokens=True,
+            split_special_tokens=self._kept is None,
         )
+
+    def _copy(self, use: tuple[object, ...]) -> PreTrainedTokenizerBase:
+        """A copy of the tokenizer for calls that agree on truncation, and on what special tokens' names are."""
+        if self._kept is not None:
+            return own_tokenizer(self._given, ("kept", *use))
+        return _split(own_tokenizer(self._given, ("texts", *use)))
 
     def _plain(self, ids: Sequence[int], owners: Sequence[int]) -> Sequence[int]:
         """Without special tokens among a text's own: some vocabularies have them among their pieces, too (T5)."""

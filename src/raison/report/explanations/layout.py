@@ -148,7 +148,7 @@ def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
 
 def parts(e: Explanation, segment: int, texts: Sequence[str]) -> tuple[tuple[AnswerPart, ...], ...]:
     """Consecutive strings that make up a text, each cut where the explained answer begins and ends."""
-    start, end = (e.answer.start, e.answer.end) if e.answer is not None and segment == 1 else (0, 0)
+    start, end = phrases.boxed(e, segment)
     cut = []
     cursor = 0
     for text in texts:

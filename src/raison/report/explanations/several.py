@@ -30,7 +30,7 @@ def are_targets(explanations: Sequence[phrases.Explained]) -> bool:
     """Whether these explain several targets of one text, by one method."""
     own = [e for e in explanations if isinstance(e, Explanation)]
     kinds = {(e.text, e.units, e.method, repr(e.config), e.of, e.signed) for e in own}
-    targets = {phrases.goal(e) for e in own}
+    targets = {(phrases.goal(e), e.place) for e in own}
     return len(kinds) == 1 and len(own) > 1 and len(targets) == len(explanations)
 
 

@@ -175,9 +175,11 @@ def _style(span: Span, scale: Scale) -> str:
 
 def _answer_legend(e: Explanation) -> list[Text]:
     told = phrases.certainty(e)
+    if e.place is not None:
+        return [Text.assemble(("underlined", "underline"), (f" what is explained, {safe(phrases.target(e))}", "dim"))]
     if told is None:
         return []
-    return [Text.assemble(("underlined", "underline"), (f" the answer that is explained, {safe(told)}", "dim"))]
+    return [Text.assemble(("underlined", "underline"), (f" {safe(told)}", "dim"))]
 
 
 def _legend(shown: Layout) -> Text:

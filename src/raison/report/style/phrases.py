@@ -83,10 +83,20 @@ def goal(e: Explanation) -> str:
 
 
 def target(e: Explanation) -> str:
-    """What is explained: a class, or an answer by its text."""
+    """What is explained: a class, an answer by its text, an entity by its tag and text, or a word at a mask."""
+    if e.place is not None:
+        return _at_place(e, e.target)
     if e.answer is None or e.target == e.classes[1]:
         return e.target
     return f"the answer \N{LEFT DOUBLE QUOTATION MARK}{shorten(e.answer.text, 60)}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+def _at_place(e: Explanation, name: str) -> str:
+    """A tag with the text that has it, or a word with its mask."""
+    assert e.place is not None, "no explanation of a place"
+    if e.place.kind == "mask":
+        return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK} at {e.place.text}"
+    return f"{name} \N{LEFT DOUBLE QUOTATION MARK}{shorten(e.place.text, 60)}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
 def named_target(e: Explanation) -> str:
@@ -130,6 +140,10 @@ def verdict(e: Explanation) -> Verdict:
     """
     if e.answer is not None:
         return Verdict("Predicted", e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else "")
+    if e.place is not None:
+        known = dict(zip(e.classes, e.probabilities, strict=True))
+        share = percent(known[e.prediction]) if e.prediction in known else ""
+        return Verdict("Predicted", _at_place(e, e.prediction), share)
     if e.outputs == "number":
         if is_ranked(e.text):
             return Verdict("Ranking", e.target, f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}")
@@ -161,12 +175,22 @@ def shares(e: Explanation) -> str:
     return f"{told}, and {len(ranked) - len(shown)} others"
 
 
+def boxed(e: Explanation, segment: int) -> tuple[int, int]:
+    """The characters of the explained answer, entity or mask in one of the texts."""
+    if e.answer is not None and segment == 1:
+        return e.answer.start, e.answer.end
+    return (e.place.start, e.place.end) if e.place is not None and e.place.segment == segment else (0, 0)
+
+
 def certainty(e: Explanation) -> str | None:
-    """How sure the model was of the two ends of the explained answer; None where no answer is explained."""
+    """What is in the box; of an answer also how sure the model was of its two ends. None where there is none."""
+    if e.place is not None:
+        return f"what is explained, {target(e)}"
     if e.answer is None:
         return None
     start, end = (percent(share) for share in (e.answer.start_probability, e.answer.end_probability))
-    return f"{shorten(e.answer.text, 60)}: begins there {start}, ends there {end}, both {percent(e.probabilities[0])}"
+    sure = f"begins there {start}, ends there {end}, both {percent(e.probabilities[0])}"
+    return f"the answer that is explained, {shorten(e.answer.text, 60)}: {sure}"
 
 
 def ends(e: Explanation) -> tuple[str, str]:

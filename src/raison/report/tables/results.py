@@ -72,11 +72,12 @@ def caption(results: Results) -> str:
 
 
 def _amount(comparison: Comparison) -> str:
-    """How many texts were explained, or labels of texts."""
+    """How many texts were explained, or predictions in texts."""
     threshold = comparison.settings.get(EACH_FROM)
     if threshold is None:
         return phrases.count(comparison.texts, "text")
-    return f"{phrases.count(comparison.texts, 'label')} of texts from {100 * threshold:g} % on"
+    least = f" from {100 * threshold:g} % on" if threshold else ""
+    return f"{phrases.count(comparison.texts, 'prediction')} in texts{least}"
 
 
 def _quantity(comparison: Comparison) -> str:

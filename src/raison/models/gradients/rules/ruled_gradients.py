@@ -1,7 +1,5 @@
 """Passes whose way back follows rules, over many texts, in batches of bounded size."""
 
-from dataclasses import replace
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,7 +12,7 @@ from raison.core.target import Target
 from raison.models.gradients.rules.function_mode import applied
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules
-from raison.models.passes.batching import TokenBatch, run_grouped
+from raison.models.passes.batching import TokenBatch, placed, run_grouped
 from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.tap import tap
 
@@ -77,6 +75,4 @@ class RuledPasses(BackwardRules):
 def _batch(part: Encoding, texts: list[int]) -> TokenBatch:
     lengths = part.attention_mask.sum(1)
     batch = TokenBatch(part.input_ids[texts], part.type_ids[texts], lengths[texts], part.prefix_length)
-    if part.spans is None:
-        return batch
-    return replace(batch, context=part.context[texts], spans=part.spans[texts])
+    return placed(batch, part, texts)

@@ -1,0 +1,43 @@
+"""What an explanation of a prediction at a place of a text is about. Plain numbers: this file never needs torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from raison.core.errors import DataError
+from raison.core.reading import Fields
+
+Kind = Literal["entity", "mask"]
+"""A span that has a tag, or a masked word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Characters `start` to `end` (not included) of one of the text's strings, and what they are.
+
+    `predicted` is what the model says there: a tag, or the likeliest word.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    text: str
+    predicted: str
+    segment: int = 0
+
+    @classmethod
+    def read(cls, data: Any, strings: Sequence[str]) -> "Place":
+        """The inverse of `dataclasses.asdict`, for a place in one of these strings. Raises DataError."""
+        if not isinstance(data, Mapping):
+            raise DataError(f"not an explanation: its place is {data!r:.40}, and has to be an object.")
+        found = Fields(dict(data), "an explanation: the place")
+        found.need(["kind", "start", "end", "text", "predicted", "segment"])
+        for name in ("start", "end", "segment"):
+            found.whole(name)
+        for name in ("text", "predicted"):
+            found.string(name)
+        if data["kind"] not in get_args(Kind) or data["segment"] >= len(strings):
+            found.refuse("kind", f"one of {get_args(Kind)}, in one of the texts")
+        if data["end"] > len(strings[data["segment"]]):
+            found.refuse("end", "within the text")
+        return cls(**{name: data[name] for name in ("kind", "start", "end", "text", "predicted", "segment")})
