@@ -249,7 +249,7 @@ def test_truncation_drops_what_the_model_does_not_see(name: str, unit: Granulari
 def test_long_text_takes_linear_time() -> None:
     text = "word " * 40_000
     offsets = [(5 * number, 5 * number + 4) for number in range(40_000)]
-    began = time.perf_counter()
+    began = time.process_time()
     for unit in SPLITS:
         find_units(text, offsets, [0] * len(offsets), unit)
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
