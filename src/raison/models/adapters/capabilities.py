@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capabilities.attention_paths import ReplaceableAttention
@@ -67,7 +68,7 @@ def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], st
 
 def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
-    found: dict[type[Capability], str] = {}
+    found: dict[type[Capability], str] = {AnswerLengths: "what it predicts is no statement of several tokens"}
     if readout is None or use.border is not None:
         found[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:

@@ -132,7 +132,7 @@ def sections(results: Audit, target: Path | None = None) -> Document:
             Section("The evidence", tuple(_figures(results)), "figures"),
             Section("How the lights are set", _rules(), "rules"),
             Section("What was left out, and why", (Reasons(tuple(results.left_out)),), "left-out"),
-            Section("ScoresTable", (ScoresTable(results.table, folded=True),), "scores"),
+            Section("Scores", (ScoresTable(results.table, folded=True),), "scores"),
             Section("About this audit", (Facts(_facts(results)),), "about"),
         ),
         warnings=tuple(warnings(results.table)),
