@@ -18,9 +18,9 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import raison
 from raison.core.errors import UnsupportedError
-from raison.core.layers import LayerSpec
+from raison.core.internals.layers import LayerSpec
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.core.target import Target
+from raison.core.targets.target import Target
 from raison.methods.rpi import Rpi
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes import rerun

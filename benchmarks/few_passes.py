@@ -13,7 +13,7 @@ import numpy as np
 from common import RESULTS, save
 
 import raison
-from raison.core.results import Scores
+from raison.core.results.scores import Scores
 from raison.numerics.statistics.paired import difference
 
 TEXTS = 24

@@ -21,7 +21,7 @@ from common import alternately, save
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import raison
-from raison.core.generation import GenerationExplanation
+from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.generator import Generator
 from raison.models.loading import weights
 

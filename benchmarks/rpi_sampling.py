@@ -42,14 +42,14 @@ from rpi_sampling_tables import FINDINGS, METRICS, Record, cells_of, markdown, p
 from torch import Tensor
 
 import raison
-from raison.core.attention import AttentionSite
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.explanation import Explanation
-from raison.core.layers import Layers
+from raison.core.internals.attention import AttentionSite
+from raison.core.internals.layers import Layers
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
+from raison.core.results.explanation import Explanation
 from raison.data import load
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.explaining.measuring import create_metrics, measure

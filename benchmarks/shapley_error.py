@@ -35,11 +35,11 @@ from captum.attr import ShapleyValueSampling as CaptumSampling
 from common import RESULTS, save
 
 import raison
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
-from raison.core.target import Target
+from raison.core.targets.target import Target
 from raison.methods.kernel_shap import KernelShap
 from raison.methods.partition_shap import PartitionShap
 from raison.methods.shapley_sampling import ShapleySampling

@@ -8,7 +8,7 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 import raison
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived import explainers

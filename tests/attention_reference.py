@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.core.target import Of, Target
+from raison.core.targets.target import Of, Target
 from raison.models.adapters.classifier import Classifier
 from tests.tiny import build
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from raison.core.explanation import Explanation
-from raison.core.unit import Text, Unit, segments
+from raison.core.inputs.unit import Text, Unit, segments
+from raison.core.results.explanation import Explanation
 
 
 def of_words(text: Text, scores: Sequence[float] | None = None, pattern: str = r"\S+") -> Explanation:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from raison.core.capabilities.step_logits import StepLogits
+from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
-from raison.core.unit import Granularity
 from raison.explaining.attribution import Settings, prepare
 from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import raison
-from raison.core.unit import Granularity
+from raison.core.inputs.unit import Granularity
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.losses.attributive_masking import LossWeights
 from tests.explainers import RATE, STATE, WEIGHTS, untrained

@@ -13,7 +13,7 @@ from torch import nn
 
 import raison
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.core.target import Of, Target
+from raison.core.targets.target import Of, Target
 from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
 

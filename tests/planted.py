@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from raison.core.encoding import Encoding
-from raison.core.rationale import Span
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.rationale import Span
 from raison.data import Dataset, Row
 from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.loop.objective import TrainingBatch

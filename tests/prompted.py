@@ -2,8 +2,8 @@
 
 from transformers import PreTrainedTokenizerFast
 
-from raison.core.encoding import Encoding
-from raison.core.unit import Granularity
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Granularity
 from raison.models.tokens.prompting import PromptEncoder
 from raison.text.prompts import Prompt
 from tests.tokenizers import TOKENIZERS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.runs.agreement import agreement
 from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs

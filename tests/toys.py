@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.attention_layers import AttentionLayers, Block, Positions, Recorded
 from raison.core.capabilities.attention_paths import ReplaceableAttention
@@ -23,12 +22,13 @@ from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.passes import Passes, Result
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Granularity, Text, Unit
+from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.core.target import Of, Target
-from raison.core.unit import Granularity, Text, Unit
+from raison.core.targets.target import Of, Target
 from raison.models.gradients.embedding_shift import ball_vector
 
 VOCABULARY = {

@@ -11,14 +11,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 from raison._version import __version__
-from raison.core.chat import Chat
-from raison.core.citations import Citations
 from raison.core.errors import RaisonError
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
-from raison.core.parts import PartedText
-from raison.core.results import Comparison, Scores
-from raison.core.unit import Unit
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import PartedText
+from raison.core.inputs.unit import Unit
+from raison.core.results.citations import Citations
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.core.results.scores import Comparison, Scores
 
 if TYPE_CHECKING:
     from raison import data, methods, metrics

@@ -19,7 +19,7 @@ SOURCES = sorted((ROOT / "src/raison").rglob("*.py"))
 NO_TORCH = (
     *(f"numerics.statistics.{name}" for name in ("paired", "multiple", "ranks", "pareto")),
     "numerics.measures.agreement",
-    "core.results",
+    "core.results.scores",
     "runs.statistics",
     "runs.agreement",
     "studies.claims",

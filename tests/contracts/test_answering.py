@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import raison
-from raison.core.answer import Answer
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.method import Method, Property
-from raison.core.target import Target
+from raison.core.targets.answer import Answer
+from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.spans import answer_tokens, inside_window, span_answers

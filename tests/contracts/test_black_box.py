@@ -6,13 +6,13 @@ import pytest
 from torch import Tensor
 
 import raison
-from raison.core.encoding import Encoding
 from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.rationale import Span
+from raison.core.inputs.unit import Granularity, Text
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
-from raison.core.rationale import Span
-from raison.core.unit import Granularity, Text
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from tests.toys import TEXTS, Linear

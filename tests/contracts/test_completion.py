@@ -12,7 +12,7 @@ from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, LoadError, UnsupportedError
-from raison.core.target import Target
+from raison.core.targets.target import Target
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.selfcheck import disproved, selfcheck
 from raison.models.passes.readout import WordReadout

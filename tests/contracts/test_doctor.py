@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 import raison
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
-from raison.core.parts import Given
-from raison.core.unit import Granularity
 from raison.methods import CATALOGUE
 from raison.models.tokens.words import WordEncoder
 from tests.tiny import TINY, build, build_answering, build_embedder, build_language_model

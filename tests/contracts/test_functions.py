@@ -5,12 +5,12 @@ import pytest
 
 import raison
 from raison.core.errors import UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.rationale import Span
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Need
 from raison.core.model import LanguageModel
-from raison.core.rationale import Span
 from raison.core.registry import label_of, name_of
+from raison.core.results.explanation import Explanation
 from raison.explaining.measuring import AnyMetric
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 import raison
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.errors import RaisonError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
+from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import FORMS, Design

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 import raison
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.rationale import Rationale, Span
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
-from raison.core.rationale import Rationale, Span
 from raison.core.registry import name_of
+from raison.core.results.explanation import Explanation
 from raison.metrics import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.contracts.conftest import TEXTS

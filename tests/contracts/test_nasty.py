@@ -14,10 +14,10 @@ import pytest
 
 import raison
 from raison.core.errors import RaisonError
-from raison.core.explanation import Explanation
+from raison.core.inputs.unit import Text, segments
 from raison.core.method import Property
 from raison.core.registry import name_of
-from raison.core.unit import Text, segments
+from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import FORMS, Design

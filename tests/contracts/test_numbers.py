@@ -11,9 +11,9 @@ import torch
 
 import raison
 from raison.core.errors import InputError, RaisonError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import Metric, Need
+from raison.core.results.explanation import Explanation
 from raison.judging.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS

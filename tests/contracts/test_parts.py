@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import raison
+from raison.core.inputs.parts import parted
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
-from raison.core.parts import parted
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier

@@ -14,8 +14,8 @@ import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError, UnsupportedError
-from raison.core.explanation import Explanation
-from raison.core.target import Target
+from raison.core.results.explanation import Explanation
+from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.several import are_targets

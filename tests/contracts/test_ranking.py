@@ -12,9 +12,9 @@ from raison.cli import app
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, RaisonError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Property
 from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.html import page

@@ -13,10 +13,10 @@ import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, RaisonError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Property
 from raison.core.metric import Need
-from raison.core.target import Target
+from raison.core.results.explanation import Explanation
+from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier

@@ -7,7 +7,7 @@ import pytest
 from torch import Tensor
 
 import raison
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings
 from raison.models.adapters.classifier import Classifier

@@ -16,10 +16,10 @@ from transformers import PreTrainedTokenizerFast
 
 import raison
 from raison.core.errors import TextTooLongError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Property
 from raison.core.metric import GroupMetric
 from raison.core.registry import name_of
+from raison.core.results.explanation import Explanation
 from raison.judging.evaluate import check_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS

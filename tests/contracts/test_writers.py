@@ -11,8 +11,8 @@ import torch
 
 import raison
 from raison.core.errors import RaisonError
-from raison.core.generation import GenerationExplanation
 from raison.core.method import Method
+from raison.core.results.generation import GenerationExplanation
 from raison.explaining import attribution
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier

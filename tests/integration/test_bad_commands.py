@@ -10,7 +10,7 @@ import huggingface_hub.constants
 import pytest
 
 from raison.cli import main
-from raison.core.printable import printable
+from raison.core.results.printable import printable
 from tests.tiny import TINY
 
 LONG = "x" * 5000

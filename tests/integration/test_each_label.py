@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.several import are_targets
 from raison.report.explanations.terminal import targets_text

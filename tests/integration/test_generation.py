@@ -12,9 +12,9 @@ import raison
 from raison.cli import app
 from raison.core import errors
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.chat import Chat
-from raison.core.generation import GenerationExplanation
-from raison.core.target import Target
+from raison.core.inputs.chat import Chat
+from raison.core.results.generation import GenerationExplanation
+from raison.core.targets.target import Target
 from raison.models.adapters.generator import Generator
 from raison.models.loading import weights
 from raison.models.tokens.chats import chat_prompt

@@ -32,8 +32,8 @@ from transformers import (
 import raison
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import check
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier

@@ -15,7 +15,7 @@ from raison.cli import app
 from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.errors import UnknownNameError, UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Settings, prepare, run, shifted_scores
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier

@@ -11,9 +11,9 @@ import torch
 import raison
 from raison.core.capabilities.embeddings import Shift
 from raison.core.errors import DataError, InputError, UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.rationale import Span
 from raison.core.method import Cost, Method, Property
-from raison.core.rationale import Span
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Settings, prepare, run, run_candidates, shifted_scores
 from raison.explaining.measuring import create_metrics, measure
 from raison.judging import estimate as estimating

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 import raison
-from raison.core.answer import Answer
+from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row
 from raison.models.derived.trained_attention import read_card
 from raison.training.loop.objective import TrainingBatch

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, BertConfig
 
 import raison
-from raison.core.answer import Answer
 from raison.core.errors import InputError, LoadError, RaisonError, UnknownNameError, UnsupportedError
+from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row
 from raison.models.derived.attention_explainer import Design
 from raison.models.derived.trained_attention import find

@@ -9,9 +9,9 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import raison
-from raison.core.generation import GenerationExplanation
+from raison.core.inputs.unknown import MOST, unknown_in
 from raison.core.model import LanguageModel
-from raison.core.unknown import MOST, unknown_in
+from raison.core.results.generation import GenerationExplanation
 from raison.jobs.folder import AUDIT, COMPARISON, STUDY, WorkKind
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_plain, explanation_text

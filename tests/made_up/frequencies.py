@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 
 
 class Frequencies(Capability):

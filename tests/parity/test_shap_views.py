@@ -6,7 +6,7 @@ import matplotlib
 import pytest
 
 import raison
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from tests.toys import Linear
 
 with warnings.catch_warnings():

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from raison.core.unit import Granularity
+from raison.core.inputs.unit import Granularity
 from raison.explaining.attribution import Batch as Prepared
 from raison.explaining.attribution import Settings, prepare
 from raison.masking.explainer import Explainer, find

@@ -7,11 +7,11 @@ import pytest
 
 import raison
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE, Auto, Decompx, DeepLift
 from tests.tiny import TINY, build_language_model
 from tests.toys import Linear

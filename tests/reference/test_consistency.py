@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 import raison
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.metrics.consistency import Consistency
 from raison.numerics.measures.distances import padded_distances, positionwise_distances
 from tests.toys import Linear

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import raison
-from raison.core.explanation import Explanation
 from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
 from raison.metrics import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.reference.test_faithfulness_metrics import TEXTS, probability

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.ranking import PROFILES
 from tests.tiny import TINY

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.generation import GenerationExplanation
+from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.numerics.gradients.quadrature import gauss_legendre

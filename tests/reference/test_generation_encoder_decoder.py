@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.generation import GenerationExplanation
+from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.generator import Generator
 from tests.reference.test_generation import exact_shapley, kept, per_unit, quantity
 from tests.tiny import WRITERS, build_writer

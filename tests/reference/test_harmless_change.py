@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import raison
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.encoding import Encoding
 from raison.core.metric import Need
 from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
 from raison.judging.estimate import estimate
 from raison.metrics.harmless_change import HarmlessChange
 from raison.text.edits import edit

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from raison.core.errors import InputError
+from raison.core.inputs.unit import Unit
 from raison.core.method import Cost
-from raison.core.unit import Unit
 from raison.methods.hierarchical_occlusion import HierarchicalOcclusion, groups_of
 from raison.methods.occlusion import Occlusion
 from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from raison.core.errors import UnknownNameError
-from raison.core.explanation import Explanation
+from raison.core.inputs.unit import Unit
 from raison.core.metric import Need
-from raison.core.unit import Unit
+from raison.core.results.explanation import Explanation
 from raison.metrics import CATALOGUE
 from tests.explained import of_words
 

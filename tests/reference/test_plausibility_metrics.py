@@ -8,8 +8,8 @@ import pytest
 from sklearn.metrics import auc, f1_score, precision_recall_curve, roc_auc_score
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.explanation import Explanation
 from raison.core.metric import Metric, Need
+from raison.core.results.explanation import Explanation
 from raison.metrics import CATALOGUE
 from raison.numerics.statistics.bootstrap import pooled_interval
 from tests.reference.test_known_feature_metrics import Marked, explain

@@ -10,10 +10,10 @@ import torch
 import raison
 from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
 from raison.core.metric import KeepRows, Need
 from raison.core.model import LanguageModel
-from raison.core.target import Target
+from raison.core.results.explanation import Explanation
+from raison.core.targets.target import Target
 from raison.metrics.infidelity import Infidelity
 from raison.metrics.max_sensitivity import MaxSensitivity
 from tests.toys import TOYS, Linear, Product, ToyModel

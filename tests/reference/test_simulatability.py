@@ -12,8 +12,8 @@ from torch import nn
 
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, UnknownNameError
-from raison.core.explanation import Explanation
-from raison.core.unit import Text, Unit
+from raison.core.inputs.unit import Text, Unit
+from raison.core.results.explanation import Explanation
 from raison.metrics.simulatability import Simulatability
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.student import (

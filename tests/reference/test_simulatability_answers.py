@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import raison
-from raison.core.answer import Answer
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
+from raison.core.targets.answer import Answer
 from raison.metrics.simulatability import Simulatability
 from raison.models.derived import student as students
 from raison.models.derived.student import Course, Lesson, answers_alike, new_answering_student, teach

@@ -10,7 +10,7 @@ from raison._version import __version__
 from raison.cli import audit, catalogue, cite, compare, doctor, estimate, explain, report, study, train
 from raison.cli.interruption import interruptible
 from raison.core.errors import MISTAKE, RaisonError
-from raison.core.printable import printable
+from raison.core.results.printable import printable
 
 app = typer.Typer(
     name="raison",

@@ -8,13 +8,13 @@ import typer
 
 from raison.cli import options
 from raison.core.errors import DataError, InputError, RaisonError
-from raison.core.fields import Setting
-from raison.core.reading import dump
+from raison.core.settings.fields import Setting
+from raison.core.settings.reading import dump
 from raison.explaining.settings import DeviceSetting, DtypeSetting
 from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
-    from raison.core.citations import Citations
+    from raison.core.results.citations import Citations
     from raison.data.questions import AskedRow
 
 Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]

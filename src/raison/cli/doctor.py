@@ -37,7 +37,7 @@ def _show(found: "Diagnosis") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from raison.core.printable import printable
+    from raison.core.results.printable import printable
 
     console = Console(highlight=False)
     for line in [*found.told_facts, ""]:

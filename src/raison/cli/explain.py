@@ -7,8 +7,8 @@ import typer
 
 from raison.cli import options
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.explaining.settings import Settings
 
 Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - for standard input.")]

@@ -11,12 +11,12 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from raison.core.errors import InputError
-from raison.core.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
+from raison.core.settings.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
 from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
+    from raison.core.inputs.parts import Given
     from raison.core.model import LanguageModel
-    from raison.core.parts import Given
     from raison.core.registry import Catalogue
     from raison.explaining.settings import Compared, Settings
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import typer
 from rich.console import Console
 
-from raison.core.results import Comparison
+from raison.core.results.scores import Comparison
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.phrases import Explained
 from raison.report.tables.terminal import table

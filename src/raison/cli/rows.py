@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.core.errors import DataError, InputError
-from raison.core.fields import Setting
-from raison.core.parts import Given
-from raison.core.rationale import Rationale
+from raison.core.inputs.parts import Given
+from raison.core.inputs.rationale import Rationale
+from raison.core.settings.fields import Setting
 from raison.data import Column, Dataset, Row, Wanted, named
 from raison.data import load as load_data
 from raison.data.columns import DelimiterSetting

@@ -10,7 +10,7 @@ import typer
 
 from raison.cli.options import But, Model, from_records
 from raison.cli.training import EvenAtChance, LearnedData, SkipBad, command_line
-from raison.core.fields import REQUIRED
+from raison.core.settings.fields import REQUIRED
 from raison.data import Dataset, Wanted
 from raison.data.lengths import Lengths
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings

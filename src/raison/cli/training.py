@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from raison.cli.rows import read
-from raison.core.fields import Setting
+from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
 

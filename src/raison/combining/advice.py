@@ -11,8 +11,8 @@ from pathlib import Path
 from raison.core.errors import DataError
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
-from raison.core.reading import NAME, Fields, parse
 from raison.core.registry import name_of
+from raison.core.settings.reading import NAME, Fields, parse
 from raison.jobs import disk
 from raison.jobs.identity import digest_of
 from raison.models.adapters.blackbox import BlackBox

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from raison.combining.evidence import OnePass, evidence
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.step_logits import StepLogits
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 
 USUAL_LIMIT, MOST_UNITS = 16, 24

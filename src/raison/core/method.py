@@ -15,9 +15,9 @@ from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
-from raison.core.outputs import EVERY, Outputs
 from raison.core.problem import Problem
 from raison.core.registry import name_of
+from raison.core.targets.outputs import EVERY, Outputs
 
 Rngs = Sequence[np.random.Generator]
 """One generator per text, seeded from the run's seed and the text, so that draws do not depend on the batch."""

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from raison.core.capabilities.embeddings import Shift
-from raison.core.explanation import Explanation
-from raison.core.parts import Given
-from raison.core.unit import Unit
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Unit
+from raison.core.results.explanation import Explanation
 
 KeepRows = Bool[np.ndarray, "masks units"]
 Mask = Bool[np.ndarray, " units"]

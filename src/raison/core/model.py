@@ -9,13 +9,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capability import Capability
-from raison.core.choosing import Choosing
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
-from raison.core.outputs import Outputs, outputs_of
-from raison.core.parts import Given
-from raison.core.target import Of, check_of
-from raison.core.unit import Granularity
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Granularity
+from raison.core.targets.choosing import Choosing
+from raison.core.targets.outputs import Outputs, outputs_of
+from raison.core.targets.target import Of, check_of
 
 Asked = TypeVar("Asked", bound=Capability)
 

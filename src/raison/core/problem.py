@@ -10,16 +10,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.embeddings import Path, WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
 from raison.core.errors import NonFiniteError
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.model import LanguageModel
-from raison.core.target import Of, Target
+from raison.core.targets.target import Of, Target
 
 
 @dataclass(frozen=True, slots=True)

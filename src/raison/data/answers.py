@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raison.core.answer import Answer
+from raison.core.targets.answer import Answer
 
 
 def parse_answers(value: Any, context: str) -> tuple[Answer, ...]:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from raison.core.answer import Answer
 from raison.core.errors import DataError, InputError
-from raison.core.parts import Given, PartedText
-from raison.core.rationale import Rationale
-from raison.core.unit import Text, Unit
+from raison.core.inputs.parts import Given, PartedText
+from raison.core.inputs.rationale import Rationale
+from raison.core.inputs.unit import Text, Unit
+from raison.core.targets.answer import Answer
 
 Label = str | int | None
 

@@ -7,8 +7,8 @@ from random import Random
 from typing import Literal
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.rationale import Span
-from raison.core.unit import segments
+from raison.core.inputs.rationale import Span
+from raison.core.inputs.unit import segments
 from raison.data.dataset import Dataset, Row
 
 Position = Literal["end", "start", "random"] | int

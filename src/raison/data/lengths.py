@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Annotated
 
 from raison.core.errors import DataError
-from raison.core.fields import Setting
-from raison.core.rationale import Span
-from raison.core.unit import Text, segments
+from raison.core.inputs.rationale import Span
+from raison.core.inputs.unit import Text, segments
+from raison.core.settings.fields import Setting
 from raison.data.dataset import Dataset, Row
 from raison.data.windows import around_answers
 

@@ -7,8 +7,8 @@ from itertools import chain, islice
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.core.rationale import Rationale
-from raison.core.unit import Text, Unit
+from raison.core.inputs.rationale import Rationale
+from raison.core.inputs.unit import Text, Unit
 from raison.data.answers import parse_answers
 from raison.data.columns import Column, Layout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Label, Row

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from raison.core.parts import parted
-from raison.core.rationale import Rationale, Span
-from raison.core.unit import Text, Unit
+from raison.core.inputs.parts import parted
+from raison.core.inputs.rationale import Rationale, Span
+from raison.core.inputs.unit import Text, Unit
 
 
 def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:

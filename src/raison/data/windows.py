@@ -4,8 +4,8 @@ import hashlib
 import re
 from dataclasses import replace
 
-from raison.core.answer import Answer
 from raison.core.errors import DataError
+from raison.core.targets.answer import Answer
 from raison.data.dataset import BrokenLine, Dataset, Row
 
 _WORD = re.compile(r"\S+")

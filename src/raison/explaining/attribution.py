@@ -10,23 +10,23 @@ import torch
 from torch import Tensor
 
 from raison._version import __version__
-from raison.core.answer import ExplainedAnswer
 from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.reduced_precision import ReducedPrecision
-from raison.core.choosing import Settled
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, PartedText
+from raison.core.inputs.unit import Unit
+from raison.core.inputs.unknown import NOTE
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
-from raison.core.notes import EACH_FROM, EXTENDED
-from raison.core.parts import Given, PartedText
-from raison.core.place import Place
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem, StandIn
 from raison.core.registry import label_of, name_of
-from raison.core.target import Target, probabilities, resolve_target
-from raison.core.unit import Unit
-from raison.core.unknown import NOTE
+from raison.core.results.explanation import Explanation
+from raison.core.results.notes import EACH_FROM, EXTENDED
+from raison.core.targets.answer import ExplainedAnswer
+from raison.core.targets.choosing import Settled
+from raison.core.targets.place import Place
+from raison.core.targets.target import Target, probabilities, resolve_target
 from raison.explaining.settings import Settings as Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters import spans

@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from raison._version import __version__
-from raison.core.citations import Citations, Statement
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.explanation import Explanation
+from raison.core.inputs.unit import PART
 from raison.core.method import Method, Property
 from raison.core.registry import name_of
-from raison.core.unit import PART
+from raison.core.results.citations import Citations, Statement
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
 from raison.explaining.lights import Lit, lit

@@ -7,7 +7,7 @@ from raison.core.capability import Capability
 from raison.core.errors import RaisonError, UnsupportedError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.printable import printable
+from raison.core.results.printable import printable
 from raison.explaining.attribution import check_model
 from raison.methods import CATALOGUE
 from raison.models.adapters.blackbox import BlackBox

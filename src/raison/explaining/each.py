@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from raison.core.choices import EACH, One
 from raison.core.errors import InputError
+from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
-from raison.core.outputs import THRESHOLD
-from raison.core.parts import Given
 from raison.core.problem import Evaluations
-from raison.core.target import TargetSpec, probabilities, resolve_target
+from raison.core.targets.choices import EACH, One
+from raison.core.targets.outputs import THRESHOLD
+from raison.core.targets.target import TargetSpec, probabilities, resolve_target
 from raison.explaining.attribution import Batch, Settings, prepare, prepare_encoded
 
 

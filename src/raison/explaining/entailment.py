@@ -6,7 +6,7 @@ import torch
 
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
-from raison.core.target import probabilities
+from raison.core.targets.target import probabilities
 
 Judge = Callable[[str, str], float] | LanguageModel
 """A function of a source and a statement with a number from 0 to 1, or a classifier of pairs with "entailment"."""

@@ -8,12 +8,12 @@ import torch
 
 from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.hidden_states import HiddenStates
-from raison.core.explanation import Explanation
+from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
-from raison.core.rationale import Rationale, unit_mask
-from raison.core.target import Of, Target
+from raison.core.results.explanation import Explanation
+from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.methods import CATALOGUE
 

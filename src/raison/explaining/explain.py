@@ -4,21 +4,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, cast, overload
 
-from raison.core.chat import Chat, Message
-from raison.core.choices import EACH
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
+from raison.core.inputs.chat import Chat, Message
+from raison.core.inputs.parts import Given, PartedText, Spans, plain
+from raison.core.inputs.unit import Granularity
+from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
-from raison.core.outputs import PROBABILITIES
-from raison.core.parts import Given, PartedText, Spans, plain
-from raison.core.precision import Precision
-from raison.core.ranking import Ranked
 from raison.core.registry import name_of
-from raison.core.target import TargetSpec
-from raison.core.unit import Granularity
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.core.targets.choices import EACH
+from raison.core.targets.outputs import PROBABILITIES
+from raison.core.targets.ranking import Ranked
+from raison.core.targets.target import TargetSpec
 from raison.explaining.attribution import (
     BATCH,
     Batch,

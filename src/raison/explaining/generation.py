@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from raison._version import __version__
-from raison.core.chat import Chat
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation, OutputToken
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import PartedText
+from raison.core.inputs.unit import PART
+from raison.core.inputs.unknown import NOTE as UNKNOWN
 from raison.core.method import Method
-from raison.core.notes import AUTO, EXTENDED
-from raison.core.parts import PartedText
-from raison.core.target import Target
-from raison.core.unit import PART
-from raison.core.unknown import NOTE as UNKNOWN
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation, OutputToken
+from raison.core.results.notes import AUTO, EXTENDED
+from raison.core.targets.target import Target
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt

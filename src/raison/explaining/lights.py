@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from raison.core.citations import Check, Light, Origin
+from raison.core.results.citations import Check, Light, Origin
 from raison.models.adapters.statements import ForcedAnswer
 
 LEAST: Final = 0.1

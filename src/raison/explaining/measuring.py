@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from raison.core.explanation import Explanation
+from raison.core.inputs.rationale import Rationale
 from raison.core.metric import GroupMetric, Metric, Need
-from raison.core.rationale import Rationale
 from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
 from raison.explaining.texts import read_names

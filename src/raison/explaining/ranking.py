@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
-from raison.core.parts import Given, plain
-from raison.core.ranking import NOTE, Ranked, before, is_ranked, settled
-from raison.core.unit import Text
+from raison.core.results.explanation import Explanation
+from raison.core.targets.ranking import NOTE, Ranked, before, is_ranked, settled
 from raison.data.dataset import Dataset
 
 

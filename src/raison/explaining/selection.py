@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.explanation import Explanation
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Batch
 from raison.explaining.evidence import TextEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, measure

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from raison.core.choices import Dtype, TargetSpec
-from raison.core.fields import Setting, check
-from raison.core.precision import Precision
-from raison.core.unit import Granularity
+from raison.core.inputs.unit import Granularity
+from raison.core.internals.precision import Precision
+from raison.core.settings.fields import Setting, check
+from raison.core.targets.choices import Dtype, TargetSpec
 
 
 def target_of(typed: str) -> TargetSpec:

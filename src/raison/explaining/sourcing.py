@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raison.core.chat import Chat, Message
-from raison.core.citations import check_ids
 from raison.core.errors import InputError
+from raison.core.inputs.chat import Chat, Message
+from raison.core.results.citations import check_ids
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import Prompt
 from raison.models.tokens.sourced import Sourced, sourced

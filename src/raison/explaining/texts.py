@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar, cast, get_args
 
-from raison.core.chat import Chat
 from raison.core.errors import InputError
-from raison.core.parts import Given, PartedText, Spans, parted, plain
-from raison.core.unit import PART, Granularity, check_unit, segments
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import Given, PartedText, Spans, parted, plain
+from raison.core.inputs.unit import PART, Granularity, check_unit, segments
 from raison.data.dataset import Dataset
 from raison.text.segment import sentence_spans, word_spans
 

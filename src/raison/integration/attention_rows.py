@@ -10,8 +10,8 @@ from torch import Tensor
 from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention, Embeddings
-from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 

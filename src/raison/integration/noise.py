@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.inputs.encoding import Encoding
 
 Scale = Literal["range", "deviation"]
 """What a noise level is a share of: see `spreads`."""

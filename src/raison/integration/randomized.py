@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.attention import AttentionSite
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.layers import Layers, LayerSpec
+from raison.core.internals.attention import AttentionSite
+from raison.core.internals.layers import Layers, LayerSpec
 from raison.core.method import Cost, Rngs
 from raison.core.problem import Problem
-from raison.core.target import Of
+from raison.core.targets.target import Of
 from raison.numerics.gradients.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
 
 Variant = Literal["signed", "paper", "code"]

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.dims import Embeddings
+from raison.core.internals.rules import Difference, Relevance
 from raison.core.problem import Problem
-from raison.core.rules import Difference, Relevance
 from raison.integration.repeated import own_embeddings
 
 

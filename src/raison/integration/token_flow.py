@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.anatomy import LayerWeights, Trace
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.passes import Passes
+from raison.core.internals.anatomy import LayerWeights, Trace
 from raison.core.problem import Problem
 from raison.numerics.attention.decomposition import followed
 

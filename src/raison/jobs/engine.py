@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Annotated
 
 from raison.core.errors import InputError
-from raison.core.fields import Setting, check
+from raison.core.settings.fields import Setting, check
 from raison.progress import Advance, Told, progress_bar
 
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")

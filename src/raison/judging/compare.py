@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raison.core.choices import EACH, TargetSpec
 from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.inputs.parts import Spans
+from raison.core.inputs.unit import Granularity
+from raison.core.inputs.unknown import caution_of_texts
+from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
-from raison.core.parts import Spans
-from raison.core.precision import Precision
 from raison.core.registry import label_of
-from raison.core.results import Comparison
-from raison.core.unit import Granularity
-from raison.core.unknown import caution_of_texts
+from raison.core.results.scores import Comparison
+from raison.core.targets.choices import EACH, TargetSpec
 from raison.explaining.attribution import BATCH, Settings, check, check_model, prepare
 from raison.explaining.each import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from raison.core.encoding import Encoding
-from raison.core.explanation import Explanation
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import asked_of
 from raison.core.registry import label_of
-from raison.core.unit import Unit
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import Metrics, create_metrics
 from raison.explaining.texts import Texts, read_names, read_texts

@@ -5,17 +5,17 @@ from dataclasses import asdict, replace
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
-from raison.core.choices import One
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.parts import again
+from raison.core.inputs.unknown import caution_of_texts, share_in
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
-from raison.core.notes import AUTO
-from raison.core.outputs import PROBABILITIES
-from raison.core.parts import again
 from raison.core.registry import label_of
-from raison.core.results import Scores
-from raison.core.unknown import caution_of_texts, share_in
+from raison.core.results.explanation import Explanation
+from raison.core.results.notes import AUTO
+from raison.core.results.scores import Scores
+from raison.core.targets.choices import One
+from raison.core.targets.outputs import PROBABILITIES
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics, measure, missing_needs

@@ -9,12 +9,12 @@ from importlib.metadata import version
 
 from raison._version import __version__
 from raison.core.errors import InputError
+from raison.core.inputs.parts import Given, written
 from raison.core.method import Method, Property
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
-from raison.core.notes import EACH_FROM
-from raison.core.parts import Given, written
 from raison.core.registry import label_of
+from raison.core.results.notes import EACH_FROM
 from raison.explaining.attribution import Settings
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection

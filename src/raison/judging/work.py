@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from raison.core.explanation import Explanation
 from raison.core.metric import GroupMetric
 from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Batch, prepare, run, run_candidates
 from raison.explaining.measuring import Annotations, measure
 from raison.explaining.selection import best_maps

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.encoding import Encoding
-from raison.core.unit import Merge
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Merge
 from raison.masking.soft import SoftMasks
 from raison.models.derived.attributor import Attributor
 from raison.models.tokens.alignment import Alignment, align

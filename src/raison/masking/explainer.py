@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.masking.attribution import Reading, Tuning, tuned_maps
 from raison.masking.soft import Prediction

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.numerics.losses.attributive_masking import (
     LossWeights,

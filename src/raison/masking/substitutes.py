@@ -12,8 +12,8 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.masking.soft import Prediction, SoftMasks
 from raison.models.adapters.classifier import text_classifier

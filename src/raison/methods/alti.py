@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.anatomy import LayerWeights, Trace
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capability import Capability
+from raison.core.internals.anatomy import LayerWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.token_flow import token_flow

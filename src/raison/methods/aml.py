@@ -13,9 +13,9 @@ from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
-from raison.core.outputs import PROBABILITIES, Outputs
 from raison.core.problem import Problem
-from raison.core.target import probabilities
+from raison.core.targets.outputs import PROBABILITIES, Outputs
+from raison.core.targets.target import probabilities
 from raison.masking.explainer import KIND, find
 from raison.masking.soft import Prediction
 from raison.models.derived.explainers import files_of

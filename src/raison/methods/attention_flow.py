@@ -10,8 +10,8 @@ from torch import Tensor
 from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError
+from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem

@@ -10,9 +10,9 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capability import Capability
+from raison.core.internals.rules import Relevance
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.core.rules import Relevance
 from raison.integration.relevance import propagated
 
 

@@ -15,9 +15,9 @@ from raison.combining.rule import Option, options
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
-from raison.core.notes import AUTO
 from raison.core.problem import Problem, StandIn
 from raison.core.registry import name_of
+from raison.core.results.notes import AUTO
 from raison.methods import CATALOGUE
 from raison.runs.statistics import BACKWARD
 

@@ -13,9 +13,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.errors import InputError
+from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.core.unit import Unit
 from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 
 BETWEEN = (2.5, 97.5)

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.anatomy import HeadWeights, Trace
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
+from raison.core.internals.anatomy import HeadWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.errors import InputError
+from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.core.unit import Unit
 
 Groups = list[list[int]]
 

@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
-from raison.core.outputs import PROBABILITIES, Outputs
 from raison.core.problem import Problem
-from raison.core.target import Target
+from raison.core.targets.outputs import PROBABILITIES, Outputs
+from raison.core.targets.target import Target
 from raison.models.derived.mask_filling import filled_logits, filler_of
 from raison.numerics.perturbation.recursive_replacement import Runs, Shares
 

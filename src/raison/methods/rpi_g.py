@@ -8,7 +8,7 @@ from torch import Tensor
 
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capability import Capability
-from raison.core.layers import LayerSpec
+from raison.core.internals.layers import LayerSpec
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.randomized import RandomPaths, Variant

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, KeepRows, Metric
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.ranking import SHARES, check_share, convention, top_keeps
 
 

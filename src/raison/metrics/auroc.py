@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.plausibility import check_annotators, combine, mean_defined, roc_area
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric
+from raison.core.results.explanation import Explanation
 
 FLOOR = 1e-6
 """The least difference that the relative error divides by."""

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.explanation import Explanation
 from raison.core.metric import GroupEvidence, GroupMetric, Need
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.distances import check_distance, padded_distances, positionwise_distances
 
 LEVELS = ("token", "text")

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric
+from raison.core.results.explanation import Explanation
 
 
 @dataclass(frozen=True)

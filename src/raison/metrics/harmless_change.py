@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need, Reworded, Rewording
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.agreement import spearman
 from raison.text.edits import Edited, check_edits, edit
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric
+from raison.core.results.explanation import Explanation
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, KeepRows, Metric
+from raison.core.results.explanation import Explanation
 
 
 @dataclass(frozen=True)

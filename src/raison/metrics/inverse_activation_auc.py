@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.curves import area, curve_keeps
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Mask, Metric, Need
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.plausibility import (
     check_annotators,
     check_average,

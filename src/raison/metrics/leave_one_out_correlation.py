@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import kendalltau
 
-from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
+from raison.core.results.explanation import Explanation
 
 DECIMALS = 6
 """Values that agree to so many decimals of the largest one tie: what is left is rounding of the passes."""

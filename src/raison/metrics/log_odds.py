@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raison.core.explanation import Explanation
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric, Need
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.ranking import check_share, convention, top_keeps
 
 

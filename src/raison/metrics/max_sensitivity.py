@@ -8,8 +8,8 @@ import numpy as np
 
 from raison.core.capabilities.embeddings import Shift
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
+from raison.core.results.explanation import Explanation
 
 
 @dataclass(frozen=True)

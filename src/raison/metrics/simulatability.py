@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.explanation import Explanation
 from raison.core.metric import GroupEvidence, GroupMetric, Need
+from raison.core.results.explanation import Explanation
 
 PARTS = ("absolute", "positive")
 FEWEST = 10

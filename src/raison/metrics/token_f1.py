@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raison.core.explanation import Explanation
 from raison.core.metric import Evidence, Metric, Need
+from raison.core.results.explanation import Explanation
 from raison.numerics.measures.plausibility import (
     check_annotators,
     check_average,

@@ -10,8 +10,8 @@ from typing import TypedDict
 import numpy as np
 
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.results import Summary
+from raison.core.results.explanation import Explanation
+from raison.core.results.scores import Summary
 from raison.jobs.store import read_record, unreadable, write_record
 from raison.numerics.measures.agreement import AGREEMENTS
 from raison.numerics.statistics.bootstrap import mean_interval

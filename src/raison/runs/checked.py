@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.core.reading import Fields
+from raison.core.settings.reading import Fields
 from raison.runs.heads import TEXTS
 
 HIGHEST = 1e300

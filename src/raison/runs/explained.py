@@ -7,8 +7,8 @@ from typing import overload
 import numpy as np
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
-from raison.core.reading import Fields
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import Fields
 from raison.jobs.store import Line, RecordStore
 from raison.runs.checked import check_key
 from raison.runs.heads import TEXTS

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from raison.core.errors import DataError
-from raison.core.fields import Setting
-from raison.core.tables import WHOLE
+from raison.core.settings.fields import Setting
+from raison.core.settings.tables import WHOLE
 from raison.runs.summary import MetricInfo
 
 TEXTS = 10_000_000

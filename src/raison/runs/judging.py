@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from raison.core.errors import InputError
-from raison.core.reading import plain_values
+from raison.core.settings.reading import plain_values
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import FEW, Difference
 

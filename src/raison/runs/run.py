@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
-from raison.core.tables import read_written
+from raison.core.results.explanation import Explanation
+from raison.core.settings.tables import read_written
 from raison.jobs import identity
 from raison.jobs.folder import COMPARISON, refuse_others, write_marker
 from raison.jobs.store import RecordStore, read_head
@@ -38,7 +38,7 @@ HEADER = COMPARISON.marker
 CAUTIONS = "cautions"
 """Cautions to report beside the results, found when the run began."""
 OUTPUTS = "outputs"
-"""The header's key for outputs other than classes; see raison.core.outputs."""
+"""The header's key for outputs other than classes; see raison.core.targets.outputs."""
 UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
 """Parts of the header in which a continued run may differ."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raison.core.results import Comparison, MetricScores, Scores
+from raison.core.results.scores import Comparison, MetricScores, Scores
 from raison.numerics.statistics import ranks
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import Difference, difference

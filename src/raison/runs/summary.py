@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raison.core.results import MetricScores, Scores, Summary
+from raison.core.results.scores import MetricScores, Scores, Summary
 from raison.numerics.statistics.bootstrap import pool_of, pooled, pooled_interval
 
 Value = float | tuple[float, ...]

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from raison.core.choices import Explained
-from raison.core.fields import Setting
-from raison.core.tables import FLAT, Table
-from raison.core.unit import Granularity
+from raison.core.inputs.unit import Granularity
+from raison.core.settings.fields import Setting
+from raison.core.settings.tables import FLAT, Table
+from raison.core.targets.choices import Explained
 from raison.data import Wanted
 from raison.data.known_features import DEFAULT_WORDS, Position
 from raison.explaining.settings import (

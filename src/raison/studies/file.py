@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from raison.core.errors import MISTAKE, DataError, UnknownNameError
-from raison.core.tables import read as read_table
+from raison.core.settings.tables import read as read_table
 from raison.studies.folder import digest_of
 from raison.studies.kind import DEFAULT, Kind, every
 

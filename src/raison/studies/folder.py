@@ -19,8 +19,8 @@ from typing import Annotated, Any, TypeVar
 
 from raison._version import __version__
 from raison.core.errors import DataError
-from raison.core.fields import Setting
-from raison.core.tables import read_written
+from raison.core.settings.fields import Setting
+from raison.core.settings.tables import read_written
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse

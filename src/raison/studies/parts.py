@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.registry import Catalogue, label_of
-from raison.core.target import Of
+from raison.core.targets.target import Of
 from raison.data import Dataset
 from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE as METHODS

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
+from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Method
 from raison.core.metric import Need
 from raison.core.model import LanguageModel, asked_of
-from raison.core.target import TargetSpec
-from raison.core.unit import PART, Granularity
+from raison.core.targets.target import TargetSpec
 from raison.data import Dataset
 from raison.data.named import shared
 from raison.explaining.attribution import Settings, check, prepare

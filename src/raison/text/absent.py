@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from raison.core.unit import Text, Unit, segments
+from raison.core.inputs.unit import Text, Unit, segments
 
 
 def without(text: Text, units: Sequence[Unit], keep: Sequence[bool], substitute: str | None = None) -> Text:

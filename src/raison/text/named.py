@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from raison.core.errors import InputError
-from raison.core.parts import PartedText, spelled
-from raison.core.unit import Unit, segments
+from raison.core.inputs.parts import PartedText, spelled
+from raison.core.inputs.unit import Unit, segments
 from raison.text.segment import Span, merged, trim
 
 

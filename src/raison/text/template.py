@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from string import Formatter
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.parts import PartedText
-from raison.core.unit import Unit
+from raison.core.inputs.parts import PartedText
+from raison.core.inputs.unit import Unit
 
 
 def template(pattern: str, fields: Mapping[str, str]) -> PartedText:

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from raison.core.errors import InputError
-from raison.core.parts import Given, PartedText, plain
-from raison.core.unit import PART, Granularity, Unit
-from raison.core.unit import segments as strings_of
+from raison.core.inputs.parts import Given, PartedText, plain
+from raison.core.inputs.unit import PART, Granularity, Unit
+from raison.core.inputs.unit import segments as strings_of
 from raison.text.named import named_units
 from raison.text.segment import Span, merged, sentence_spans, trim, word_spans
 

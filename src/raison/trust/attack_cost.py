@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import torch
 
+from raison.core.inputs.parts import Given
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.parts import Given
 from raison.explaining.attribution import Settings, prepare
 from raison.trust.attack_descent import slope
 from raison.trust.attack_settings import EmbeddingAttack

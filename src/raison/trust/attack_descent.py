@@ -17,7 +17,7 @@ from raison.core.errors import NonFiniteError
 from raison.core.method import Method, Property
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.core.target import probabilities
+from raison.core.targets.target import probabilities
 from raison.integration.repeated import repeated
 from raison.numerics.measures.attacks import attack_loss, same_prediction
 from raison.trust.attack_settings import EmbeddingAttack

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnsupportedError
+from raison.core.inputs.unit import Text
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.core.unit import Text
 from raison.explaining.attribution import Batch
 from raison.integration.repeated import repeated
 from raison.models.adapters.classifier import Classifier

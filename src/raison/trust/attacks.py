@@ -10,11 +10,11 @@ import torch
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnsupportedError
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Text
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel, check_classes
-from raison.core.parts import Given
 from raison.core.registry import label_of
-from raison.core.unit import Text
 from raison.explaining.attribution import Batch, Settings, prepare
 from raison.numerics.measures.attacks import (
     on_boundary,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, PartedText, plain
+from raison.core.inputs.unit import PART, segments
 from raison.core.model import LanguageModel
-from raison.core.parts import Given, PartedText, plain
-from raison.core.unit import PART, segments
 from raison.models.adapters.classifier import Classifier
 from raison.text.edits.edited import Edited
 

@@ -11,9 +11,9 @@ from typing import get_args
 import numpy as np
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.inputs.parts import Given, plain
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
-from raison.core.parts import Given, plain
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of

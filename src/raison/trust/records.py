@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 
 Order = Literal["cascading", "independent"]
 Objective = Literal["unconstrained", "constrained"]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
-from raison.core.reading import Fields, plain_values
-from raison.core.tables import read_written
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import Fields, plain_values
+from raison.core.settings.tables import read_written
 from raison.jobs.store import RecordStore
 from raison.runs.heads import Count, check_folder
 from raison.trust.records import (

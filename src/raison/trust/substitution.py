@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.explanation import Explanation
+from raison.core.inputs.parts import Given, again, plain
+from raison.core.inputs.unit import Text
 from raison.core.method import Method
 from raison.core.model import LanguageModel, check_classes
-from raison.core.parts import Given, again, plain
 from raison.core.registry import label_of
-from raison.core.target import TargetSpec, probabilities
-from raison.core.unit import Text
+from raison.core.results.explanation import Explanation
+from raison.core.targets.target import TargetSpec, probabilities
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.numerics.measures.attacks import (
     on_boundary,

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.numerics.measures.randomisation import area
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.paired import Difference, difference

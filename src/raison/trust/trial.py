@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import RaisonError
+from raison.core.inputs.parts import Given, written
 from raison.core.model import LanguageModel
-from raison.core.parts import Given, written
 from raison.explaining.attribution import Settings
 from raison.jobs.engine import Job
 from raison.jobs.store import RecordStore

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
-from raison.core.parts import Given
 from raison.explaining.attribution import Settings
 from raison.trust.records import Attacked, Similarity, Substituted
 

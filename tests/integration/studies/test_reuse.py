@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
 from raison.core.method import Method
 from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
 from raison.jobs.folder import STUDY, read_marker, write_marker
 from raison.methods.occlusion import Occlusion
 from raison.runs.agreement import read_agreement

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from raison.studies.kinds.agreement.results import Agreements  # type: ignore[import-not-found]
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.report.style import phrases
 from raison.report.style.phrases import interval

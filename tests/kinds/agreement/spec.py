@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 from raison.studies.kinds.agreement.results import PairClaim  # type: ignore[import-not-found]
 
-from raison.core.tables import FLAT
+from raison.core.settings.tables import FLAT
 from raison.methods import CATALOGUE
 from raison.studies import parts
 from raison.studies.entries import About, StudyData, StudyModel

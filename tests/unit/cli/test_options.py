@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from raison.cli import app, options
 from raison.core.errors import InputError
-from raison.core.fields import REQUIRED, Setting, check, fields_of
+from raison.core.settings.fields import REQUIRED, Setting, check, fields_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.outputs import PROBABILITIES
+from raison.core.targets.outputs import PROBABILITIES
 from raison.methods import CATALOGUE
 from tests.capabilities import KINDS
 from tests.toys import Linear, ToyAttention, ToyPasses

@@ -3,7 +3,7 @@
 import pytest
 
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.layers import Layers
+from raison.core.internals.layers import Layers
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from torch import Tensor
 
 import raison
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from tests.made_up.frequencies import Frequencies

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from raison.core.answer import Answer
 from raison.core.errors import DataError, InputError
-from raison.core.rationale import Span
+from raison.core.inputs.rationale import Span
+from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row, around_answers, known_features, load
 from raison.data.answers import parse_answers
 from raison.studies.entries import StudyData

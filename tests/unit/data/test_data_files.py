@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError, InputError
-from raison.core.rationale import Span
+from raison.core.inputs.rationale import Span
 from raison.data import Dataset, Row, Wanted, load, load_file
 
 MANY = [("the film was a joy to see", "1"), ('a dull , " quoted tale', "0")] * 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError, UnknownNameError
-from raison.core.rationale import Span
+from raison.core.inputs.rationale import Span
 from raison.data import Dataset, Row, Wanted, load, named
 from raison.data.named import shared
 from raison.studies.entries import StudyModel

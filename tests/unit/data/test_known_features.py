@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from raison.core.errors import InputError
-from raison.core.rationale import Span
+from raison.core.inputs.rationale import Span
 from raison.data import Dataset, Row, known_features
 
 ROWS = tuple(Row(f"it is film {number} of many", "old", number) for number in range(1, 2001))

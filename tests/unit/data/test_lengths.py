@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from raison.core.errors import DataError
-from raison.core.rationale import Span
+from raison.core.inputs.rationale import Span
 from raison.data import Dataset, Row
 from raison.data.lengths import at_most, first_words, words_in
 

@@ -7,7 +7,7 @@ import pytest
 
 import raison
 from raison.core.errors import DataError
-from raison.core.parts import PartedText
+from raison.core.inputs.parts import PartedText
 from raison.data.lengths import first_words
 
 ROOT = Path(__file__).parents[3]

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raison.core.chat import Chat
 from raison.core.errors import InputError
-from raison.core.parts import PartedText, parted
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import PartedText, parted
 from raison.data.dataset import Dataset, Row
 from raison.explaining.texts import Reading, is_one, read_names, read_prompts, read_texts, unit_of
 from raison.methods.occlusion import Occlusion

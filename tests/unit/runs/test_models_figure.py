@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.report.figures.data import OverModels, Series
 from raison.report.figures.plots import drawn
 from raison.runs.models_figure import Axis, FiguredModel, axis_of, told

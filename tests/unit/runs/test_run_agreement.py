@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics.pairwise import cosine_similarity
 
 from raison.core.errors import DataError, InputError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.runs.agreement import FILE, agreement, read_agreement
 from tests.explained import of_words
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError, LoadError, RaisonError
-from raison.core.tables import read_written
+from raison.core.settings.tables import read_written
 from raison.jobs.store import read_head
 from raison.models.derived import explainers, trained_attention
 from raison.models.loading import shipped, zoo

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from raison.core.results import Comparison, MetricScores, Scores, Summary
+from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.runs.statistics import (
     base_label,
     contrasts,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raison.core.results import Comparison, Scores
+from raison.core.results.scores import Comparison, Scores
 from raison.runs.summary import Costs, MetricInfo, method_scores, metric_scores
 from raison.studies.kinds.audit.results import COMPREHENSIVE, SUFFICIENT, MethodAudit, _recommended, _scores
 from raison.trust.tables import summary

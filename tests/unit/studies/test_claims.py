@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import Difference, against, difference
 from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raison.core.unit import Text, Unit
+from raison.core.inputs.unit import Text, Unit
 from raison.text.absent import without
 from raison.text.segment import sentence_spans, word_spans
 

@@ -3,7 +3,7 @@
 import pytest
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.unit import Text, Unit
+from raison.core.inputs.unit import Text, Unit
 from raison.text.edits import EDITS, check_edits, edit
 from raison.text.segment import sentence_spans, word_spans
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raison.core.errors import InputError
-from raison.core.parts import PartedText, parted
-from raison.core.unit import PART
+from raison.core.inputs.parts import PartedText, parted
+from raison.core.inputs.unit import PART
 from raison.text.named import extended, named_units
 from raison.text.units import find_units
 from tests.tokenizers import TOKENIZERS

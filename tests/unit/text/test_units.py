@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raison.core.unit import SPLITS, Granularity, Text, Unit, segments
+from raison.core.inputs.unit import SPLITS, Granularity, Text, Unit, segments
 from raison.text.units import find_units
 from tests.tokenizers import TOKENIZERS
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 
 
 class AnswerLengths(Capability):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.dims import Attention, HeadStates
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 
 
 @runtime_checkable

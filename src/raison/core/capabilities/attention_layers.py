@@ -12,7 +12,7 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.dims import Attention
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 
 
 @dataclass(frozen=True, slots=True, eq=False)

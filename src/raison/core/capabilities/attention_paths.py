@@ -4,9 +4,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from raison.core.attention import AttentionSite
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.attention import AttentionSite
 
 
 class ReplaceableAttention(Capability):

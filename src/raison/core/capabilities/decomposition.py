@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from typing import ClassVar
 
-from raison.core.anatomy import HeadWeights, LayerWeights, Trace
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.anatomy import HeadWeights, LayerWeights, Trace
 
 
 class Anatomy(Capability):

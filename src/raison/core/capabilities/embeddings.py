@@ -11,8 +11,8 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings, Logits, PathEmbeddings, Points
-from raison.core.encoding import Encoding
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.target import Target
 
 Path = Callable[[int, Points], PathEmbeddings]
 """Points of a path of one text: (text number, positions on the path) -> embeddings, as wide as the whole encoding."""

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
-from raison.core.rules import Rules
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.rules import Rules
+from raison.core.targets.target import Target
 
 
 class BackwardRules(Capability):
@@ -24,7 +24,7 @@ class BackwardRules(Capability):
     def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        """The gradient of the target with respect to the embeddings, under the backward `rules` (core/rules.py).
+        """The gradient of the target with respect to the embeddings, under the backward `rules`.
 
         Returns it per text (own tokens only, at least single precision, on the CPU), and the target's value at the
         embeddings; under `Difference` also at its starts. One forward and one backward pass per text; under

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.dims import Logits
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 
 
 class StepLogits(Capability):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from raison.core.rationale import Span
+from raison.core.inputs.rationale import Span
 from raison.data.dataset import BrokenLine, Row
 from raison.data.lines import read_records
 from raison.data.named import NamedSet, Split

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.core.rationale import Rationale, Span
+from raison.core.inputs.rationale import Rationale, Span
 from raison.data.columns import Layout
 from raison.data.dataset import BrokenLine, Row
 from raison.data.named import NamedSet, Split

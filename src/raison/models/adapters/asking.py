@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 
 from raison.core.errors import AnswerError, NonFiniteError
-from raison.core.outputs import Outputs, outputs_of
-from raison.core.unit import Text, segments
+from raison.core.inputs.unit import Text, segments
+from raison.core.targets.outputs import Outputs, outputs_of
 from raison.models.adapters.background import run_in_background
 from raison.progress import Told, steps_of
 

@@ -8,10 +8,10 @@ from torch import Tensor
 from raison.core.capabilities.attention_layers import AttentionLayers, Block
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.core.target import Target
+from raison.core.targets.target import Target
 from raison.models.adapters.classifier import Classifier
 
 

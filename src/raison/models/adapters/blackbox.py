@@ -10,12 +10,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
-from raison.core.parts import Given
-from raison.core.ranking import before
-from raison.core.unit import Granularity
+from raison.core.targets.ranking import before
 from raison.models.adapters.asking import Answers, Asking
 from raison.models.passes.removal import REMOVALS
 from raison.models.tokens.words import WordEncoder

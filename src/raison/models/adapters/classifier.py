@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
-from raison.core.parts import Given
-from raison.core.unit import Granularity
 from raison.models.adapters.assembly import Assembly
 from raison.models.adapters.ranking import ranking
 from raison.models.adapters.reduced_precision import ReducedTwin

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsteadyWarning
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier

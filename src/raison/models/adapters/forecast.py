@@ -10,7 +10,7 @@ from torch import Tensor
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import QUESTION
 

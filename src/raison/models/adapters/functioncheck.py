@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from raison.core.errors import RaisonError
-from raison.core.unit import Text
+from raison.core.inputs.unit import Text
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.determinism import change
 from raison.models.adapters.selfcheck import Checked, Finding

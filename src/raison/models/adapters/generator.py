@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.chat import Chat
 from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
-from raison.core.generation import OTHER
-from raison.core.parts import PartedText
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import PartedText
+from raison.core.results.generation import OTHER
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.next_tokens import next_tokens
 from raison.models.gradients.shared_gradients import SharedGradients

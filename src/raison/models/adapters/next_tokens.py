@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError
-from raison.core.parts import PartedText
+from raison.core.inputs.parts import PartedText
 from raison.models.adapters.uses import Use
 from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.encoder_decoder import EncoderDecoder, OutputLayer

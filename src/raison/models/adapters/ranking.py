@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from raison.core.ranking import before
+from raison.core.targets.ranking import before
 from raison.models.adapters.uses import Use
 from raison.models.passes.reads import Difference, Join
 from raison.models.passes.vectors import Nearer, Similarity

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from raison.core.chat import Chat
 from raison.core.errors import InputError, TextTooLongError, UnsupportedError
+from raison.core.inputs.chat import Chat
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.generator import Generator

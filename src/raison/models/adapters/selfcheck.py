@@ -14,11 +14,11 @@ from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
-from raison.core.encoding import Encoding
 from raison.core.errors import RaisonError
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.rules import Relevance
 from raison.core.model import LanguageModel
-from raison.core.rules import Relevance
-from raison.core.target import Target
+from raison.core.targets.target import Target
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.determinism import change
 from raison.models.adapters.uses import QUESTION

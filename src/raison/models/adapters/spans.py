@@ -8,14 +8,14 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.answer import Answer, ExplainedAnswer
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, TextTooLongError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import PART, Granularity, Text
 from raison.core.model import LanguageModel
-from raison.core.parts import Given, plain
-from raison.core.target import TargetSpec
-from raison.core.unit import PART, Granularity, Text
+from raison.core.targets.answer import Answer, ExplainedAnswer
+from raison.core.targets.target import TargetSpec
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import QUESTION, Use
 from raison.models.passes.heads import SpanHead

@@ -10,13 +10,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError
-from raison.core.generation import OTHER
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import PART, Granularity, Unit
 from raison.core.model import LanguageModel
-from raison.core.parts import Given
-from raison.core.target import Target
-from raison.core.unit import PART, Granularity, Unit
+from raison.core.results.generation import OTHER
+from raison.core.targets.target import Target
 from raison.models.adapters.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder, Output
 from raison.models.tokens.sourced import Sourced

@@ -9,13 +9,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.choices import TargetSpec
-from raison.core.choosing import Choosing, PlaceTarget, Settled
-from raison.core.encoding import Encoding, Reading
 from raison.core.errors import InputError, LoadError, UnknownNameError
-from raison.core.parts import Given, plain
-from raison.core.place import Place
-from raison.core.unit import Granularity
+from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import Granularity
+from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
+from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import Use
 from raison.models.passes.forward import ForwardPasses

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.encoding import Encoding
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.target import Target
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.choosing import Choosing
-from raison.core.unit import Text
+from raison.core.inputs.unit import Text
+from raison.core.targets.choosing import Choosing
 from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.heads import ClassHead, Head

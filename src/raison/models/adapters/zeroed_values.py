@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.passes.batching import shrinking

@@ -17,11 +17,11 @@ from transformers import PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.pytorch_utils import Conv1D
 
-from raison.core.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.dims import Logits
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
 from raison.models.families import Parts, Piece, family_of
 from raison.models.passes.heads import ClassHead, Head
 from raison.models.passes.place_heads import TagHead, WordHead

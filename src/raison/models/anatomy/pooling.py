@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.models.families import Pooling
 from raison.models.stack.hooks import hooked
 

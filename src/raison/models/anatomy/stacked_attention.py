@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 
 from raison.core.capabilities.attention_layers import AttentionLayers, Block, Positions, Recorded
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.passes.network import Network
 from raison.models.stack.tap import Tap, tap

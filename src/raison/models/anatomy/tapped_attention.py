@@ -9,7 +9,7 @@ from torch import Tensor
 
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.dims import Logits
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.anatomy.pooling import find_pooling, prediction_rows
 from raison.models.families import Pooling
 from raison.models.passes.forward import ForwardPasses

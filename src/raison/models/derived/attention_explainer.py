@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from raison.core.capabilities.attention import ReadableAttention, TapRecord
 from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention, HeadStates
-from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.numerics.attention.interpretable import (
     Coefficients,

@@ -11,9 +11,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
-from raison.core.unit import Text
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Text
 from raison.models.derived.low_rank import RowLinear, add_low_rank
 from raison.models.families import family_of
 from raison.models.passes.given_embeddings import given_embeddings

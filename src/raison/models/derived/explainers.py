@@ -16,9 +16,9 @@ from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
+from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
-from raison.core.reading import Fields
-from raison.core.unit import Text
+from raison.core.settings.reading import Fields
 from raison.jobs import disk
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.derived.attributor import Attributor, encoder_copy

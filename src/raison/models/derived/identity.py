@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+from raison.core.inputs.unit import Text
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.core.unit import Text
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import text_classifier

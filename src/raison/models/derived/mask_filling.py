@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.masked_lm import FillIn

@@ -7,8 +7,8 @@ from jaxtyping import Int
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
+from raison.core.inputs.encoding import Encoding
 from raison.models.loading.pretrained import read_tokenizer, read_whole
 from raison.models.passes.batching import TokenBudget, run_grouped
 

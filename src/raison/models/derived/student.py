@@ -22,12 +22,12 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from raison.core.answer import Answer
 from raison.core.capabilities.passes import Passes
 from raison.core.dims import Attention
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError
-from raison.core.unit import Text, Unit
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Text, Unit
+from raison.core.targets.answer import Answer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.spans import answer_tokens, answering, inside_window
 from raison.models.loading import weights, zoo

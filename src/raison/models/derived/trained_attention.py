@@ -16,10 +16,10 @@ from torch import Tensor
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import DataError, LoadError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.core.reading import Fields
+from raison.core.settings.reading import Fields
 from raison.jobs import disk
 from raison.models.derived import explainers
 from raison.models.derived.attention_explainer import (

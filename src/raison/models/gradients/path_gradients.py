@@ -11,8 +11,8 @@ from torch import Tensor
 
 from raison.core.capabilities.embeddings import Path
 from raison.core.dims import Embeddings, Logits, Points
-from raison.core.encoding import Encoding
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.target import Target
 from raison.models.passes.batching import TokenBatch, TokenBudget, placed, run_grouped
 
 Forward = Callable[[TokenBatch, Embeddings | None], Logits]

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from raison.core.capabilities.embeddings import Path
 from raison.core.dims import Embeddings, Points
-from raison.core.encoding import Encoding
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.target import Target
 from raison.models.gradients.path_gradients import PathGradients, RowGradients, Sums
 from raison.models.passes.batching import groups, shrinking
 from raison.models.passes.forward import ForwardPasses

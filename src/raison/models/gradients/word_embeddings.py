@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from raison.core.capabilities.embeddings import Path, Shift, WordEmbeddings
 from raison.core.dims import Embeddings, Logits, Points
-from raison.core.encoding import Encoding
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.target import Target
 from raison.models.gradients.embedding_shift import shifted_tables
 from raison.models.gradients.path_gradients import PathGradients, Sums
 from raison.models.passes.forward import ForwardPasses

@@ -11,9 +11,9 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from raison.core.choices import Explained as Explained
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
+from raison.core.targets.choices import Explained as Explained
 from raison.models.adapters.capabilities import classifies
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.completion import PromptUse, completed

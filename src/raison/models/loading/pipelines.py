@@ -14,8 +14,8 @@ from transformers.pipelines.token_classification import AggregationStrategy, Tok
 from transformers.pipelines.zero_shot_classification import ZeroShotClassificationPipeline
 
 from raison.core.errors import InputError, LoadError
+from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
-from raison.core.unit import Text
 from raison.models.adapters.generator import Generator
 from raison.models.adapters.masks import filling
 from raison.models.adapters.tags import tagging

@@ -8,9 +8,9 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError, UnsupportedError
+from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
-from raison.core.target import probabilities
-from raison.core.unit import Text
+from raison.core.targets.target import probabilities
 from raison.models.adapters.asking import Function
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.generator import Generator

@@ -17,7 +17,7 @@ from transformers import (
     T5Config,
 )
 
-from raison.core.unit import Text, segments
+from raison.core.inputs.unit import Text, segments
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.stack.modes import drawing
 from raison.models.tokens.small_vocabulary import choose_pieces, count_words

@@ -9,8 +9,8 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, LoadError, UnknownNameError
+from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
-from raison.core.unit import Text
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.generator import Generator
 from raison.models.adapters.similarity import similarity

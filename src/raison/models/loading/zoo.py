@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from raison.core.errors import DataError, LoadError, UnknownNameError
-from raison.core.reading import Fields, parse
+from raison.core.settings.reading import Fields, parse
 from raison.models.loading import shipped, weights
 from raison.models.loading.embedders import Compared, compared, read_headless
 from raison.models.loading.pretrained import ADAPTER as ADAPTER

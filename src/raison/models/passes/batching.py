@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from raison.core.encoding import Encoding, Reading
 from raison.core.errors import OutOfMemoryError
-from raison.core.printable import printable
-from raison.core.unit import segments
+from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.unit import segments
+from raison.core.results.printable import printable
 from raison.models.passes.removal import Remover, masked_rows
 from raison.models.stack.room import NoRoomError
 from raison.progress import steps_of

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Logits
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.packing import PackedReader
 from raison.models.passes.readout import Readout

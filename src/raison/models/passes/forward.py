@@ -9,7 +9,7 @@ from torch import Tensor
 
 from raison.core.capabilities.passes import Passes, Result
 from raison.core.dims import Embeddings, Logits
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.passes import batching
 from raison.models.passes.batching import TokenBatch, TokenBudget, placed
 from raison.models.passes.heads import Head

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from raison.core.capabilities.hidden_states import HiddenStates
-from raison.core.encoding import Encoding
 from raison.core.errors import UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
 from raison.models.passes.network import Network
 from raison.models.stack.hooks import hooked

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.families import family_of
 from raison.models.passes.batching import TokenBatch, extended
 from raison.models.passes.encoder_decoder import EncoderDecoder

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.dims import Embeddings, Logits
-from raison.core.encoding import KINDS
+from raison.core.inputs.encoding import KINDS
 from raison.models.passes.batching import TokenBatch
 
 Output = Float[Tensor, "rows width"]

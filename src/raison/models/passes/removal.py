@@ -8,8 +8,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
 from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.models.tokens.own_tokenizer import check_fast
 
 Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]

@@ -17,12 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from raison.core.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.dims import Logits
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
+from raison.core.targets.target import Target
 from raison.models.passes.batching import TokenBatch, TokenBudget, shrinking
 from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.hooks import hooked

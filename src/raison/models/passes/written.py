@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.passes.batching import groups, run_grouped
 from raison.models.passes.encoder_decoder import EncoderDecoder, Source
 from raison.models.passes.forward import ForwardPasses

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from raison.core.encoding import Encoding
-from raison.core.unit import Merge, Unit
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Merge, Unit
 
 
 @dataclass(frozen=True, slots=True)

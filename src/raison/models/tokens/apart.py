@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from raison.core.encoding import KINDS, Encoding
 from raison.core.errors import InputError
-from raison.core.parts import Given, PartedText, plain
-from raison.core.unit import PART, Granularity, Text, Unit, segments
+from raison.core.inputs.encoding import KINDS, Encoding
+from raison.core.inputs.parts import Given, PartedText, plain
+from raison.core.inputs.unit import PART, Granularity, Text, Unit, segments
 from raison.models.tokens.token_rows import TokenRow, stack
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.chat import Chat
 from raison.core.errors import InputError
-from raison.core.unit import Unit
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.unit import Unit
 from raison.models.tokens.continuation import Prompt, sealed_around, sealed_tokens
 from raison.text.segment import trim
 

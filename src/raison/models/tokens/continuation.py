@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError
-from raison.core.parts import Given, PartedText, plain
-from raison.core.unit import PART, Granularity, Unit, check_unit
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, PartedText, plain
+from raison.core.inputs.unit import PART, Granularity, Unit, check_unit
 from raison.models.tokens.plain_names import plain_names
 from raison.text.halves import without_halves
 from raison.text.segment import Span

@@ -5,10 +5,10 @@ from threading import Lock
 
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
-from raison.core.parts import Given, plain
-from raison.core.unit import Granularity, check_unit, segments
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import Granularity, check_unit, segments
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.models.tokens.token_rows import TokenRow, padding_id, stack
 from raison.text.halves import without_halves

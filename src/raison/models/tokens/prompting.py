@@ -7,10 +7,10 @@ from typing import Literal
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, TextTooLongError
-from raison.core.parts import Given, plain
-from raison.core.unit import Granularity, Unit, check_unit
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import Granularity, Unit, check_unit
 from raison.models.tokens.label_words import Speller, find_label_ids
 from raison.models.tokens.plain_names import plain_names
 from raison.models.tokens.token_rows import TokenRow, padding_id, stack

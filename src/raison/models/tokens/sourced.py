@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from raison.core.errors import InputError
-from raison.core.unit import Unit
+from raison.core.inputs.unit import Unit
 from raison.models.tokens.continuation import Prompt
 from raison.text.segment import Span, merged, sentence_spans, trim
 from raison.text.sourced import Place

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.encoding import Encoding
-from raison.core.unit import Granularity, Text, Unit
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Granularity, Text, Unit
 from raison.text.segment import Span
 
 

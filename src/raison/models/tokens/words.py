@@ -6,10 +6,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError
-from raison.core.parts import Given, PartedText, plain
-from raison.core.unit import PART, Granularity, check_unit, segments
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, PartedText, plain
+from raison.core.inputs.unit import PART, Granularity, check_unit, segments
 from raison.models.tokens.token_rows import TokenRow, stack
 from raison.text.segment import Span, word_spans
 from raison.text.units import find_units

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.anatomy import Activation, Affine, FeedForward, HeadWeights, LayerWeights, Norm, Trace
 from raison.core.capabilities.decomposition import Anatomy
+from raison.core.internals.anatomy import Activation, Affine, FeedForward, HeadWeights, LayerWeights, Norm, Trace
 
 Gate = Literal["constant", "half"]
 Vectors = Float[Tensor, "rows sources hidden"]

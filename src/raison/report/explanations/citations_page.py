@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raison.core.citations import Citations
+from raison.core.results.citations import Citations
 from raison.report.explanations.citations_terminal import ORIGINS, goal, score, support
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED, level

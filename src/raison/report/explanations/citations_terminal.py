@@ -5,7 +5,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from raison.core.citations import Citations
+from raison.core.results.citations import Citations
 from raison.report.style import phrases
 from raison.report.style.colours import level, scale_of
 from raison.report.style.terminal_text import plain, safe

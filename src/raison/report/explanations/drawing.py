@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.report.explanations.layout import Layout, Span, layout
 from raison.report.style import phrases
 from raison.report.style.colours import WHITE, ink

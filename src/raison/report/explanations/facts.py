@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
-from raison.core.notes import AUTO, EXTENDED
-from raison.core.unknown import NOTE
+from raison.core.inputs.unknown import NOTE
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.core.results.notes import AUTO, EXTENDED
 from raison.report.style import phrases
 from raison.report.style.phrases import Explained
 

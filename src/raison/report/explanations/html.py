@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.layout import Layout, largest, layout
 from raison.report.explanations.output_layout import OutputLayout, output_layout, token_layout
 from raison.report.explanations.several import are_targets, targets_layout

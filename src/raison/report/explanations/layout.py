@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from raison.core.explanation import Explanation
-from raison.core.unit import segments
+from raison.core.inputs.unit import segments
+from raison.core.results.explanation import Explanation
 from raison.report.explanations.facts import facts
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, level, peak, scale_of

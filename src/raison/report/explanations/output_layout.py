@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from raison.core.generation import GenerationExplanation
+from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.facts import facts
 from raison.report.explanations.layout import Ends, Layout, MatrixRow, bar, ends, layout
 from raison.report.style import phrases

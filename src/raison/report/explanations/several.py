@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.report.explanations.layout import Ends, MatrixRow, bar, ends, largest
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, scale_of

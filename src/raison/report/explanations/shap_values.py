@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
-from raison.core.unit import segments
+from raison.core.inputs.unit import segments
+from raison.core.results.explanation import Explanation
 
 
 def to_shap(e: Explanation) -> Any:

@@ -11,8 +11,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.layout import Bar, Layout, MatrixRow, Passage, Span, largest, layout
 from raison.report.explanations.output_layout import OutputLayout, output_layout
 from raison.report.explanations.several import TargetsLayout, targets_layout

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.report.figures.canvas import FONT, GREY, INK, LABEL, LETTER, WIDTH, Look, as_svg, margin, new_figure
 from raison.report.figures.data import OverModels, Series
 from raison.report.style.colours import SERIES

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.runs.models_figure import Axis, FiguredModel
 from raison.runs.statistics import Point
 

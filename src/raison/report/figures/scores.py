@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.report.style import phrases
 from raison.report.style.colours import scale_of
 

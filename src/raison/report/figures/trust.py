@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.report.figures.data import Curve, Lines, OverModels, Series, Spot, spot
 from raison.runs.heads import ModelHead
 from raison.runs.models_figure import Axis, FiguredModel

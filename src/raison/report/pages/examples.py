@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from raison.core.explanation import Explanation
-from raison.core.fields import Setting
-from raison.core.tables import read
+from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
+from raison.core.settings.tables import read
 from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases

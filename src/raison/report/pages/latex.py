@@ -2,7 +2,7 @@
 
 import re
 
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.report.explanations.layout import Layout, Span, layout
 from raison.report.style import phrases
 from raison.report.style.colours import ink

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from raison.core.citations import Citations
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.reading import dump
+from raison.core.results.citations import Citations
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import dump
 from raison.jobs.store import write_whole
 from raison.report.explanations.drawing import svg
 from raison.report.explanations.html import page

@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from raison.core.citations import Citations
 from raison.core.errors import InputError
-from raison.core.explanation import Explanation
-from raison.core.results import Comparison, Scores
+from raison.core.results.citations import Citations
+from raison.core.results.explanation import Explanation
+from raison.core.results.scores import Comparison, Scores
 from raison.report.explanations.citations_page import fragment as citations_fragment
 from raison.report.explanations.citations_terminal import citations_text
 from raison.report.explanations.html import beside, fragment

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from raison.core.explanation import Explanation
-from raison.core.reading import Fields
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import Fields
 from raison.jobs.store import RecordStore
 from raison.runs.checked import check_key
 from raison.runs.run import Record, Run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from raison.jobs.store import write_whole
 from raison.numerics.statistics.bootstrap import pool_of
 from raison.report.explanations.html import excerpt

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
-from raison.core.notes import AUTO, EXTENDED
-from raison.core.ranking import documents_of, is_ranked
-from raison.core.unit import Unit
-from raison.core.unknown import caution_of_text, unknown_in
+from raison.core.inputs.unit import Unit
+from raison.core.inputs.unknown import caution_of_text, unknown_in
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.core.results.notes import AUTO, EXTENDED
+from raison.core.targets.ranking import documents_of, is_ranked
 from raison.report.style.colours import peak
 
 Explained = Explanation | GenerationExplanation

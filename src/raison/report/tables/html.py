@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from raison.core.results import Comparison
+from raison.core.results.scores import Comparison
 from raison.report.style.markup import assets, document, rendered
 from raison.report.tables.records import Table
 from raison.report.tables.results import Results, by_target, caption, results_table, warnings

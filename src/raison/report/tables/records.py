@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from raison.core.explanation import Explanation
-from raison.core.results import Comparison
+from raison.core.results.explanation import Explanation
+from raison.core.results.scores import Comparison
 from raison.numerics.statistics.paired import Difference
 from raison.report.figures.data import Figure
 from raison.report.style import phrases

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from raison.core.notes import EACH_FROM
-from raison.core.results import Comparison, MetricScores, Scores, Summary
+from raison.core.results.notes import EACH_FROM
+from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.report.style import phrases
 from raison.report.style.colours import peak
 from raison.report.tables.records import ARROWS, NOTHING_THERE, Cell, Table, ranks

@@ -11,7 +11,7 @@ import numpy as np
 import regex
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.unit import Text, segments
+from raison.core.inputs.unit import Text, segments
 from raison.text.edits.edited import Edited
 from raison.text.segment import Span, word_spans
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from raison.core.parts import Given, again
-from raison.core.unit import Text, Unit, segments
+from raison.core.inputs.parts import Given, again
+from raison.core.inputs.unit import Text, Unit, segments
 from raison.text.segment import Span
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]

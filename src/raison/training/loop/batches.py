@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from raison.core.unit import Text
+from raison.core.inputs.unit import Text
 from raison.text.halves import without_halves
 from raison.training.loop.objective import TrainingBatch
 

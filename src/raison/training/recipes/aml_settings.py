@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from raison.core.fields import Setting, check
-from raison.core.unit import Granularity, Merge
+from raison.core.inputs.unit import Granularity, Merge
+from raison.core.settings.fields import Setting, check
 from raison.numerics.losses.weights import LossWeights, MaskSize, weights_of
 from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from raison.core.fields import Setting, check
+from raison.core.settings.fields import Setting, check
 
 EpochsSetting = Annotated[int, Setting("Passes over the training texts.", least=1)]
 BatchSetting = Annotated[int, Setting("Texts per training step.", least=1)]

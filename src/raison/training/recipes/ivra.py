@@ -15,8 +15,8 @@ from transformers import PreTrainedModel
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import WITHOUT_CLASSES, LanguageModel
-from raison.core.outputs import PROBABILITIES
 from raison.core.registry import label_of
+from raison.core.targets.outputs import PROBABILITIES
 from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
 from raison.jobs import disk

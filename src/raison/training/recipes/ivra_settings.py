@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from raison.core.errors import InputError
-from raison.core.fields import Setting, check
+from raison.core.settings.fields import Setting, check
 from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
 
 if TYPE_CHECKING:

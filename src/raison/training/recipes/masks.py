@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.capabilities.passes import Passes
+from raison.core.inputs.unit import Merge
 from raison.core.metric import Metric
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
-from raison.core.target import probabilities
-from raison.core.unit import Merge
+from raison.core.targets.target import probabilities
 from raison.explaining.attribution import Batch, explanations_of
 from raison.explaining.measuring import measure
 from raison.masking.attribution import Reading

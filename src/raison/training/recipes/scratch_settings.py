@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from raison.core.fields import Setting
+from raison.core.settings.fields import Setting
 from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting, PeakSetting
 
 

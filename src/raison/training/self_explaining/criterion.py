@@ -8,8 +8,8 @@ from typing import Protocol
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.inputs.encoding import Encoding
 from raison.core.registry import Catalogue, name_of
 
 ALIASES = {

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.attention_explainer import HeadMixture, InterpretableAttention, places_of, read_map
 from raison.models.passes.hidden_states import watched_layers

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.tokens.alignment import shared_characters
 from raison.numerics.losses.interpretability import cross_entropy, divergence, smoothed
 from raison.training.self_explaining.criterion import Simulated

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.core.registry import name_of
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.class_scores import ClassScores, class_scores

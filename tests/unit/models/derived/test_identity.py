@@ -149,7 +149,7 @@ def test_digests_of_texts_are_as_they_were(folder: Path) -> None:
     """Rows are taken over from committed runs by it."""
     import hashlib
 
-    from raison.core.rationale import Span
+    from raison.core.inputs.rationale import Span
 
     model, texts = read(folder), ("a", ("b", "ü"), "c")
     for marks in ((), (((Span(0, 1),),), (), ((Span(2, 3), Span(4, 5)),))):

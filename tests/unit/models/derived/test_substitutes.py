@@ -9,8 +9,8 @@ import torch
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast, RobertaForMaskedLM
 
 import raison
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, LoadError, UnknownNameError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier

@@ -13,8 +13,8 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.errors import UnsupportedError
-from raison.core.rules import Difference, Relevance
-from raison.core.target import Target
+from raison.core.internals.rules import Difference, Relevance
+from raison.core.targets.target import Target
 from raison.models.gradients.rules.function_mode import RuleBook, applied
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from raison.core.capabilities.hidden_states import HiddenStates
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.batching import TokenBatch, TokenBudget
 from raison.models.passes.hidden_states import LayerMeans, hidden_states

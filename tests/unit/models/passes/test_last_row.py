@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.target import Target
 from raison.models.adapters.classifier import Classifier
 from raison.models.gradients.path_gradients import RowGradients
 from raison.models.passes import batching

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 import raison
-from raison.core.attention import AttentionSite
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, OutOfMemoryError, UnsupportedError
+from raison.core.internals.attention import AttentionSite
 from raison.integration import randomized
 from raison.methods.rpi import Rpi
 from raison.models.adapters.classifier import Classifier

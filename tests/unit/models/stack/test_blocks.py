@@ -15,8 +15,8 @@ from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.passes import Passes
-from raison.core.encoding import Encoding
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels, StateStore
 from raison.models.stack.blocks import drawn_values, find_blocks, put, twin

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from raison.core.encoding import Encoding
-from raison.core.unit import Unit
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.unit import Unit
 from raison.models.tokens.alignment import Alignment, align
 from raison.models.tokens.encoder import TextEncoder
 from tests.tokenizers import TOKENIZERS

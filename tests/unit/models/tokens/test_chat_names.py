@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from raison.core.chat import Chat
+from raison.core.inputs.chat import Chat
 from raison.models.loading import weights
 from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import Prompt, ids_with

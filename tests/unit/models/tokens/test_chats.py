@@ -7,8 +7,8 @@ from typing import Any
 import jaxtyping
 import pytest
 
-from raison.core.chat import Chat
 from raison.core.errors import InputError
+from raison.core.inputs.chat import Chat
 from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import Prompt
 from tests.tokenizers import TOKENIZERS

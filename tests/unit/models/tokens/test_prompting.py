@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.errors import InputError, TextTooLongError
-from raison.core.unit import SPLITS, Granularity
+from raison.core.inputs.unit import SPLITS, Granularity
 from raison.models.loading import weights
 from raison.models.tokens.prompting import PromptEncoder
 from raison.text import prompts

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from raison.core.errors import InputError
-from raison.core.parts import parted
-from raison.core.unit import Text
+from raison.core.inputs.parts import parted
+from raison.core.inputs.unit import Text
 from raison.models.tokens.words import WordEncoder
 
 TEXT = "It is good.  Or\n\nnot!"

@@ -6,10 +6,10 @@ from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
 
 import raison
-from raison.core.anatomy import Trace
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnsupportedError
+from raison.core.internals.anatomy import Trace
 from raison.numerics.attention.decomposition import (
     Choices,
     contributions,

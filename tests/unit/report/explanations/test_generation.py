@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from raison.core.errors import DataError, InputError
-from raison.core.generation import GenerationExplanation, OutputToken
-from raison.core.target import Target, resolve_target
-from raison.core.unit import Unit
+from raison.core.inputs.unit import Unit
+from raison.core.results.generation import GenerationExplanation, OutputToken
+from raison.core.targets.target import Target, resolve_target
 from raison.report.explanations.html import fragment, page
 from raison.report.explanations.terminal import explanation_plain
 

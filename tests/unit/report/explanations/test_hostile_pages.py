@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.html import fragment, page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.tables.writers import escape_latex, escape_markdown

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from raison.core.explanation import Explanation
-from raison.core.unit import Text, Unit, segments
+from raison.core.inputs.unit import Text, Unit, segments
+from raison.core.results.explanation import Explanation
 from raison.report.explanations.html import fragment, page
 from tests.explained import of_words
 

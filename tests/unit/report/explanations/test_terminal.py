@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from raison.core.explanation import Explanation
-from raison.core.unit import Text
+from raison.core.inputs.unit import Text
+from raison.core.results.explanation import Explanation
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
 from tests.explained import of_words

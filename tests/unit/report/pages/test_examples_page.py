@@ -13,8 +13,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
-from raison.core.unit import Text, Unit
+from raison.core.inputs.unit import Text, Unit
+from raison.core.results.explanation import Explanation
 from raison.report.pages.examples import Example, Mark, markdown, marks
 from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs

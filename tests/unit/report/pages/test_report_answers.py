@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.padding import Padding
 
-from raison.core.answer import Answer, ExplainedAnswer
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
+from raison.core.targets.answer import Answer, ExplainedAnswer
 from raison.report.explanations.html import page
 from raison.report.explanations.layout import parts
 from raison.report.explanations.terminal import explanation_text

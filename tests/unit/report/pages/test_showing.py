@@ -11,7 +11,7 @@ from rich.console import Console
 
 import raison
 from raison.core.errors import InputError
-from raison.core.unit import Unit
+from raison.core.inputs.unit import Unit
 from raison.report.explanations.html import beside
 from raison.report.explanations.terminal import beside_text
 from raison.report.style.terminal_text import plain

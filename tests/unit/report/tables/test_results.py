@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from raison.core.results import Comparison, MetricScores, Scores, Summary
+from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.report.tables.html import results_fragment, results_page
 from raison.report.tables.results import caption, columns, csv_text, latex, markdown
 from raison.report.tables.terminal import results_plain, table

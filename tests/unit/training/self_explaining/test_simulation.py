@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 import raison
-from raison.core.encoding import Encoding
+from raison.core.inputs.encoding import Encoding
 from raison.numerics.attention.interpretable import NORMS
 from raison.training.loop.checkpoint import trainable_state
 from raison.training.self_explaining.reading import Read, SelfExplaining

@@ -8,7 +8,7 @@ What a model does in other calls than the ones that are named here keeps its gra
 import torch
 from torch import Tensor
 
-from raison.core.rules import Relevance
+from raison.core.internals.rules import Relevance
 from raison.models.gradients.rules.function_mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
 
 ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "mish", "elu", "selu", "leaky_relu", "relu6", "hardswish")
@@ -19,7 +19,7 @@ FUSED = ("scaled_dot_product_attention",)
 
 
 def relevance_rules(rules: Relevance) -> RuleBook:
-    """See core.rules.Relevance."""
+    """See core.internals.rules.Relevance."""
     functions: dict[str, Rule] = {"layer_norm": _layer_norm, "rms_norm": _rms_norm, "pow": _power}
     # Norms that are written out in several calls divide by one of these.
     functions |= dict.fromkeys(("rsqrt", "sqrt"), _as_constant)

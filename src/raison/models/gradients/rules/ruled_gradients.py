@@ -6,9 +6,9 @@ from torch import Tensor
 
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.dims import Embeddings
-from raison.core.encoding import Encoding
-from raison.core.rules import Difference, Rules
-from raison.core.target import Target
+from raison.core.inputs.encoding import Encoding
+from raison.core.internals.rules import Difference, Rules
+from raison.core.targets.target import Target
 from raison.models.gradients.rules.function_mode import applied
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules

@@ -18,10 +18,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from raison.core.errors import DataError
-from raison.core.fields import Setting
-from raison.core.reading import plain_values
-from raison.core.results import Comparison, Scores, Summary
-from raison.core.tables import read_written
+from raison.core.results.scores import Comparison, Scores, Summary
+from raison.core.settings.fields import Setting
+from raison.core.settings.reading import plain_values
+from raison.core.settings.tables import read_written
 from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against, difference

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.report.figures.data import Front
 from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
 from raison.report.pages.shown import Shown, shown_texts

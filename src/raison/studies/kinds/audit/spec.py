@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from raison.core.errors import InputError
+from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel, asked_of, check_classes
-from raison.core.parts import Given
 from raison.core.registry import label_of
-from raison.core.tables import FLAT, Table
+from raison.core.settings.tables import FLAT, Table
 from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
 from raison.explaining.measuring import create_metrics

@@ -11,9 +11,9 @@ from typing import Any
 
 from raison.combining import advice
 from raison.core.errors import DataError, RaisonError
+from raison.core.inputs.parts import Given, Spans, written
+from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
-from raison.core.parts import Given, Spans, written
-from raison.core.unit import PART
 from raison.explaining.attribution import Settings
 from raison.explaining.texts import SIDES, Reading, Side, Texts, read_names, read_texts
 from raison.jobs.engine import ALONE, Job, Sharing

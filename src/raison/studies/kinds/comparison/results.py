@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from raison.core.results import MetricScores
+from raison.core.results.scores import MetricScores
 from raison.jobs.folder import COMPARISON, STUDY
 from raison.runs.heads import ModelHead, check_folder
 from raison.runs.judging import Learned

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raison.core.errors import DataError
-from raison.core.results import Comparison, Summary
+from raison.core.results.scores import Comparison, Summary
 from raison.numerics.statistics.paired import Difference
 from raison.report.figures.data import Curve, Front, Lines, OverModels, Series, Spread, spot
 from raison.report.pages.examples import Example, ExamplesAsked, asked_in, examples_of

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from raison.core.errors import RaisonError
-from raison.core.tables import FLAT
+from raison.core.settings.tables import FLAT
 from raison.explaining.measuring import create_metrics
 from raison.judging.plan import plan_rows
 from raison.methods import CATALOGUE as METHODS

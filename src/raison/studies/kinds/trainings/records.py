@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from raison.core.errors import DataError
-from raison.core.reading import plain_values
+from raison.core.settings.reading import plain_values
 from raison.jobs.store import RecordStore
 from raison.runs.checked import check_training
 from raison.runs.heads import Count

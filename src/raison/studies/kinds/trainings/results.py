@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raison.core.results import MetricScores
+from raison.core.results.scores import MetricScores
 from raison.jobs.folder import TRAININGS
 from raison.runs.judging import Learned
 from raison.runs.learned import read_labels

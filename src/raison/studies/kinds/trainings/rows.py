@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.registry import label_of
-from raison.core.tables import REST
+from raison.core.settings.tables import REST
 from raison.methods import CATALOGUE
 
 CONTROL = "random"

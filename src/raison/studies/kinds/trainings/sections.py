@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raison.core.results import MetricScores
+from raison.core.results.scores import MetricScores
 from raison.numerics.statistics.gains import Gain
 from raison.report.figures.data import Curve, Lines, Spot
 from raison.report.style import phrases

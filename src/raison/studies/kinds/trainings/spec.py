@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from raison.core.errors import RaisonError
-from raison.core.fields import fields_of
 from raison.core.registry import label_of
-from raison.core.tables import FLAT, KEY, Table, read
+from raison.core.settings.fields import fields_of
+from raison.core.settings.tables import FLAT, KEY, Table, read
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts

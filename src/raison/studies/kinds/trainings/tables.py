@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raison.core.results import MetricScores, Summary
+from raison.core.results.scores import MetricScores, Summary
 from raison.numerics.statistics.crossed import crossed_interval
 from raison.numerics.statistics.paired import Difference
 from raison.runs.statistics import subtract

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from raison.core.errors import DataError
-from raison.core.fields import Setting
+from raison.core.settings.fields import Setting
 from raison.jobs.folder import TRUST
 from raison.runs.heads import ModelHead
 from raison.runs.learned import Labels, read_labels

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from raison.core.results import Summary
+from raison.core.results.scores import Summary
 from raison.report.figures.trust import (
     EFFECT_NAMES,
     Tried,

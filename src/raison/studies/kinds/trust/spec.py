@@ -36,9 +36,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from raison.core.fields import Setting
 from raison.core.registry import label_of
-from raison.core.tables import FLAT, REST, Table, read
+from raison.core.settings.fields import Setting
+from raison.core.settings.tables import FLAT, REST, Table, read
 from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE
 from raison.studies import parts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from raison.core.errors import DataError
-from raison.core.reading import Fields
+from raison.core.settings.reading import Fields
 
 Kind = Literal["entity", "mask"]
 """A span that has a tag, or a masked word."""

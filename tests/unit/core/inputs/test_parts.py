@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from raison.core.errors import InputError
-from raison.core.parts import PartedText, again, parted, plain, written
-from raison.core.unit import Unit
+from raison.core.inputs.parts import PartedText, again, parted, plain, written
+from raison.core.inputs.unit import Unit
 
 TEXT = "good film, dull plot"
 

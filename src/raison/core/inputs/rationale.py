@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raison.core.unit import Unit
+from raison.core.inputs.unit import Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import UnknownNameError
-from raison.core.reading import plain_values
-from raison.core.views import View, rendered
+from raison.core.results.views import View, rendered
+from raison.core.settings.reading import plain_values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from raison.core import results
 from raison.core.errors import UnknownNameError
-from raison.core.results import Comparison, MetricScores, Scores, Summary
-from raison.core.views import View
+from raison.core.results import scores
+from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
+from raison.core.results.views import View
 
 ONE = Summary(1.0, 0.5, 1.5, 4)
 ROW = Scores(
@@ -48,7 +48,7 @@ def test_frame_has_a_row_per_method_and_metric() -> None:
 
 
 def test_is_shown_by_the_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "rendered", lambda shown, view: f"{view.name} of {type(shown).__name__}")
+    monkeypatch.setattr(scores, "rendered", lambda shown, view: f"{view.name} of {type(shown).__name__}")
     assert str(ROW) == "RESULTS_TEXT of Scores"
     assert str(TABLE) == "RESULTS_TEXT of Comparison"
     assert ROW._repr_html_() == "RESULTS_FRAGMENT of Scores"

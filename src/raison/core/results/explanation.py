@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from raison.core.answer import ExplainedAnswer
 from raison.core.errors import DataError
-from raison.core.notes import EACH_FROM, check_notes
-from raison.core.outputs import THRESHOLD, Outputs
-from raison.core.place import Place
-from raison.core.reading import NAME, Fields, dump, parse
-from raison.core.unit import Text, Unit
-from raison.core.views import View, called, rendered
+from raison.core.inputs.unit import Text, Unit
+from raison.core.results.notes import EACH_FROM, check_notes
+from raison.core.results.views import View, called, rendered
+from raison.core.settings.reading import NAME, Fields, dump, parse
+from raison.core.targets.answer import ExplainedAnswer
+from raison.core.targets.outputs import THRESHOLD, Outputs
+from raison.core.targets.place import Place
 
 if TYPE_CHECKING:
     from pathlib import Path

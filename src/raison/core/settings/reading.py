@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from raison.core.errors import DataError
-from raison.core.unit import Unit
+from raison.core.inputs.unit import Unit
 
 NAME = 200
 """Characters that a name may have: of a unit, a method, a quantity, a version."""

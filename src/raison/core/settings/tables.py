@@ -1,8 +1,8 @@
 """Tables of a file read into records, by the records' own fields: every mistake at once, a line each.
 
 A field that is a record, a list of records or a mapping to records is a table, a list of tables [[...]] or a table of
-tables. `Annotated[..., Setting(...)]` says what the other fields may hold (raison.core.fields), `Table` how a table is
-read.
+tables. `Annotated[..., Setting(...)]` says what the other fields may hold (raison.core.settings.fields), `Table` how a
+table is read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from raison.core.errors import MISTAKE, DataError, RaisonError, UnknownNameError
-from raison.core.fields import REQUIRED, Field, fields_of
+from raison.core.settings.fields import REQUIRED, Field, fields_of
 
 T = TypeVar("T")
 

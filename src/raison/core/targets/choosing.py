@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raison.core.choices import TargetSpec
-from raison.core.encoding import Encoding
-from raison.core.place import Place
+from raison.core.inputs.encoding import Encoding
+from raison.core.targets.choices import TargetSpec
+from raison.core.targets.place import Place
 
 PlaceTarget = tuple[int, int, str]
 """A place by its characters, and what is explained there; a target that a call may name."""

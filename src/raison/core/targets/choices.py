@@ -13,7 +13,7 @@ TargetSpec = None | One | list[int] | list[str] | list[str | int] | list[One]
 of each text's class.
 
 Where a model answers questions, a string is a part of the context, and a list of strings names one for each text. Of a
-model that tags tokens or fills in masked words, a target also says where, see raison.core.choosing.
+model that tags tokens or fills in masked words, a target also says where, see raison.core.targets.choosing.
 """
 EACH = "each"
 """As a target: every label from a threshold on, each with an explanation of its own."""

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from raison.core.errors import DataError, InputError
-from raison.core.reading import NAME, Fields, dump, parse
-from raison.core.unit import Unit
-from raison.core.views import View, called, rendered
+from raison.core.inputs.unit import Unit
+from raison.core.results.views import View, called, rendered
+from raison.core.settings.reading import NAME, Fields, dump, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from raison.core.choices import Of as Of
-from raison.core.choices import TargetSpec as TargetSpec
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.outputs import outputs_of
+from raison.core.targets.choices import Of as Of
+from raison.core.targets.choices import TargetSpec as TargetSpec
+from raison.core.targets.outputs import outputs_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from raison.core.errors import InputError
-from raison.core.unit import PART, Text, Unit, segments
+from raison.core.inputs.unit import PART, Text, Unit, segments
 
 Place = Sequence[SupportsIndex]
 """[start, end] in characters, counted from 0, `end` not included; in a pair [start, end, number of the text]."""

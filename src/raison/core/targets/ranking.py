@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.errors import InputError
-from raison.core.unit import Text, segments
+from raison.core.inputs.unit import Text, segments
 
 NOTE = "ranking"
 """In an explanation's notes: the numbers of all documents that were ranked, in the order that they were given in."""

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
-from raison.core.generation import GenerationExplanation, OutputToken
-from raison.core.unit import Unit
+from raison.core.inputs.unit import Unit
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
 from tests.unit.report.explanations.test_html import explain

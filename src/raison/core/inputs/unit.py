@@ -14,7 +14,7 @@ Merge = Literal["max", "mean"]
 SPLITS: tuple[Granularity, ...] = ("token", "word", "sentence")
 """What any text can be split into."""
 PART: Granularity = "part"
-"""Parts that the caller names; see raison.core.parts."""
+"""Parts that the caller names; see raison.core.inputs.parts."""
 GRANULARITIES: tuple[Granularity, ...] = (*SPLITS, PART)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from raison.core.target import Target
+from raison.core.targets.target import Target
 
 AttentionPath = Callable[[Sequence[int]], Float[Tensor, "points heads query key"]]
 """Points of paths through attention space, by their numbers -> attention in place of the text's own."""

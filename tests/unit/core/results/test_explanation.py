@@ -3,7 +3,7 @@
 import pytest
 
 from raison.core.errors import DataError
-from raison.core.explanation import Explanation
+from raison.core.results.explanation import Explanation
 from tests.unit.report.explanations.test_html import explain
 
 

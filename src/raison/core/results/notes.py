@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.core.ranking import NOTE as RANKING
-from raison.core.reading import NAME, Fields
-from raison.core.unknown import NOTE
+from raison.core.inputs.unknown import NOTE
+from raison.core.settings.reading import NAME, Fields
+from raison.core.targets.ranking import NOTE as RANKING
 
 AUTO = "auto"
 """Which method was taken, and why: in one line."""

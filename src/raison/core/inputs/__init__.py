@@ -1,0 +1,1 @@
+"""What is given: texts, units, parts, encodings."""

@@ -1,0 +1,1 @@
+"""What comes out: explanations and scores, in JSON and back."""

@@ -1,0 +1,1 @@
+"""Settings and values from outside, read into records and checked."""

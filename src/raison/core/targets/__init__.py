@@ -1,0 +1,1 @@
+"""What is explained: outputs, and the scalar of them."""
