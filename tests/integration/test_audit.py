@@ -165,7 +165,7 @@ def recommending(method: str | None, texts: int, monkeypatch: pytest.MonkeyPatch
 
     def told(folder: Path) -> Audit:
         audited = read_audit(folder)
-        return replace(audited, recommended=method, header={**audited.header, "texts": texts})
+        return replace(audited, recommended=method, header=replace(audited.header, texts=texts))
 
     monkeypatch.setattr(work, "read", told)
 

@@ -246,7 +246,7 @@ def test_an_error_passes_through_with_a_line_of_context() -> None:
         ({"batch": 0}, "batch cannot be 0"),
         ({"concurrency": -1}, "concurrency cannot be -1"),
         ({"device": "cpu"}, "belong to a transformers model"),
-        ({"prompt": "sst2"}, "belong to a language model"),
+        ({"prompt": "sst2"}, "belong to a transformers model"),
     ],
 )
 def test_settings_that_do_not_fit(given: dict[str, object], told: str) -> None:

@@ -44,7 +44,7 @@ QUICK = IvraSettings(criteria=("comp",), epochs=1, batch_size=4, texts=4, valida
         ({"criteria": ("comp(margins=1)",)}, UnknownNameError, "Did you mean 'margin'"),
         ({"weights": (1.0, 2.0)}, InputError, "2 weights for 1 criteria"),
         ({"weights": (0.0,)}, InputError, "above 0"),
-        ({"weights": (float("nan"),)}, InputError, "above 0"),
+        ({"weights": (float("nan"),)}, InputError, "each entry a number"),
         ({"criteria": ("cons",), "batch_size": 1}, InputError, "no pair of texts .* --batch-size 2"),
         ({"criteria": ("comp", "clust"), "batch_size": 1}, InputError, "no pair of texts"),
         ({"student_share": 0.0}, InputError, "student_share cannot be 0.0"),

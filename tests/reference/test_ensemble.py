@@ -11,7 +11,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.methods.ensemble import GROUPS, Ensemble
 from tests.tiny import TINY
-from tests.toys import TEXTS, Attending, Linear, Product, ToyAttention, ToyPasses, generators, make_problem
+from tests.toys import TEXTS, Attending, Linear, Product, ToyAttention, ToyLayers, ToyPasses, generators, make_problem
 
 SMALL = ("lime(samples=20)", "kernel_shap(samples=20)", "integrated_gradients(steps=5)", "saliency", "occlusion")
 TEXT = "not a terrible film . good fine um"
@@ -152,7 +152,7 @@ def test_draws_do_not_depend_on_the_generators_it_is_given() -> None:
 
 def test_missing_capabilities_are_told_member_by_member() -> None:
     class Closed(Linear):
-        kinds = (ToyPasses, ToyAttention)
+        kinds = (ToyPasses, ToyAttention, ToyLayers)
 
     with pytest.raises(UnsupportedError, match="Leave these members out") as error:
         raison.explain(Closed(), TEXT, "ensemble(methods='all')")

@@ -40,7 +40,7 @@ def expected(whole: Path) -> tuple[object, object]:
 
 def test_what_a_study_writes(whole: Path) -> None:
     study = read_study(whole)
-    assert (study.title, study.name, list(study.runs)) == (
+    assert (study.title, study.header.name, list(study.runs)) == (
         "Two tiny models",
         whole.parent.name,
         ["bert--words", "electra--words"],

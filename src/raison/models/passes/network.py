@@ -140,8 +140,9 @@ class Network:
         return self._read(hidden, lengths, branch)
 
     def _read(
-        self, hidden: Float[Tensor, "rows tokens hidden"], lengths: Int[Tensor, " rows"], branch: tuple[int, ...]
+        self, hidden: Float[Tensor, "rows tokens hidden"], lengths: Int[Tensor, "#rows"], branch: tuple[int, ...]
     ) -> Float[Tensor, "rows reads hidden"]:
+        """One length may stand for all rows: a re-run replaces the last layer's output by that of many points."""
         positions = lengths[:, None] - 1 + torch.arange(len(branch) + 1)
         return hidden[torch.arange(len(hidden))[:, None], positions.to(hidden.device)]
 

@@ -33,7 +33,10 @@ def problem(model: Classifier) -> tuple[Encoding, list[Tensor]]:
 def whole(model: Classifier, encoding: Encoding, keeps: list[Tensor], removal: str) -> list[Tensor]:
     with torch.no_grad():
         return batching.masked_logits(
-            encoding, keeps, model.removing.remover(removal), model.budget, model.passes.forward
+            encoding,
+            keeps,
+            model.removing.remover(removal),
+            lambda table: batching.run_table(table, model.budget, model.passes.forward),
         )
 
 
