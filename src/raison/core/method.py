@@ -57,6 +57,13 @@ class Cost:
     forwards: int = 0
     backwards: int = 0
 
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.forwards + other.forwards, self.backwards + other.backwards)
+
+    def times(self, factor: int) -> "Cost":
+        """That of several equal pieces of work."""
+        return Cost(self.forwards * factor, self.backwards * factor)
+
 
 @dataclass(frozen=True)
 class Method(ABC):
@@ -126,6 +133,10 @@ class Method(ABC):
         Several methods of a comparison may share parts, which are then computed once.
         """
         return (self,)
+
+    def total_cost(self, units: int) -> Cost:
+        """The passes of one text by all parts, run one by one."""
+        return sum((part.cost(units) for part in self.parts), Cost())
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
         """All maps that a metric may choose from; `attribute` gives the result without selection.

@@ -86,8 +86,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     again = _wordings_work(plan, encoding)
     seconds = _partial_seconds(plan, encoding) * sum(encoding.lengths)
     for length, cost in [*work, *again]:
-        alone = max(0, cost.forwards - cost.backwards)
-        seconds += length * (alone * speed.forward + cost.backwards * speed.backward)
+        seconds += speed.seconds(cost, length)
     metrics = _sum([*judging, *(cost for _, cost in again)])
     totals = {label: _sum(of_texts) for label, of_texts in costs.items()}
     return Estimate(
@@ -119,12 +118,7 @@ def probes(encoding: Encoding) -> list[int]:
 def _row_cost(row: PlannedRow, units: tuple[Unit, ...]) -> Cost:
     """The cost of one text for one row with all seeds; a selection evaluates every candidate map."""
     looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
-    return _sum([_times(_cost(row.method, units), len(row.seeds)), *looking])
-
-
-def _cost(method: Method, units: tuple[Unit, ...]) -> Cost:
-    """The cost of one text for a method; its parts are run one by one."""
-    return _sum([part.cost(len(units)) for part in method.parts])
+    return _sum([row.method.total_cost(len(units)).times(len(row.seeds)), *looking])
 
 
 def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
@@ -133,7 +127,7 @@ def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
     Parts whose time is measured are left out.
     """
     costs = [
-        _times(part.cost(len(units)), len(seeds))
+        part.cost(len(units)).times(len(seeds))
         for (_, seeds), part in _parts(rows).items()
         if Property.PARTIAL not in part.properties
     ]
@@ -181,7 +175,7 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
         costs.append(Cost((keeps + groups) * len(row.seeds)))
         # A selected map is not explained again; see raison.explaining.evidence.
         if row.chooser is None:
-            costs.append(_times(_cost(row.method, units), shifts * len(row.seeds)))
+            costs.append(row.method.total_cost(len(units)).times(shifts * len(row.seeds)))
     return _sum(costs)
 
 
@@ -194,18 +188,18 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
         if asked and encoding.spans is None:
             wordings = plan.model.encode(list(asked), encoding.unit, truncate=True)
             for length, units_of in zip(wordings.lengths, wordings.units, strict=True):
-                rows = [_times(_cost(row.method, units_of), len(row.seeds)) for row in plan.rows if row.chooser is None]
+                rows = [
+                    row.method.total_cost(len(units_of)).times(len(row.seeds))
+                    for row in plan.rows
+                    if row.chooser is None
+                ]
                 # One more pass decides whether the wording counts.
                 works.append((length, _sum([Cost(1), *rows])))
     return works
 
 
-def _sum(costs: Sequence[Cost]) -> Cost:
-    return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
-
-
-def _times(cost: Cost, factor: int) -> Cost:
-    return Cost(cost.forwards * factor, cost.backwards * factor)
+def _sum(costs: Iterable[Cost]) -> Cost:
+    return sum(costs, Cost())
 
 
 def _shifts(metrics: Sequence[Metric], units: tuple[Unit, ...]) -> int:

@@ -105,8 +105,8 @@ class Auto(Method):
             method.check(model)
         except RaisonError:
             return False
-        costs = [part.cost(units) for part in method.parts]
-        within = sum(cost.forwards + BACKWARD * cost.backwards for cost in costs) <= self.budget
+        cost = method.total_cost(units)
+        within = cost.forwards + BACKWARD * cost.backwards <= self.budget
         return within and (method.most_units is None or units <= method.most_units)
 
 

@@ -120,8 +120,7 @@ class Ensemble(Method):
         return total / len(members)
 
     def cost(self, units: int) -> Cost:
-        costs = [part.cost(units) for member in _members(self.methods) for part in member.parts]
-        return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
+        return sum((member.total_cost(units) for member in _members(self.methods)), Cost())
 
     def _sizes(self, scores: Float[Tensor, "batch units"], member: Method, problem: Problem) -> Float[Tensor, " batch"]:
         """N of each text; 1 where there is nothing to scale."""

@@ -105,12 +105,6 @@ class Run:
             return self._explained.of_row(row, seed)
         return [self._kept[row, seed, text] for text in range(self.header.texts)]
 
-    @property
-    def has_explanations(self) -> bool:
-        """Whether the explanations behind the records are there."""
-        keys = self.header.keys
-        return bool(self.records) and all(bool((self._there(*key) >= self.records.done(*key)).all()) for key in keys)
-
     def explains(self, row: str, seed: int) -> bool:
         """Whether the explanations of one row are there, of all texts."""
         return bool(self._there(row, seed).all())

@@ -44,7 +44,7 @@ def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_
         assert {row for row, _, _ in found.records.keys() - old.keys()} == {"saliency"}
         (note,) = json.loads((found.folder / "reused.json").read_text())
         assert sorted(note["rows"]) == sorted({row for row, _, _ in known.records})
-        assert found.has_explanations
+        assert all(found.explains(*key) for key in found.header.keys)
 
 
 def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_path: Path) -> None:
@@ -61,7 +61,8 @@ def test_records_without_explanations_do_for_what_needs_none(whole: Path, place:
     source = shutil.copytree(whole, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
     out = run(file, tmp_path / "out", progress=False, reuse=[source])
     assert len(list(out.glob("*/reused.json"))) == 2
-    assert not read_study(out).runs["bert--words"].has_explanations
+    found = read_study(out).runs["bert--words"]
+    assert not all(found.explains(*key) for key in found.header.keys)
 
 
 def test_agreement_comes_along_with_records_without_explanations(whole: Path, place: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.inputs.encoding import Encoding
+from raison.core.method import Cost
 from raison.core.targets.target import Target
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
@@ -27,6 +28,11 @@ class Speed:
     backward: float
     model_bytes: int
     batch_bytes: int
+
+    def seconds(self, cost: Cost, length: int) -> float:
+        """What passes of a text of so many tokens take; a backward pass includes its forward pass."""
+        alone = max(0, cost.forwards - cost.backwards)
+        return length * (alone * self.forward + cost.backwards * self.backward)
 
 
 def measure_speed(model: Classifier | BlackBox, encoding: Encoding) -> Speed:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from raison.core.method import Cost, Property
+from raison.core.method import Cost, Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, prepare
@@ -50,7 +50,8 @@ class AuditCost:
 
 def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
     """Count the passes of an audit that is planned, time some of them and a few steps of its attacks."""
-    job = _Audited(model, suite)  # type: ignore[arg-type]
+    methods = tuple(CATALOGUE.create(name) for name in suite.methods)
+    job = _Audited(model, suite, methods)  # type: ignore[arg-type]
     encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)
     speed = measure_speed(job.model, encoding.select(probes(encoding)))
     lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
@@ -77,6 +78,7 @@ class _Audited:
 
     model: Classifier
     suite: Suite
+    methods: tuple[Method, ...]
 
 
 def _randomising(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
@@ -88,28 +90,24 @@ def _randomising(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed
     blocks, plan = len(find_blocks(model.core)), job.suite.plan.randomisation
     states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
     seconds = 0.0
-    for name in job.suite.methods:
-        made = CATALOGUE.create(name)
+    for made in job.methods:
         # As raison.trust.randomisation leaves out, told by the count of passes instead of a run.
-        if Property.TRAINED not in made.properties and _cost(name, 1) != Cost(0, 0):
-            shared = (blocks + 1) / (2 * blocks) if _only_masks(name) else 1.0
-            seconds += sum(_seconds(_cost(name, units), length, speed) for units, length in lengths) * (
-                1 + states * shared
-            )
+        if Property.TRAINED not in made.properties and made.total_cost(1) != Cost():
+            shared = (blocks + 1) / (2 * blocks) if _only_masks(made) else 1.0
+            once = sum(speed.seconds(made.total_cost(units), length) for units, length in lengths)
+            seconds += once * (1 + states * shared)
     return seconds
 
 
-def _only_masks(method: str) -> bool:
+def _only_masks(method: Method) -> bool:
     """Whether a method asks for predictions alone."""
-    made = CATALOGUE.create(method)
-    return not made.needs and made.cost(8).backwards == 0
+    return not method.needs and method.cost(8).backwards == 0
 
 
 def _attacking(job: _Audited) -> float:
     model = job.model
-    made = [CATALOGUE.create(method) for method in job.suite.methods]
-    left_out = undifferentiable(model, made)
-    methods = [method for method in made if label_of(method) not in left_out]
+    left_out = undifferentiable(model, job.methods)
+    methods = [method for method in job.methods if label_of(method) not in left_out]
     attacked = min(job.suite.plan.attacked, len(job.suite.texts))
     if not methods:
         return 0.0
@@ -145,7 +143,7 @@ def _changing(job: _Audited, speed: Speed) -> float:
 def _explaining(job: _Audited, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
     """Some texts by every method."""
     units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
-    return sum(_seconds(_cost(name, units[row]), lengths[row], speed) for row in rows for name in job.suite.methods)
+    return sum(speed.seconds(made.total_cost(units[row]), lengths[row]) for row in rows for made in job.methods)
 
 
 def _exchanging(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
@@ -157,20 +155,8 @@ def _exchanging(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed)
     kept = kept_tries(job.model, job.suite.texts[: min(attacked, COUNTED)], job.suite.settings, plan)
     explained = 1 + plan.swaps * sum(kept) / len(kept)
     return explained * sum(
-        _seconds(_cost(name, units), length, speed)
-        for name in job.suite.methods
-        for units, length in lengths[:attacked]
+        speed.seconds(made.total_cost(units), length) for made in job.methods for units, length in lengths[:attacked]
     )
-
-
-def _cost(method: str, units: int) -> Cost:
-    costs = [part.cost(units) for part in CATALOGUE.create(method).parts]
-    return Cost(sum(cost.forwards for cost in costs), sum(cost.backwards for cost in costs))
-
-
-def _seconds(cost: Cost, length: int, speed: Speed) -> float:
-    alone = max(0, cost.forwards - cost.backwards)
-    return length * (alone * speed.forward + cost.backwards * speed.backward)
 
 
 def _told(seconds: float) -> str:
