@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.rows import Source, readable_texts
+from raison.cli.rows import Source, judged_rows
 from raison.explaining.settings import Compared, Settings
 from raison.jobs.engine import Sharing
 
@@ -23,21 +23,26 @@ def compare(
     threshold: Annotated[float | None, typer.Option(help="With --target each: explain labels from here on.")] = None,
     units: options.Units = None,
     language: options.Language = None,
+    template: options.Template = None,
     json: options.Json = False,
 ) -> None:
-    """Compare methods on a data set, with random scores as the baseline."""
+    """Compare methods on a data set, with random scores as the baseline.
+
+    Of a language model that writes, data are questions with their sources: columns question, sources, and answer and
+    gold where they are known (docs/cite.md).
+    """
     from raison.cli.output import show
     from raison.judging.compare import compare as run
-    from raison.studies.plans import load_named_model
+    from raison.studies.plans import load_judged
 
     # Mistakes in the request are reported before the model is loaded.
     options.check_named(asked)
-    model = load_named_model(entry)
-    data = readable_texts(model, source, settings.truncate)
+    model = load_judged(entry)
+    data = judged_rows(model, source, settings, template)
     comparison = run(
         model,
         data.texts,
-        options.methods_of(asked, model, data.texts, settings),
+        options.methods_of(asked, data.given.model, data.given.texts, settings),
         options.metrics_of(asked),
         unit=settings.unit,
         units=units,  # type: ignore[arg-type]
@@ -53,7 +58,7 @@ def compare(
         out=out,
         data=data.name,
         sharing=sharing,
-        load=partial(load_named_model, entry),
+        load=partial(load_judged, entry),
         threshold=threshold,
     )
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

@@ -28,6 +28,13 @@ Language = Annotated[str | None, typer.Option(help="Of sentences, such as de; wi
 Units = Annotated[
     str | None, typer.Option(help="first or second: only the words of this text of a pair; the other is held fixed.")
 ]
+Template = Annotated[
+    str | None,
+    typer.Option(
+        help="How questions with sources are put to a model that writes: plain, chat, a TOML file, or a text with "
+        "{sources} and {question}."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")]
 

@@ -1,6 +1,7 @@
 """Texts of a data set that the model can read; the others are reported."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,9 @@ from raison.data.columns import DelimiterSetting
 
 if TYPE_CHECKING:
     from raison.core.model import LanguageModel
+    from raison.explaining.answers import Answers, Judged
+    from raison.explaining.settings import Settings
+    from raison.models.adapters.generator import Generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,39 @@ class Readable:
     texts: list[Given]
     rationales: list[tuple[Rationale, ...]] | None
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is judged, of the data set `name`: `texts` as compare takes them, and the model that predicts them."""
+
+    given: "Judged"
+    texts: "list[Given] | Answers"
+    rationales: list[tuple[Rationale, ...]] | None
+    name: str
+
+
+def judged_rows(
+    model: "LanguageModel | Generator", source: Source, settings: "Settings", template: str | None = None
+) -> Rows:
+    """The texts of a command that judges; of a language model that writes, questions with their answers.
+
+    Raises DataError, InputError.
+    """
+    from raison.data.questions import read_questions
+    from raison.explaining.answers import answers_of, judged
+    from raison.explaining.texts import Reading
+    from raison.models.adapters.generator import Generator
+
+    reading = Reading(settings.unit)
+    if not isinstance(model, Generator):
+        data = readable_texts(model, source, settings.truncate)
+        return Rows(judged(model, data.texts, reading, template), data.texts, data.rationales, data.name)
+    if source.wanted != Wanted() or source.skip_bad:
+        raise InputError("questions have the columns question, sources, answer and gold: leave columns and skips out.")
+    path = Path(source.data)
+    answers = answers_of(model, read_questions(path)[: source.limit], template)
+    return Rows(judged(model, answers, reading), answers, None, f"{path.resolve().parent.name}/{path.name}")
 
 
 def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Readable:

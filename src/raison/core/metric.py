@@ -40,7 +40,10 @@ class Need(StrEnum):
     SEVERAL_TEXTS = "several_texts"
     """More than one text."""
     CLASSES = "classes"
-    """The model's outputs are classes or labels with probabilities, and not one number."""
+    """The model's outputs are classes or labels with probabilities: not one number, and not how likely a statement
+    is."""
+    PROBABILITIES = "probabilities"
+    """What is explained has a probability: a class, a label or a statement, and not one number."""
     METHOD = "method"
     """The method itself, to explain another text: not one of its maps that was chosen."""
 
@@ -70,11 +73,17 @@ class Evidence(Protocol):
         """For each annotator, which units matter; empty where the data does not say (see Need.RATIONALES)."""
 
     def probabilities(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
-        """Probability of the explained class under each keep; of a model of one number, that number.
+        """Probability of the explained class under each keep.
+
+        Of a model of one number it is that number, and of a statement that a language model wrote its log-probability:
+        a statement's probability is too small for differences to say anything.
 
         `removal` is one of the model's, or IN_PLACE. Whatever `Metric.keeps` announced has been computed in one go
         with all other texts and metrics; anything else is computed on the spot.
         """
+
+    def log_probabilities(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
+        """Log-probability of the explained class or statement under each keep."""
 
     def values(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
         """The explained value (probability, logit, ... of the explanation's own target) under each keep."""

@@ -73,7 +73,7 @@ class LanguageModel(ABC):
 
     @property
     def outputs(self) -> Outputs:
-        """Classes, labels or one number."""
+        """Classes, labels, one number, or a statement's probability."""
         return outputs_of(self.classes, self.multi_label)
 
     def offers(self, kind: type[Capability]) -> bool:
@@ -105,7 +105,8 @@ class LanguageModel(ABC):
 
 def asked_of(model: LanguageModel, of: str | None) -> Of:
     """What of the model's outputs is explained; see check_of. UnsupportedError for what they do not determine."""
-    asked = check_of(of, model.classes, model.multi_label)
+    stated = "log_probability" if of is None and model.outputs == "statement" else of
+    asked = check_of(stated, model.classes, model.multi_label)
     if asked in model.undefined:
         raise UnsupportedError(
             f"of='{asked}' is not possible on {model.name}",

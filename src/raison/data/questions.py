@@ -14,16 +14,27 @@ _INDEX = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
+class Gold:
+    """What an answer is known to rest on: a source, or characters `start` to `end` of its text."""
+
+    source: str
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AskedRow:
     """A row of a file: a question, or the messages of a conversation; its sources by id; its answer, if recorded.
 
-    `sources` None are those that the conversation holds.
+    `sources` None are those that the conversation holds. `gold` is what the answer is known to rest on, if the row says
+    it.
     """
 
     number: int
     question: str | tuple[Mapping[str, Any], ...]
     sources: dict[str, str] | None
     answer: str | None = None
+    gold: tuple[Gold, ...] = ()
 
 
 def read_questions(path: Path) -> list[AskedRow]:
@@ -43,9 +54,8 @@ def read_questions(path: Path) -> list[AskedRow]:
     return rows
 
 
-def _row(record: LineRecord, path: Path) -> AskedRow:
-    cells: Any = record.cells
-    place = f"line {record.number} of {path}"
+def row_of(cells: Mapping[str, Any], number: int, place: str) -> AskedRow:
+    """A row from "question" or "messages", "sources", "answer" and "gold". Raises DataError that names its place."""
     asked = cells.get("messages") or cells.get("question")
     if asked is None or not isinstance(asked, str | list):
         raise DataError(f"{place} has no question: give 'question' (a string), or 'messages' (a list).")
@@ -56,7 +66,34 @@ def _row(record: LineRecord, path: Path) -> AskedRow:
     if given is None and isinstance(asked, str):
         raise DataError(f"{place} has no sources: give 'sources' ({{'id': 'text'}}, or a list of texts).")
     question = asked if isinstance(asked, str) else tuple(asked)
-    return AskedRow(record.number, question, None if given is None else _sources(given, place), answer)
+    sources = None if given is None else _sources(given, place)
+    return AskedRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))
+
+
+def _row(record: LineRecord, path: Path) -> AskedRow:
+    cells: Any = record.cells
+    return row_of(cells, record.number, f"line {record.number} of {path}")
+
+
+def _gold(given: Any, sources: Mapping[str, str], place: str) -> tuple[Gold, ...]:
+    """What "gold" says: an id, or a list of ids and of objects with "source" and "text", or "start" and "end"."""
+    found = []
+    for one in [] if given is None else given if isinstance(given, list) else [given]:
+        cells = one if isinstance(one, Mapping) else {"source": one}
+        name, text = cells.get("source"), cells.get("text")
+        if not isinstance(name, str) or (sources and name not in sources):
+            raise DataError(f"{place}: gold names {name!r:.40}, which is none of the sources {', '.join(sources)}.")
+        start, end = cells.get("start", 0), cells.get("end")
+        if text is not None:
+            start = sources.get(name, "").find(text) if isinstance(text, str) and text.strip() else -1
+            end = start + len(str(text))
+        whole = len(sources.get(name, ""))
+        if type(start) is not int or start < 0 or (end is not None and (type(end) is not int or not start < end)):
+            raise DataError(f"{place}: gold is {one!r:.60}, which is no part of the source '{name}'.")
+        if sources and (start >= whole or (end or 0) > whole):
+            raise DataError(f"{place}: gold is {one!r:.60}, which is no part of the source '{name}'.")
+        found.append(Gold(name, start, end))
+    return tuple(found)
 
 
 def _sources(given: Any, place: str) -> dict[str, str]:

@@ -10,26 +10,23 @@ import numpy as np
 
 from raison._version import __version__
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.inputs.unit import PART
+from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Method, Property
 from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
+from raison.core.targets.choices import One
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
-from raison.explaining.lights import Lit, lit
+from raison.explaining.lights import Draws, Lit, lit
 from raison.explaining.sourcing import Asked, Question, Sources, asked
+from raison.explaining.telling import Spans, Telling, Told, told
 from raison.methods import CATALOGUE
 from raison.models.adapters.generator import Generator
-from raison.models.adapters.statements import ForcedAnswer, Level, Statements
-from raison.models.tokens.continuation import Output
-from raison.text.segment import sentence_spans
+from raison.models.adapters.statements import Statements
 from raison.text.sourced import SourceTemplate
 
 Within = Literal["sentence", "source"]
-Spans = Sequence[tuple[int, int]]
-
-NEW_TOKENS = 100
 DRAWS = 16
 AUTO: dict[Within, str] = {"sentence": "hierarchical_occlusion", "source": "occlusion"}
 """Exact, and the fewest passes."""
@@ -57,17 +54,6 @@ class _How:
     def adds_up(self) -> bool:
         """Whether the scores of a source's sentences sum to that of the source."""
         return Property.COMPLETE in self.method.properties or name_of(self.method) in LINEAR
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """An answer and its statements: spans of the answer, and the numbers of each one's tokens."""
-
-    text: str
-    output: Output
-    spans: list[tuple[int, int]]
-    tokens: list[list[int]]
-    notes: dict[str, Any]
 
 
 def cite(
@@ -111,12 +97,9 @@ def cite(
     if not isinstance(writer, Generator):
         raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
     how = _how(method, within, removal, seed, draws)
-    if answer is not None and max_new_tokens is not None:
-        raise InputError("max_new_tokens is for the model's own answer: leave it out where answer= is given.")
+    telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)
-    told = _told(writer, found, answer, statements, NEW_TOKENS if max_new_tokens is None else max_new_tokens)
-    forced = ForcedAnswer(writer, found.source, told.output, removal)
-    result = _cited(forced, found, told, how)
+    result = _cited(writer, found, told(writer, found, telling), how)
     values: dict[str, Any] = {"seconds": time.perf_counter() - started}
     if judge is not None:
         values["supported"] = supported(judge, [s.text for s in result.sources], [s.text for s in result.statements])
@@ -131,88 +114,25 @@ def _how(method: str | Method, within: Within, removal: str, seed: int, draws: i
     return _How(CATALOGUE.create(AUTO[within] if method == "auto" else method), within, removal, seed, draws)
 
 
-def _told(writer: Generator, found: Asked, answer: str | None, spans: Spans | None, new_tokens: int) -> _Told:
-    prompt, notes = found.source.prompt, {}
-    if answer is None:
-        output = writer.continuation(prompt, new_tokens)
-        if len(output.ids) == new_tokens:
-            notes["cut"] = f"the answer reached max_new_tokens={new_tokens}: it may be cut off"
-        own = output.text.lstrip()
-        if found.stop and found.stop in own:
-            kept = output.text[: output.text.index(own) + own.index(found.stop)]
-            output, notes = writer.output(prompt, kept)[0], {}
-    else:
-        if not answer.strip():
-            raise InputError("the answer is empty or blank: there is no statement to explain.")
-        output, warning = writer.output(prompt, answer if answer[0].isspace() else found.before + answer)
-        if warning is not None and found.before:
-            notes["border"] = warning
-    lead = len(output.text) - len(output.text.lstrip())
-    text = output.text.strip()
-    if not text:
-        raise InputError("the model's answer is blank: give the answer to explain (answer=).")
-    shift = 0 if answer is None else len(answer) - len(answer.lstrip())
-    wanted = sentence_spans(text) if spans is None else [(start - shift, end - shift) for start, end in spans]
-    _check_spans(wanted, text)
-    return _Told(text, output, wanted, _tokens(output, len(prompt.text) + lead, wanted, text), notes)
-
-
-def _check_spans(spans: Sequence[tuple[int, int]], text: str) -> None:
-    after = 0
-    for start, end in spans:
-        if not after <= start < end <= len(text) or not text[start:end].strip():
-            raise InputError(
-                f"the statement ({start}, {end}) is no part of the answer's {len(text)} characters, or blank, or over "
-                "another one: give spans in order."
-            )
-        after = end
-    if not spans:
-        raise InputError("there is no statement: give at least one span, or leave statements out.")
-
-
-def _tokens(output: Output, shift: int, spans: Sequence[tuple[int, int]], text: str) -> list[list[int]]:
-    """The tokens of each statement: a token belongs where its first character is that is not white space.
-
-    White space alone goes with the token after it.
-    """
-    owners: list[int | None] = []
-    for start, end in output.spans:
-        inside = [place - shift for place in range(start, end) if text[max(0, place - shift) :][:1].strip()]
-        first = next((place for place in inside if 0 <= place < len(text)), None)
-        owners.append(None if first is None else _span_of(first, spans))
-    following = -1
-    for number in reversed(range(len(owners))):
-        following = owners[number] = following if owners[number] is None else owners[number]  # type: ignore[assignment]
-    found = [[token for token, owner in enumerate(owners) if owner == number] for number in range(len(spans))]
-    for number, tokens in enumerate(found):
-        if not tokens:
-            start, end = spans[number]
-            raise InputError(f"the statement {text[start:end]!r:.40} has no token of its own: give a longer span.")
-    return found
-
-
-def _span_of(place: int, spans: Sequence[tuple[int, int]]) -> int:
-    return next((number for number, (start, end) in enumerate(spans) if start <= place < end), -1)
-
-
-def _cited(forced: ForcedAnswer, found: Asked, told: _Told, how: _How) -> Citations:
-    source = found.source
-    level = Level.sentences(source) if how.within == "sentence" else Level.sources(source)
-    explained = _explained(forced, told, how, level)
-    scores, within = _scores(forced, told, how, explained)
+def _cited(writer: Generator, found: Asked, answer: Told, how: _How) -> Citations:
+    answered, source = answer.answered, found.source
+    model, spans = Statements(writer, [answered]), answered.statements
+    explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
+    scores, within = _scores(model, how, explained)
+    forced, tokens = model.forced(answered.texts, PART), answered.tokens(spans)
     pieces = len(source.of_source)
     ends = np.stack([np.ones(pieces, dtype=bool), np.zeros(pieces, dtype=bool)])
-    full, empty = forced.log_probabilities(ends, told.tokens).tolist()
-    lights = lit(forced, told.tokens, how.draws, how.seed) if how.draws else Lit.off(len(told.spans))
+    full, empty = forced.log_probabilities(ends, tokens, how.removal).tolist()
+    lights = lit(forced, tokens, how.removal, Draws(how.draws, how.seed)) if how.draws else Lit.off(len(spans))
     return Citations(
         question=found.question,
         prompt=source.prompt.text,
-        answer=told.text,
+        answer=answered.text,
         sources=source.sources,
         sentences=source.sentences,
         statements=tuple(
-            Statement(told.text[start:end], start, end, len(told.tokens[i]), full[i], empty[i], lights.origins[i])
-            for i, (start, end) in enumerate(told.spans)
+            Statement(answered.text[start:end], start, end, len(tokens[i]), full[i], empty[i], lights.origins[i])
+            for i, (start, end) in enumerate(spans)
         ),
         scores=scores,
         within=within,
@@ -221,21 +141,22 @@ def _cited(forced: ForcedAnswer, found: Asked, told: _Told, how: _How) -> Citati
         of=how.of,
         method=name_of(how.method),
         config=asdict(how.method),
-        model=forced.name,
+        model=writer.name,
         template=found.template,
         removal=how.removal,
         seed=how.seed,
         evaluations=forced.passes,
         seconds=0.0,
-        notes=told.notes,
+        notes=answer.notes,
         version=__version__,
     )
 
 
-def _explained(forced: ForcedAnswer, told: _Told, how: _How, level: Level) -> list[Explanation]:
-    model = Statements(forced, told.tokens, level)
-    settings = Settings(PART, "statement", how.of, how.removal, how.seed)
-    return run(prepare_stated(model, model.texts, settings), how.method)
+def _explained(model: Statements, how: _How, unit: Granularity) -> list[Explanation]:
+    [answered] = model.answers.values()
+    targets: list[One] = [*answered.statements]
+    settings = Settings(unit, targets, how.of, how.removal, how.seed)
+    return run(prepare_stated(model, [answered.texts] * len(targets), settings), how.method)
 
 
 def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, float], ...], ...]:
@@ -246,10 +167,11 @@ def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, flo
 
 
 def _scores(
-    forced: ForcedAnswer, told: _Told, how: _How, explained: Sequence[Explanation]
+    model: Statements, how: _How, explained: Sequence[Explanation]
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float | None, ...], ...]]:
     """Scores of the sources, and of the sentences that the method looked at."""
-    sentences, homes = len(forced.source.sentences), forced.source.homes
+    [answered] = model.answers.values()
+    sentences, homes = len(answered.source.sentences), answered.source.homes
     if how.within == "source":
         return tuple(e.scores for e in explained), ((None,) * sentences,) * len(explained)
     within: list[tuple[float | None, ...]] = []
@@ -260,8 +182,8 @@ def _scores(
         return tuple(tuple(e.notes["groups"]) for e in explained), tuple(within)
     if not how.adds_up:
         # What removing a source does is no sum of what removing its sentences one by one does.
-        whole = _explained(forced, told, how, Level.sources(forced.source))
+        whole = _explained(model, how, PART)
         return tuple(e.scores for e in whole), tuple(within)
-    count = len(forced.source.sources)
+    count = len(answered.source.sources)
     sums = [np.bincount(homes, weights=e.scores, minlength=count).tolist() for e in explained]
     return tuple(map(tuple, sums)), tuple(within)

@@ -1,6 +1,6 @@
 """What metrics may ask about texts: all that they announced is computed in one go, the rest on the spot."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,10 +13,13 @@ from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.results.explanation import Explanation
+from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.methods import CATALOGUE
 
+JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}
+"""What metrics look at where it is no probability."""
 Shifted = dict[tuple[int, Shift], np.ndarray]
 """Scores under a shift, by the explanation's number."""
 Rewordings = dict[tuple[int, Rewording], Reworded | None]
@@ -43,10 +46,10 @@ class TextEvidence:
         return tuple(np.array(unit_mask(one, self.explanation.units), dtype=bool) for one in self.marked)
 
     def probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
-        of: Of = "logit" if self.batch.model.outputs == "number" else "probability"
-        index = torch.tensor([_class(self.batch, self.explanation, self.explanation.target)])
-        target = Target(index, None, of, self.batch.model.multi_label)
-        return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
+        return self._of_class(JUDGED.get(self.batch.model.outputs, "probability"), keeps, removal)
+
+    def log_probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
+        return self._of_class("log_probability", keeps, removal)
 
     def values(self, keeps: KeepRows, removal: str) -> np.ndarray:
         target = target_of(self.batch, [self.explanation])
@@ -72,6 +75,12 @@ class TextEvidence:
             return removal
         stated = self.explanation.removal
         return stated if stated != "delete" else next(name for name in self.batch.model.removals if name != "delete")
+
+    def _of_class(self, of: Of, keeps: KeepRows, removal: str) -> np.ndarray:
+        """A scalar of the explained class alone, whatever it was contrasted with."""
+        index = torch.tensor([_class(self.batch, self.explanation, self.explanation.target)])
+        target = Target(index, None, of, self.batch.model.multi_label)
+        return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
 
     def _logits(self, keeps: KeepRows, removal: str) -> torch.Tensor:
         kind = self.resolve(removal)

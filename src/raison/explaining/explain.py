@@ -16,7 +16,6 @@ from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.choices import EACH
-from raison.core.targets.outputs import PROBABILITIES
 from raison.core.targets.ranking import Ranked
 from raison.core.targets.target import TargetSpec
 from raison.explaining.attribution import (
@@ -31,7 +30,7 @@ from raison.explaining.attribution import (
 )
 from raison.explaining.each import batch_of_each, threshold_of
 from raison.explaining.generation import Contrast, Writing, explain_generation
-from raison.explaining.measuring import create_metrics, missing_needs
+from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
 from raison.explaining.texts import Asks, Reading, Side, Texts
@@ -264,8 +263,8 @@ def _chooser(model: LanguageModel | Generator, method: Method, select: str | Met
     if not isinstance(metric, Metric | GroupMetric):
         raise InputError(f'select= is one metric, such as "comprehensiveness"; got {select!r:.80}.')
     check_selection([metric], [method])
-    absent = {Need.RATIONALES} if model.outputs in PROBABILITIES else {Need.RATIONALES, Need.CLASSES}
-    lacking = missing_needs([metric], frozenset(Need) - absent)
+    why = lacking_of(model.outputs)
+    lacking = missing_needs([metric], frozenset(Need) - {Need.RATIONALES, *why}, why)
     if lacking:
         raise UnsupportedError(
             "explain cannot choose a map by this metric", lacking, "compare(..., select=..., rationales=...) can."

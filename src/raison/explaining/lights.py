@@ -38,24 +38,32 @@ class Lit:
         return cls((), (None,) * statements)
 
 
-def lit(answer: ForcedAnswer, statements: Sequence[Sequence[int]], draws: int, seed: int) -> Lit:
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Random texts that each source is compared with."""
+
+    count: int
+    seed: int
+
+
+def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: Draws) -> Lit:
     """Remove each source, all of them, and random text: `draws` runs of pieces for each source, of its length.
 
     Random text is a run of pieces of the other sources. One draw serves every source that it has nothing of, and whose
     length it has (SIMILAR).
     """
-    homes = np.array(answer.source.of_source)
-    count = len(answer.source.sources)
-    alone = np.stack([homes != source for source in range(count)])
-    random = _random_keeps(homes, count, draws, np.random.default_rng(seed))
+    source = answer.answered.source
+    homes, count = np.array(source.of_source), len(source.sources)
+    alone = np.stack([homes != number for number in range(count)])
+    random = _random_keeps(homes, count, draws.count, np.random.default_rng(draws.seed))
     asked = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), alone, random])
-    values = answer.log_probabilities(asked, statements)
+    values = answer.log_probabilities(asked, statements, removal)
     drops = values[0] - values[1:]
     whole, own, noise = drops[0], drops[1 : 1 + count], drops[1 + count :]
-    serves = np.stack([_serves(random, homes == source) for source in range(count)])
+    serves = np.stack([_serves(random, homes == number) for number in range(count)])
     checks, origins = [], []
     for statement in range(len(statements)):
-        heard = [noise[serves[source], statement] for source in range(count)]
+        heard = [noise[serves[number], statement] for number in range(count)]
         found = _checks(own[:, statement], heard)
         checks.append(found)
         origins.append(_origin(found, heard, float(whole[statement])))

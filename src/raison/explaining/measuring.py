@@ -8,6 +8,7 @@ from raison.core.inputs.rationale import Rationale
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
+from raison.core.targets.outputs import Outputs
 from raison.explaining.attribution import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
 from raison.explaining.texts import read_names
@@ -31,9 +32,22 @@ LACKS = {
     Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
     Need.HIDDEN_STATES: "hidden states, which the model does not show",
     Need.SEVERAL_TEXTS: "more than one text",
-    Need.CLASSES: "probabilities of classes, and the model gives one number (leave the metric out)",
+    Need.CLASSES: "probabilities of classes",
+    Need.PROBABILITIES: "probabilities of classes or statements",
     Need.METHOD: "the method itself, and has scores alone",
 }
+
+
+_WITHOUT: Mapping[Outputs, str] = {
+    "number": "the model gives one number (leave the metric out)",
+    "statement": "what is explained is how likely a statement is (leave the metric out)",
+}
+
+
+def lacking_of(outputs: Outputs) -> dict[Need, str]:
+    """What the metrics may not ask of a model with these outputs, each with the reason."""
+    needs = {"number": (Need.CLASSES, Need.PROBABILITIES), "statement": (Need.CLASSES,)}.get(outputs, ())
+    return dict.fromkeys(needs, _WITHOUT.get(outputs, ""))
 
 
 def missing_needs(

@@ -15,10 +15,10 @@ from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.results.scores import Comparison
 from raison.core.targets.choices import EACH, TargetSpec
-from raison.explaining.attribution import BATCH, Settings, check, check_model, prepare
+from raison.explaining.answers import Answers, Rows, judged
+from raison.explaining.attribution import BATCH, Settings, check, prepare
 from raison.explaining.each import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
-from raison.explaining.ranking import fitting
 from raison.explaining.settings import Compared
 from raison.explaining.texts import Reading, Side, Texts, read_names
 from raison.jobs.engine import ALONE, Shard, Sharing
@@ -28,17 +28,19 @@ from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
 from raison.judging.work import execute
 from raison.methods import CATALOGUE
+from raison.models.adapters.generator import Generator
 from raison.progress import Advance
 from raison.runs.heads import RunHead
 from raison.runs.run import Run, check_same, open_run
 from raison.runs.table import comparison
+from raison.text.sourced import SourceTemplate
 
 DEFAULT_METHODS = Compared().methods
 
 
 def compare(
-    model: LanguageModel,
-    texts: Texts,
+    model: LanguageModel | Generator,
+    texts: Texts | Rows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     metrics: Metrics | None = None,
     *,
@@ -58,17 +60,21 @@ def compare(
     data: str = "texts",
     progress: bool | Advance = True,
     sharing: Sharing = ALONE,
-    load: Callable[[], LanguageModel] | None = None,
+    load: Callable[[], LanguageModel | Generator] | None = None,
     threshold: float | None = None,
+    template: SourceTemplate | str | Path | None = None,
 ) -> Comparison:
     """Explain every text with every method and judge the explanations by every metric.
 
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
-        texts: any sequence of texts; here a tuple is one, too. methods, metrics, select: one name, or several.
+        texts: any sequence of texts; here a tuple is one, too. Of a language model that writes: rows with "question",
+            "sources", and "answer" and "gold" where they are known (docs/cite.md), or prompts; what is judged is the
+            log-probability of the answer. methods, metrics, select: one name, or several.
         target: as in `explain`; a list names each text's class, such as its true one. "each": every label of every
-            text that has at least `threshold`; `by_target` then has a table for each label.
+            text that has at least `threshold`; `by_target` then has a table for each label. Of an answer: the whole of
+            it by default, a part of it, or "each" of its sentences.
         seed: of random methods; with several seeds these methods run once with each, and the results are averaged.
         rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
@@ -77,24 +83,25 @@ def compare(
         data: the texts' name in the table. progress: a bar on stderr, or a function that is told of finished texts.
         sharing: with `out`, this process's share of the work, or how many processes to start; `load` is how these load
             the model, and one that can be sent to them needs none.
+        template: how a question and its sources are put to a language model that writes; see `cite`. unit: there
+            "part" are whole sources, and "sentence" their sentences.
         The others are those of `explain` and `evaluate`; methods None are those of DEFAULT_METHODS that work.
 
     Raises:
         InputError, UnknownNameError, UnsupportedError: before anything runs.
         DataError: a folder that holds another run, or no space left (what was written stays usable).
     """
-    check_model(model)
     seeds = _seeds(seed)
-    given, known = Reading(unit, units, text, language).several(texts)
-    model = fitting(model, given)
-    settings = Settings(known, target, asked_of(model, of), removal, seeds[0], truncate, precision)
+    given = judged(model, texts, Reading(unit, units, text, language), template)
+    asked = given.model
+    settings = Settings(given.unit, target, asked_of(asked, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
-    rows = plan_rows(_created(model, methods), choosers, seeds)
-    chosen = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
-    marks = tuple(tuple(one) for one in rationales or ())
-    plan = _of_labels(Plan(model, tuple(given), marks, rows, chosen, settings, data), threshold)
+    rows = plan_rows(_created(asked, methods), choosers, seeds)
+    chosen = tuple(create_metrics(default_metrics(asked) if metrics is None else metrics))
+    marks = given.gold if rationales is None else tuple(tuple(one) for one in rationales)
+    plan = _of_labels(Plan(asked, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
-        return _compared(plan, choosers, Path(out), _Team(sharing, load), progress)
+        return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)
     return _compared_in_memory(plan, choosers, sharing, progress)
 
 

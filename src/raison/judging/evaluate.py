@@ -15,10 +15,17 @@ from raison.core.results.explanation import Explanation
 from raison.core.results.notes import AUTO
 from raison.core.results.scores import Scores
 from raison.core.targets.choices import One
-from raison.core.targets.outputs import PROBABILITIES
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
-from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics, measure, missing_needs
+from raison.explaining.measuring import (
+    Annotations,
+    AnyMetric,
+    Metrics,
+    create_metrics,
+    lacking_of,
+    measure,
+    missing_needs,
+)
 from raison.explaining.ranking import fitting, unnamed
 from raison.metrics import CATALOGUE
 from raison.progress import Advance, progress_bar
@@ -126,8 +133,8 @@ def _scores_of(label: str, columns: Mapping[MetricInfo, Sequence[Value]], given:
 
 def default_metrics(model: LanguageModel) -> list[str]:
     """The metrics of DEFAULT_METRICS that apply to the model's outputs."""
-    lacking = set() if model.outputs in PROBABILITIES else {Need.CLASSES}
-    return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
+    lacking = lacking_of(model.outputs)
+    return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & {*lacking}]
 
 
 def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int) -> None:
@@ -137,11 +144,13 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.EMBEDDINGS: model.offers(WordEmbeddings),
         Need.HIDDEN_STATES: model.offers(HiddenStates),
         Need.SEVERAL_TEXTS: texts > 1,
-        Need.CLASSES: model.outputs in PROBABILITIES,
         Need.METHOD: True,
     }
     asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
     why = {need: model.lacks(kind) for need, kind in asked.items() if not given[need]}
+    unsaid = lacking_of(model.outputs)
+    given |= {need: need not in unsaid for need in (Need.CLASSES, Need.PROBABILITIES)}
+    why |= unsaid
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:
         removal = asdict(metric).get("removal")

@@ -28,7 +28,7 @@ class LogOdds(Metric):
     removal: str = IN_PLACE
     reference: ClassVar[str] = "shrikumar2017learning"
     higher_is_better: ClassVar[bool] = False
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.CLASSES})
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.PROBABILITIES})
 
     def __post_init__(self) -> None:
         check_share(self.share)
@@ -39,5 +39,5 @@ class LogOdds(Metric):
         return {self.removal: top_keeps(explanation.order(), [0, count], keep_top=False)}
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        full, masked = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
-        return float(np.log(masked) - np.log(full)) if full > 0 and masked > 0 else float("nan")
+        full, masked = evidence.log_probabilities(self.keeps(explanation)[self.removal], self.removal)
+        return float(masked - full) if np.isfinite([full, masked]).all() else float("nan")

@@ -17,6 +17,7 @@ from raison.explaining.measuring import create_metrics
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
+from raison.models.adapters.generator import Generator
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
 from raison.studies.entries import StudyModel, StudySettings
@@ -48,12 +49,17 @@ def load_entry(entry: StudyModel) -> LanguageModel | Any:
     )
 
 
-def load_named_model(entry: StudyModel) -> LanguageModel:
-    """The same of a model that classifies, or gives a number."""
-    loaded = as_classifier(load_entry(entry))
+def load_judged(entry: StudyModel) -> LanguageModel | Generator:
+    """The same of a model whose explanations are judged: one that classifies or gives a number, or that writes."""
+    loaded: LanguageModel | Generator = load_entry(entry)
     # A record should not name the location of the cache.
     loaded.name = loaded.name if entry.made is None else entry.name
     return loaded
+
+
+def load_named_model(entry: StudyModel) -> LanguageModel:
+    """The same of a model that classifies, or gives a number."""
+    return as_classifier(load_judged(entry))
 
 
 class Models:

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-Outputs = Literal["classes", "labels", "number"]
+Outputs = Literal["classes", "labels", "number", "statement"]
 """One of several classes, any of some labels (each with a probability of its own), or one number in units of its own:
-a rating, a similarity, a reward."""
+a rating, a similarity, a reward. Or how likely a statement is that a language model wrote."""
 
-EVERY: frozenset[Outputs] = frozenset({"classes", "labels", "number"})
+EVERY: frozenset[Outputs] = frozenset({"classes", "labels", "number", "statement"})
 PROBABILITIES: frozenset[Outputs] = frozenset({"classes", "labels"})
 """The kinds with a probability for each class or label."""
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 from raison.core.errors import DataError
 from raison.core.settings.reading import Fields
 
-Kind = Literal["entity", "mask"]
-"""A span that has a tag, or a masked word."""
+Kind = Literal["entity", "mask", "statement"]
+"""A span that has a tag, a masked word, or a part of what a language model wrote."""
 
 
 @dataclass(frozen=True, slots=True)

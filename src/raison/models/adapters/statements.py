@@ -1,8 +1,9 @@
-"""The statements of an answer as predictions that methods explain: how likely each is, after which sources."""
+"""The statements of answers as predictions that methods explain: how likely each is, after which prompt."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Final, final
 
 import numpy as np
 import torch
@@ -12,38 +13,49 @@ from torch import Tensor
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
-from raison.core.inputs.parts import Given
-from raison.core.inputs.unit import PART, Granularity, Unit
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import PART, Granularity, Text, Unit
 from raison.core.model import LanguageModel
 from raison.core.results.generation import OTHER
+from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
+from raison.core.targets.outputs import Outputs
+from raison.core.targets.place import Place
 from raison.core.targets.target import Target
 from raison.models.adapters.generator import Generator
-from raison.models.tokens.continuation import ContinuationEncoder, Output
-from raison.models.tokens.sourced import Sourced
+from raison.models.tokens.answered import Answered
+from raison.models.tokens.continuation import ContinuationEncoder
+from raison.text.segment import Span
+
+STATEMENT: Final = "statement"
+"""The class of a statement as it stands."""
+KEPT: Final = 32
+"""Answers whose computed numbers are kept: as many as are explained together."""
 
 
 @final
 class ForcedAnswer:
-    """A fixed answer after a prompt with sources, of which some pieces are removed.
+    """A fixed answer after a prompt of which some units are removed.
 
     Each masked prompt is run once, with the whole answer after it, whoever asks for it: all statements and levels of
     units share what was computed. Masked prompts with common beginnings share these (models/passes/packing.py).
     """
 
-    def __init__(self, writer: Generator, source: Sourced, output: Output, removal: str) -> None:
-        rows = ContinuationEncoder(source.prompt, output)
+    def __init__(self, writer: Generator, answered: Answered, unit: Granularity = PART) -> None:
+        """`unit` are the smallest units that can be removed: of a prompt with sources, its parts."""
+        prompt, output = answered.source.prompt, answered.output
+        rows = ContinuationEncoder(prompt, output)
         tokens = tuple(dict.fromkeys(output.ids))
         self._reader = writer.reader(rows, tokens)
-        self._encoding = self._reader.encode(rows.texts, PART)
+        self._encoding = self._reader.encode(rows.texts, unit)
         own = torch.tensor([tokens.index(token) for token in output.ids])
         self._target = Target(own, None, "log_odds")
-        self._found: dict[bytes, Float[np.ndarray, " tokens"]] = {}
-        self.source, self.output, self.removal = source, output, removal
-        self.name, self.removals, self.max_tokens = writer.name, self._reader.removals, writer.max_tokens
+        self._found: dict[tuple[str, bytes], Float[np.ndarray, " tokens"]] = {}
+        self.answered = answered
 
     @property
     def encoding(self) -> Encoding:
-        """One row for each token of the answer; the units are the prompt's pieces."""
+        """One row for each token of the answer; the units are the prompt's."""
         return self._encoding
 
     @property
@@ -51,22 +63,22 @@ class ForcedAnswer:
         """Masked prompts that were run."""
         return len(self._found)
 
-    def log_odds(self, keeps: Bool[np.ndarray, "masks pieces"]) -> Float[np.ndarray, "masks tokens"]:
-        """log p / (1 - p) of each token of the answer after those before it, under each keep of the pieces."""
-        keys = [row.tobytes() for row in keeps]
+    def log_odds(self, keeps: Bool[np.ndarray, "masks pieces"], removal: str) -> Float[np.ndarray, "masks tokens"]:
+        """log p / (1 - p) of each token of the answer after those before it, under each keep of the units."""
+        keys = [("" if row.all() else removal, row.tobytes()) for row in keeps]
         missing = {key: number for number, key in enumerate(keys) if key not in self._found}
         if missing:
             asked = torch.from_numpy(keeps[list(missing.values())])
-            logits = self._reader.masked_logits(self._encoding, [asked] * len(self._encoding), self.removal)
+            logits = self._reader.masked_logits(self._encoding, [asked] * len(self._encoding), removal)
             rows = [self._target.row(token, len(asked)).scalar(found.double()) for token, found in enumerate(logits)]
             self._found.update(zip(missing, torch.stack(rows, 1).numpy(), strict=True))
         return np.stack([self._found[key] for key in keys])
 
     def log_probabilities(
-        self, keeps: Bool[np.ndarray, "masks pieces"], statements: Sequence[Sequence[int]]
+        self, keeps: Bool[np.ndarray, "masks pieces"], statements: Sequence[range], removal: str
     ) -> Float[np.ndarray, "masks statements"]:
-        """The log-probability of each statement, given by the numbers of its tokens, under each keep of the pieces."""
-        odds = torch.from_numpy(self.log_odds(keeps))
+        """The log-probability of each statement, given by the numbers of its tokens, under each keep of the units."""
+        odds = torch.from_numpy(self.log_odds(keeps, removal))
         return torch.stack([_joint(odds[:, list(tokens)]) for tokens in statements], 1).numpy()
 
 
@@ -76,104 +88,204 @@ class Level:
 
     units: tuple[Unit, ...]
     of_piece: tuple[int, ...]
+    homes: tuple[int, ...] = ()
+    """The source of each piece."""
 
     @classmethod
-    def sources(cls, source: Sourced) -> "Level":
-        """Whole sources, each with its label."""
-        return cls(source.sources, source.of_source)
+    def of(cls, answered: Answered, unit: Granularity) -> "Level":
+        """Whole sources, each with its label ("part"), or their sentences; of a prompt without sources, its units.
 
-    @classmethod
-    def sentences(cls, source: Sourced) -> "Level":
-        """Sentences of the sources, each named by its source. A label goes when all of its sentences are gone."""
-        return cls(source.sentences, source.of_sentence)
+        A label goes when all sentences of its source are gone. Raises InputError for other units of sources.
+        """
+        source = answered.source
+        if not source.sources:
+            units, _ = source.prompt.units(unit)
+            return cls(units, tuple(range(len(units))))
+        if unit not in (PART, "sentence"):
+            raise InputError(f"sources are removed whole (unit='{PART}') or by sentences (unit='sentence').")
+        whole = (source.sources, source.of_source)
+        return cls(*(whole if unit == PART else (source.sentences, source.of_sentence)), source.of_source)
+
+    def pieces(self, keeps: Bool[np.ndarray, "masks units"]) -> Bool[np.ndarray, "masks pieces"]:
+        """Keeps of the pieces: a piece without a unit stays as long as any other piece of its source."""
+        owners, homes = np.array(self.of_piece), np.array(self.homes)
+        kept = keeps[:, owners]
+        for source in set(homes[owners < 0].tolist()) if self.homes else ():
+            inside = homes == source
+            kept[:, inside & (owners < 0)] = kept[:, inside & (owners >= 0)].any(1, keepdims=True)
+        return kept
 
 
 @final
 class StatementLengths(AnswerLengths):
-    """The tokens of each statement; a row's own length tells which statement it is."""
-
-    def __init__(self, tokens: Mapping[int, Sequence[int]]) -> None:
-        self._tokens = tokens
+    """The tokens of each statement, which its encoding has."""
 
     def answer_lengths(self, encoding: Encoding) -> tuple[int, ...]:
-        return tuple(len(self._tokens[length]) for length in encoding.lengths)
+        return tuple(last - first + 1 for first, last in _spans(encoding))
+
+
+@final
+class Chosen(Choosing):
+    """The statements of answers as targets: the whole answer, or a part of it."""
+
+    targets = ("the whole answer", "a part of it", "(start, end) in its characters")
+
+    def __init__(self, answers: Mapping[Text, Answered]) -> None:
+        self._answers = answers
+
+    def read(self, encoding: Encoding) -> Encoding:
+        return self.settled(encoding, None).encoding
+
+    def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
+        specs = spec if isinstance(spec, list) else [spec] * len(encoding)
+        if len(specs) != len(encoding):
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+        answers = [self._answers[text] for text in encoding.texts]
+        spans = [_span(answered, one) for answered, one in zip(answers, specs, strict=True)]
+        tokens = [answered.tokens([span])[0] for answered, span in zip(answers, spans, strict=True)]
+        return Settled(
+            replace(encoding, spans=torch.tensor([(own[0], own[-1]) for own in tokens])),
+            [0] * len(encoding),
+            None,
+            tuple(
+                Place(STATEMENT, start, end, answered.text[start:end], STATEMENT, 1)
+                for answered, (start, end) in zip(answers, spans, strict=True)
+            ),
+            ((STATEMENT, OTHER),) * len(encoding),
+        )
+
+    def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
+        if threshold:
+            raise InputError("threshold= is for labels and entities: every statement is explained. Leave it out.")
+        return [[(*span, STATEMENT) for span in self._answers[text].statements] for text in encoding.texts]
 
 
 @final
 class Statements(LanguageModel):
-    """The statements of an answer, one row each, with two classes: the statement as it stands, and anything else.
+    """Statements of answers, with two classes: the statement as it stands, and anything else.
 
-    The probability of a statement is the product of its tokens' probabilities, each after the prompt and all of the
-    answer before it. All rows have the prompt for a text, so that random draws are the same for all statements; a row's
-    tokens are the prompt and the answer up to the statement's end, which tells the rows apart.
+    A text is a prompt with an answer. The probability of a statement is the product of its tokens' probabilities, each
+    after the prompt and all of the answer before it. All statements of an answer have the same text, so that random
+    draws are the same for them, and one pass gives them all.
     """
 
-    classes = ("statement", OTHER)
+    classes = (STATEMENT, OTHER)
     multi_label = False
+    strings = 2
 
-    def __init__(self, answer: ForcedAnswer, statements: Sequence[Sequence[int]], level: Level) -> None:
-        """`statements` are the numbers of each one's tokens, ascending."""
-        self._answer = answer
-        self._level = level
-        first = len(answer.source.prompt.ids)
-        self._tokens = {first + tokens[-1] + 1: list(tokens) for tokens in statements}
-        if len(self._tokens) < len(statements):
-            raise InputError("two statements end in the same token of the answer: give spans that do not overlap.")
-        self._homes = answer.source.of_source
-        self.capabilities = (StatementLengths(self._tokens),)
-        self.name, self.removals, self.max_tokens = answer.name, (answer.removal,), answer.max_tokens
+    def __init__(self, writer: Generator, answers: Sequence[Answered]) -> None:
+        """`reader` predicts one token of the first answer: what all of them are read with."""
+        self.writer = writer
+        self.answers: dict[Text, Answered] = {answered.texts: answered for answered in answers}
+        self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
+        self.choosing: Chosen = Chosen(self.answers)
+        self.capabilities = (StatementLengths(),)
+        self.name, self.max_tokens = writer.name, writer.max_tokens
+        first = answers[0]
+        self.reader = writer.reader(ContinuationEncoder(first.source.prompt, first.output), first.output.ids[:1])
+        self.removals, self.unknown_id = self.reader.removals, self.reader.unknown_id
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The rows' texts."""
-        return (self._answer.source.prompt.text,) * len(self._tokens)
+    def outputs(self) -> Outputs:
+        return "statement"
+
+    def forced(self, text: Text, unit: Granularity) -> ForcedAnswer:
+        """The answer of a text after its prompt, with what was computed of it lately."""
+        answered = self.answers[text]
+        key = text, PART if answered.source.sources else unit
+        if key not in self._forced:
+            self._forced[key] = ForcedAnswer(self.writer, answered, key[1])
+            if len(self._forced) > KEPT:
+                self._forced.popitem(last=False)
+        self._forced.move_to_end(key)
+        return self._forced[key]
 
     def encode(self, texts: Sequence[Given], unit: Granularity = PART, truncate: bool = False) -> Encoding:
-        if list(texts) != list(self.texts) or unit != PART:
-            raise InputError("this model is prepared for one prompt, its sources and its answer.")
-        prompt, output = self._answer.source.prompt, self._answer.output
-        lengths = torch.tensor(list(self._tokens))
-        width = int(lengths.max())
-        own = torch.arange(width) < lengths[:, None]
-        ids = torch.tensor([*prompt.ids, *output.ids][:width])
-        spans = torch.tensor([*prompt.offsets, *output.spans][:width]).reshape(width, 2)
-        units = torch.full((width,), -1)
-        pieces = self._answer.encoding.unit_ids[0, : len(prompt.ids)]
-        # The appended entry is for tokens outside of all pieces (-1).
-        units[: len(prompt.ids)] = torch.tensor([*self._level.of_piece, -1])[pieces]
+        if truncate:
+            raise InputError("truncate= is for texts that are classified: shorten the prompt yourself.")
+        rows = [self._row(plain(text), unit) for text in texts]
+        width = max(len(row.ids) for row in rows)
+
+        def padded(values: Sequence[Sequence[object]], fill: object) -> Tensor:
+            return torch.tensor([[*own, *[fill] * (width - len(own))] for own in values])
+
         return Encoding(
-            texts=self.texts,
-            unit=PART,
-            units=(self._level.units,) * len(self._tokens),
-            input_ids=torch.where(own, ids, 0),
-            attention_mask=own,
-            type_ids=torch.zeros(len(own), width, dtype=torch.long),
-            offsets=torch.where(own[..., None], spans, 0),
-            unit_ids=torch.where(own, units, -1),
-            truncated=(0,) * len(own),
+            texts=tuple(row.text for row in rows),
+            unit=unit,
+            units=tuple(row.units for row in rows),
+            input_ids=padded([row.ids for row in rows], 0),
+            attention_mask=padded([(True,) * len(row.ids) for row in rows], False),
+            type_ids=torch.zeros(len(rows), width, dtype=torch.long),
+            offsets=padded([row.offsets for row in rows], (0, 0)),
+            unit_ids=padded([row.owners for row in rows], -1),
+            truncated=(0,) * len(rows),
         )
 
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        if removal != self._answer.removal:
-            raise InputError(f"this model is prepared for removal='{self._answer.removal}'.")
-        wanted = np.concatenate([self._pieces(rows.numpy()) for rows in keeps])
-        odds = self._answer.log_odds(wanted)
-        parts = np.split(odds, np.cumsum([len(rows) for rows in keeps])[:-1])
-        return [
-            _logits(torch.from_numpy(part[:, self._tokens[length]]))
-            for part, length in zip(parts, encoding.lengths, strict=True)
-        ]
+        read = encoding if encoding.spans is not None else self.choosing.read(encoding)
+        spans = _spans(read)
+        found: dict[int, Float[Tensor, "masks classes"]] = {}
+        for text in dict.fromkeys(encoding.texts):
+            level = Level.of(self.answers[text], encoding.unit)
+            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            wanted = level.pieces(np.concatenate([keeps[row].numpy() for row in rows]))
+            odds = self.forced(text, encoding.unit).log_odds(wanted, removal) if len(wanted) else wanted
+            parts = np.split(odds, np.cumsum([len(keeps[row]) for row in rows])[:-1])
+            for row, part in zip(rows, parts, strict=True):
+                first, last = spans[row]
+                found[row] = _logits(torch.from_numpy(part[:, first : last + 1])) if len(part) else torch.zeros(0, 2)
+        return [found[row] for row in range(len(encoding))]
 
-    def _pieces(self, keeps: Bool[np.ndarray, "masks units"]) -> Bool[np.ndarray, "masks pieces"]:
-        """Keeps of the pieces: a piece without a unit stays as long as any other piece of its source."""
-        owners, homes = np.array(self._level.of_piece), np.array(self._homes)
-        kept = keeps[:, owners]
-        for source in set(homes[owners < 0].tolist()):
-            inside = homes == source
-            kept[:, inside & (owners < 0)] = kept[:, inside & (owners >= 0)].any(1, keepdims=True)
-        return kept
+    def _row(self, text: Text, unit: Granularity) -> "_Row":
+        if text not in self.answers:
+            raise InputError(f"this model is prepared for other answers than that to {text[0]!r:.60}.")
+        answered = self.answers[text]
+        prompt, output = answered.source.prompt, answered.output
+        pieces = prompt.units(PART if answered.source.sources else unit)[1]
+        level = Level.of(answered, unit)
+        owners = [-1 if piece < 0 else level.of_piece[piece] for piece in pieces]
+        return _Row(
+            answered.texts,
+            level.units,
+            (*prompt.ids, *output.ids),
+            (*prompt.offsets, *output.spans),
+            (*owners, *[-1] * len(output.ids)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A text's tokens: the prompt's and the answer's."""
+
+    text: tuple[str, str]
+    units: tuple[Unit, ...]
+    ids: tuple[int, ...]
+    offsets: tuple[Span, ...]
+    owners: tuple[int, ...]
+
+
+def _span(answered: Answered, spec: object) -> Span:
+    """The characters of the answer that a target names. Raises InputError."""
+    if spec is None or spec == STATEMENT:
+        return 0, len(answered.text)
+    if isinstance(spec, str):
+        start = answered.text.find(spec) if spec.strip() else -1
+        if start < 0:
+            raise InputError(f"target {spec!r:.60} is no part of the answer {answered.text!r:.60}.")
+        return start, start + len(spec)
+    if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(type(place) is int for place in spec[:2])):
+        raise InputError(f"target {spec!r:.60} names no statement: give (start, end) in the answer's characters.")
+    if len(spec) == 3 and spec[2] != STATEMENT:
+        raise InputError(f"target {spec!r:.60} names a class, and a statement has none: give (start, end).")
+    answered.check([(spec[0], spec[1])])
+    return spec[0], spec[1]
+
+
+def _spans(encoding: Encoding) -> list[tuple[int, int]]:
+    assert encoding.spans is not None, "a statement is chosen before it is read"
+    return [(first, last) for first, last in encoding.spans.tolist()]
 
 
 def _logits(odds: Float[Tensor, "masks tokens"]) -> Float[Tensor, "masks 2"]:

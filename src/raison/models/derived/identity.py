@@ -19,6 +19,7 @@ from raison.core.registry import label_of
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import text_classifier
+from raison.models.adapters.statements import Statements
 from raison.models.derived import explainers
 from raison.models.loading import weights
 from raison.models.loading.merged_adapters import origin_of
@@ -59,7 +60,8 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     """
     if isinstance(model, BlackBox):
         return _of_function(model)
-    reading = text_classifier(model)
+    # What is written depends on nothing but the weights and the tokenizer; which token is read is no fact of the model.
+    reading = model.reader if isinstance(model, Statements) else text_classifier(model)
     if reading is None:
         said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
         told = digest_of([type(model).__qualname__, model.classes, model.multi_label])

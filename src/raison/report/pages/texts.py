@@ -20,7 +20,12 @@ from raison.runs.run import Run
 from raison.runs.summary import MetricInfo, Value
 
 STYLES = ("explanation.css", "page.css", "study.css")
-_HEADS = {"classes": ("predicted", "probability"), "labels": ("labels", "highest"), "number": ("output", "score")}
+_HEADS = {
+    "classes": ("predicted", "probability"),
+    "labels": ("labels", "highest"),
+    "number": ("output", "score"),
+    "statement": ("written", "probability"),
+}
 """Columns of what the model says, by what it gives."""
 
 

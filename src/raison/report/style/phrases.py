@@ -83,7 +83,7 @@ def goal(e: Explanation) -> str:
 
 
 def target(e: Explanation) -> str:
-    """What is explained: a class, an answer by its text, an entity by its tag and text, or a word at a mask."""
+    """What is explained: a class, an answer or a statement by its text, an entity by its tag too, a word at a mask."""
     if e.place is not None:
         return _at_place(e, e.target)
     if e.answer is None or e.target == e.classes[1]:
@@ -143,7 +143,8 @@ def verdict(e: Explanation) -> Verdict:
     if e.place is not None:
         known = dict(zip(e.classes, e.probabilities, strict=True))
         share = percent(known[e.prediction]) if e.prediction in known else ""
-        return Verdict("Predicted", _at_place(e, e.prediction), share)
+        lead = "Written" if e.place.kind == "statement" else "Predicted"
+        return Verdict(lead, _at_place(e, e.prediction), share)
     if e.outputs == "number":
         if is_ranked(e.text):
             return Verdict("Ranking", e.target, f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}")
@@ -209,6 +210,8 @@ def text_labels(e: Explanation) -> tuple[str, ...]:
         return ("",)
     if is_ranked(e.text):
         return ("Query", *(name.capitalize() for name in documents_of(e.target)))
+    if e.outputs == "statement":
+        return "Prompt", "Answer"
     return ("First text", "Second text") if e.answer is None else ("Question", "Context")
 
 

@@ -1,0 +1,165 @@
+"""Rows of questions with their sources as what is judged: statements of answers, and what they are known to rest on."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from raison.core.errors import DataError, InputError, RaisonError
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import Given
+from raison.core.inputs.rationale import Rationale, Span
+from raison.core.inputs.unit import PART, Granularity, check_unit
+from raison.core.model import LanguageModel
+from raison.data.questions import AskedRow, Gold, row_of
+from raison.explaining.attribution import check_model
+from raison.explaining.measuring import Annotations
+from raison.explaining.ranking import fitting
+from raison.explaining.sourcing import Asked, asked
+from raison.explaining.telling import Telling, told
+from raison.explaining.texts import Reading
+from raison.models.adapters.generator import Generator
+from raison.models.adapters.statements import Statements
+from raison.models.tokens.answered import Answered
+from raison.models.tokens.sourced import Sourced
+from raison.text.sourced import SourceTemplate
+
+Rows = Iterable[AskedRow | Mapping[str, Any]]
+"""Questions with their sources: rows as `raison.data.questions` reads them, or mappings with the same names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers that a language model wrote or was given. `gold` has a rationale for each where all rows say it."""
+
+    answers: tuple[Answered, ...]
+    gold: Annotations
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What names each of them."""
+        return [answered.texts for answered in self.answers]
+
+    @property
+    def have_sources(self) -> bool:
+        return all(answered.source.sources for answered in self.answers)
+
+    def of(self, writer: Generator) -> Statements:
+        """The model of their statements."""
+        return Statements(writer, self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What explanations are made of and judged on: a model, texts, what receives a score, and what should matter."""
+
+    model: LanguageModel
+    texts: tuple[Given, ...]
+    unit: Granularity
+    answers: Answers | None = None
+
+    @property
+    def gold(self) -> Annotations:
+        return () if self.answers is None else self.answers.gold
+
+    def loading(self, load: Callable[[], LanguageModel | Generator] | None) -> Callable[[], LanguageModel] | None:
+        """How another process loads the model, given how it loads the caller's."""
+        if load is None or self.answers is None:
+            return cast("Callable[[], LanguageModel] | None", load)
+        return partial(_loaded, load, self.answers)
+
+
+def _loaded(load: Callable[[], LanguageModel | Generator], answers: Answers) -> LanguageModel:
+    writer = load()
+    assert isinstance(writer, Generator), "the model wrote these answers"
+    return answers.of(writer)
+
+
+def judged(
+    model: LanguageModel | Generator,
+    texts: Any,
+    reading: Reading,
+    template: SourceTemplate | str | Path | None = None,
+) -> Judged:
+    """Texts and the model that predicts them; a language model that writes answers them first.
+
+    Raises InputError, TextTooLongError, DataError.
+    """
+    if isinstance(model, Generator):
+        if (reading.units, reading.column, reading.language) != (None, None, None):
+            raise InputError("units=, text= and language= are for texts that are classified: leave them out.")
+        answers = texts if isinstance(texts, Answers) else answers_of(model, texts, template)
+        unit = reading.unit if reading.unit is not None else PART if answers.have_sources else "word"
+        return Judged(answers.of(model), tuple(answers.texts), check_unit(unit), answers)
+    check_model(model)
+    if template is not None:
+        raise InputError("template= puts questions to a language model that writes: leave it out.")
+    given, unit = reading.several(texts)
+    return Judged(fitting(model, given), tuple(given), unit)
+
+
+def answers_of(writer: Generator, rows: Any, template: SourceTemplate | str | Path | None = None) -> Answers:
+    """The answers to rows of questions, or to prompts; the model writes those that no row gives.
+
+    Raises InputError, TextTooLongError, DataError, with the number of the row, counted from 0.
+    """
+    found, gold = [], []
+    for number, row in enumerate(_listed(rows)):
+        try:
+            one = _asked(writer, row, template, number)
+            answer = row.answer if isinstance(row, AskedRow) else None
+            found.append(told(writer, one, Telling(answer)).answered)
+            gold.append(_marked(one.source, row.gold) if isinstance(row, AskedRow) else ())
+        except DataError:
+            raise
+        except RaisonError as error:
+            raise type(error)(f"texts[{number}]: {error}") from None
+    if not found:
+        raise InputError("there is no text: give a list of at least one question with its sources.")
+    return Answers(tuple(found), tuple((one,) for one in gold) if all(gold) else ())
+
+
+def _listed(rows: Any) -> list[AskedRow | str]:
+    """Rows and prompts. Raises InputError or DataError."""
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
+        raise InputError(
+            "a language model that writes is judged on several texts: a list of rows with 'question', 'sources' and "
+            "'answer', or a list of prompts."
+        )
+    found = [_row(one, number) for number, one in enumerate(rows)]
+    if len({isinstance(one, str) for one in found}) > 1:
+        raise InputError("some texts have sources and others have none: judge them apart.")
+    return found
+
+
+def _row(one: object, number: int) -> AskedRow | str:
+    if isinstance(one, AskedRow | str):
+        return one
+    if isinstance(one, Mapping):
+        return row_of(one, number, f"texts[{number}]")
+    raise InputError(
+        f"texts[{number}] is {one!r:.60}: give a row with 'question', 'sources' and 'answer', or a prompt."
+    )
+
+
+def _asked(writer: Generator, row: AskedRow | str, template: SourceTemplate | str | Path | None, number: int) -> Asked:
+    if isinstance(row, str):
+        return Asked(row, Sourced(writer.prompt(row), (), (), (), ()), "")
+    question = row.question if isinstance(row.question, str) else Chat(row.question)
+    return asked(writer, question, row.sources, template)
+
+
+def _marked(source: Sourced, gold: Sequence[Gold]) -> Rationale:
+    """What an answer is known to rest on, as characters of the prompt. Raises InputError for an unknown source."""
+    places = {unit.name: unit for unit in source.sources}
+    for one in gold:
+        if one.source not in places:
+            raise InputError(f"gold names '{one.source}', which is none of the sources {', '.join(places)}.")
+    return tuple(
+        Span(
+            places[one.source].start + one.start,
+            places[one.source].end if one.end is None else places[one.source].start + one.end,
+        )
+        for one in gold
+    )

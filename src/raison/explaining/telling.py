@@ -1,0 +1,62 @@
+"""The answer to a question: given, or what the language model writes; with its statements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raison.core.errors import InputError
+from raison.explaining.sourcing import Asked
+from raison.models.adapters.generator import Generator
+from raison.models.tokens.answered import Answered
+from raison.text.segment import sentence_spans
+
+Spans = Sequence[tuple[int, int]]
+
+NEW_TOKENS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Which answer is explained: a given one or the model's own, and spans of it (None: its sentences)."""
+
+    answer: str | None = None
+    statements: Spans | None = None
+    max_new_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.answer is None:
+            return
+        if self.max_new_tokens is not None:
+            raise InputError("max_new_tokens is for the model's own answer: leave it out where answer= is given.")
+        if not self.answer.strip():
+            raise InputError("the answer is empty or blank: there is no statement to explain.")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer after its prompt, and what is to be said of it."""
+
+    answered: Answered
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def told(writer: Generator, found: Asked, telling: Telling) -> Told:
+    """The answer to what was asked. Raises InputError, TextTooLongError."""
+    prompt, notes, answer = found.source.prompt, {}, telling.answer
+    if answer is None:
+        count = NEW_TOKENS if telling.max_new_tokens is None else telling.max_new_tokens
+        output = writer.continuation(prompt, count)
+        if len(output.ids) == count:
+            notes["cut"] = f"the answer reached max_new_tokens={count}: it may be cut off"
+        own = output.text.lstrip()
+        if found.stop and found.stop in own:
+            kept = output.text[: output.text.index(own) + own.index(found.stop)]
+            output, notes = writer.output(prompt, kept)[0], {}
+    else:
+        output, warning = writer.output(prompt, answer if answer[0].isspace() else found.before + answer)
+        if warning is not None and found.before:
+            notes["border"] = warning
+    shift = 0 if answer is None else len(answer) - len(answer.lstrip())
+    spans = telling.statements
+    wanted = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
+    return Told(Answered(found.source, output, tuple(wanted)), notes)

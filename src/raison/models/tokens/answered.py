@@ -1,0 +1,78 @@
+"""An answer that a language model wrote after a prompt, and which of its tokens each statement has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raison.core.errors import InputError
+from raison.models.tokens.continuation import Output
+from raison.models.tokens.sourced import Sourced
+from raison.text.segment import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A prompt and the answer after it. `statements` are characters of the answer's text, in order.
+
+    Raises InputError for a blank answer, and for a span that is no part of it.
+    """
+
+    source: Sourced
+    output: Output
+    statements: tuple[Span, ...]
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise InputError("the model's answer is blank: give the answer to explain (answer=).")
+        if not self.statements:
+            raise InputError("there is no statement: give at least one span, or leave statements out.")
+        self.check(self.statements)
+
+    @property
+    def text(self) -> str:
+        """The answer without the white space around it."""
+        return self.output.text.strip()
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The prompt and the answer: what names this."""
+        return self.source.prompt.text, self.text
+
+    def check(self, spans: Sequence[Span]) -> None:
+        """Raise InputError unless these are statements of the answer, one after the other."""
+        after = 0
+        for start, end in spans:
+            if not after <= start < end <= len(self.text) or not self.text[start:end].strip():
+                raise InputError(
+                    f"the statement ({start}, {end}) is no part of the answer's {len(self.text)} characters, or blank, "
+                    "or over another one: give spans in order."
+                )
+            after = end
+
+    def tokens(self, spans: Sequence[Span]) -> list[range]:
+        """The numbers of each statement's tokens: a token belongs where its first character is that is not white space.
+
+        White space alone goes with the token after it. Raises InputError for a statement without a token.
+        """
+        lead = len(self.output.text) - len(self.output.text.lstrip())
+        shift = len(self.source.prompt.text) + lead
+        owners: list[int | None] = []
+        for start, end in self.output.spans:
+            inside = [place - shift for place in range(start, end) if self.text[max(0, place - shift) :][:1].strip()]
+            first = next((place for place in inside if 0 <= place < len(self.text)), None)
+            owners.append(None if first is None else _span_of(first, spans))
+        following = -1
+        for number in reversed(range(len(owners))):
+            following = owners[number] = following if owners[number] is None else owners[number]  # type: ignore[assignment]
+        return [self._tokens(owners, number, span) for number, span in enumerate(spans)]
+
+    def _tokens(self, owners: Sequence[int | None], number: int, span: Span) -> range:
+        if number not in owners:
+            raise InputError(
+                f"the statement {self.text[slice(*span)]!r:.40} has no token of its own: give a longer span."
+            )
+        first = owners.index(number)
+        return range(first, first + owners.count(number))
+
+
+def _span_of(place: int, spans: Sequence[Span]) -> int:
+    return next((number for number, (start, end) in enumerate(spans) if start <= place < end), -1)

@@ -1,0 +1,158 @@
+"""Comparisons of answers of a model that copies words which it has read: their log-probability is known."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import raison
+from raison.core.errors import DataError, InputError, UnsupportedError
+from raison.data.questions import AskedRow, Gold, read_questions
+from raison.explaining.answers import answers_of
+from raison.runs.run import read_run
+from tests.copying import copying_writer, log_probability
+
+SOURCES = {
+    "owl": "owls hunt at night . their wings make no sound .",
+    "port": "Brandt founded the port . every winter its harbour froze .",
+    "tea": "a house by the river sells tea . guests like it .",
+}
+TEMPLATE = "read {sources} then answer {question} :"
+ROWS = [
+    {"question": "who founded it", "sources": SOURCES, "answer": "Brandt founded the port .", "gold": "port"},
+    {
+        "question": "what of wings",
+        "sources": SOURCES,
+        "answer": "wings make no sound .",
+        "gold": [{"source": "owl", "text": "their wings make no sound ."}],
+    },
+]
+WORDS = [*SOURCES.values(), TEMPLATE, *(str(row["question"]) for row in ROWS)]
+WRITER = copying_writer(WORDS)
+EXACT = ["comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "deletion_auc", "token_f1"]
+
+
+def compare(**changes):
+    given = {"methods": ["occlusion"], "metrics": EXACT, "template": TEMPLATE, **changes}
+    return raison.compare(WRITER, given.pop("texts", ROWS), **given, progress=False)
+
+
+def value(comparison, method, metric):
+    """A metric's value of each text."""
+    row = next(one for one in comparison.rows if one.method == method)
+    return next(one for one in row.metrics if one.metric == metric).values
+
+
+def literal(row, kept):
+    """The log-probability of a row's answer after a prompt with these sources, word by word."""
+    texts = " ".join(SOURCES[name] for name in kept)
+    prompt = TEMPLATE.replace("{sources}", texts).replace("{question}", str(row["question"])).split()
+    return log_probability(str(row["answer"]).split(), prompt, len(WRITER.tokenizer))
+
+
+def test_metrics_are_differences_of_log_probabilities():
+    table = compare()
+    assert [row.method for row in table.rows] == ["occlusion", "random"]
+    assert table.of == "log_probability"
+    # One of three sources is a fifth of them, rounded up: the one that leaving out hurts most.
+    for row, top, found, kept in zip(
+        ROWS,
+        ("port", "owl"),
+        value(table, "occlusion", "comprehensiveness"),
+        value(table, "occlusion", "sufficiency"),
+        strict=True,
+    ):
+        whole = literal(row, SOURCES)
+        assert found == pytest.approx(whole - literal(row, [name for name in SOURCES if name != top]), abs=1e-5)
+        assert kept == pytest.approx(whole - literal(row, [top]), abs=1e-5)
+        assert found > 3
+    np.testing.assert_allclose(value(table, "occlusion", "token_f1"), 1.0)
+    assert max(value(table, "random", "comprehensiveness")) <= max(value(table, "occlusion", "comprehensiveness"))
+
+
+def test_gold_marks_sources_and_sentences():
+    found = answers_of(WRITER, ROWS, TEMPLATE)
+    marked = [prompt[span.start : span.end] for (prompt, _), ((span,),) in zip(found.texts, found.gold, strict=True)]
+    assert marked == [SOURCES["port"], "their wings make no sound ."]
+    by_sentence = compare(unit="sentence", methods=["occlusion"], metrics=["token_f1", "ground_truth_overlap"])
+    # All of a source is known to matter, and its second sentence does not: one of two is found.
+    assert value(by_sentence, "occlusion", "token_f1") == pytest.approx([0.5, 1.0])
+    assert value(by_sentence, "occlusion", "ground_truth_overlap")[1] == 1.0
+
+
+def test_each_statement_is_a_row():
+    both = {"question": "and", "sources": SOURCES, "answer": "Brandt founded the port . Wings make no sound ."}
+    writer = copying_writer([*WORDS, "and Wings"])
+    found = answers_of(writer, [both], TEMPLATE)
+    assert [found.answers[0].text[a:b] for a, b in found.answers[0].statements] == [
+        "Brandt founded the port .",
+        "Wings make no sound .",
+    ]
+    table = raison.compare(writer, found, "occlusion", "comprehensiveness", target="each", progress=False)
+    assert table.texts == 2
+    assert len(value(table, "occlusion", "comprehensiveness")) == 2
+
+
+def test_a_run_in_a_folder_is_the_same_and_can_be_resumed(tmp_path: Path):
+    alone = compare()
+    first = compare(out=tmp_path / "run")
+    again = compare(out=tmp_path / "run")
+    for metric in EXACT:
+        assert value(first, "occlusion", metric) == value(alone, "occlusion", metric)
+        assert value(again, "occlusion", metric) == value(alone, "occlusion", metric)
+    run = read_run(tmp_path / "run")
+    explained = run.explanations("occlusion", 0)
+    assert [e.place.text for e in explained if e.place] == [row["answer"] for row in ROWS]
+    assert {e.outputs for e in explained} == {"statement"}
+    assert [unit.name for unit in explained[0].units] == list(SOURCES)
+    with pytest.raises(DataError):
+        compare(out=tmp_path / "run", texts=[ROWS[0], ROWS[0]])
+
+
+def test_rows_of_a_file(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
+    rows = read_questions(path)
+    assert rows[0] == AskedRow(1, "who founded it", SOURCES, "Brandt founded the port .", (Gold("port"),))
+    start = SOURCES["owl"].index("their")
+    assert rows[1].gold == (Gold("owl", start, len(SOURCES["owl"])),)
+    assert value(compare(texts=rows), "occlusion", "token_f1") == (1.0, 1.0)
+
+
+BAD_GOLD = [
+    "moon",
+    ["port", "moon"],
+    3,
+    {"source": "port", "text": "absent"},
+    {"source": "port", "start": 9, "end": 3},
+    {"source": "port", "end": 999},
+]
+
+
+@pytest.mark.parametrize("gold", BAD_GOLD)
+def test_gold_that_is_no_source_is_refused(gold):
+    with pytest.raises(DataError, match=r"texts\[0\]: gold"):
+        compare(texts=[ROWS[0] | {"gold": gold}])
+
+
+@pytest.mark.parametrize("metric", ["max_sensitivity", "consistency", "simulatability", "harmless_change"])
+def test_metrics_that_do_not_apply_say_why(metric):
+    with pytest.raises(UnsupportedError, match=f"{metric}.* needs"):
+        compare(metrics=[metric])
+
+
+def test_mistakes_are_named():
+    for changes, message in (
+        ({"texts": ROWS[0]}, "several"),
+        ({"texts": [ROWS[0], "a prompt"]}, "some texts have sources"),
+        ({"unit": "word"}, "unit='part'"),
+        ({"truncate": True}, "truncate"),
+        ({"target": "never said"}, "no part of the answer"),
+        ({"target": "each", "threshold": 0.5}, "threshold"),
+        ({"text": "question"}, "leave them out"),
+    ):
+        with pytest.raises(InputError, match=message):
+            compare(**changes)
+    with pytest.raises(UnsupportedError, match="integrated_gradients"):
+        compare(methods=["integrated_gradients"])
