@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pyarrow import parquet
 from safetensors.torch import load_file, save_file
 
 import raison
@@ -173,6 +174,11 @@ def audit(place: Path, out: Path) -> None:
     raison.audit(model, texts, ["saliency"], out=out, plan=AUDIT, settings=settings, progress=False)
 
 
+def explained_file(place: Path, out: Path) -> None:
+    model, seed = raison.load(place / "tiny"), asked(place, "seed")
+    raison.explain_file(model, place / "words.tsv", out, "occlusion", seed=seed, progress=False)
+
+
 def trust(place: Path, out: Path) -> None:
     study = read(place / "trust.toml", Stand().works())
     check_folder(out, study, None, resume=True)
@@ -227,6 +233,7 @@ WORKS: Mapping[WorkKind, Work] = {
     kinds.TRAININGS: lambda place, out: run_study(place / "trainings.toml", out, resume=True, progress=False),
     kinds.TRUST: trust,
     kinds.AUDIT: audit,
+    kinds.EXPLANATIONS: explained_file,
     kinds.CLASSIFIER: classifier,
     kinds.SCRATCH: scratch,
     kinds.FINE_TUNING: fine_tuned,
@@ -297,7 +304,10 @@ def changed(place: Path, what: str) -> Iterator[None]:
             (place / name).write_bytes(held)
 
 
-_CLOCK = ("seconds", "training_seconds", "crc32", "spent", "estimate", "peak_bytes", "evaluated_seconds")
+_CLOCK = (
+    "seconds", "training_seconds", "crc32", "spent", "estimate", "peak_bytes", "evaluated_seconds", "slowest", "bytes",
+    "file_sha256",
+)  # fmt: skip
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -316,6 +326,8 @@ def content(folder: Path) -> dict[str, object]:
             found[name] = _timeless(json.loads(held), folder)
         elif name.endswith(".jsonl"):
             found[name] = _lines(held, folder)
+        elif name.endswith(".parquet"):
+            found[name] = _timeless(parquet.read_table(folder / name).to_pylist(), folder)
         else:
             found[name] = held.replace(str(folder).encode(), b"OUT")
     return found

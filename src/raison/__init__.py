@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from raison.explaining.cite import cite
     from raison.explaining.diagnosis import doctor
     from raison.explaining.explain import explain
+    from raison.explaining.files.front import explain_file
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
     from raison.models.loading.load import load
@@ -53,6 +54,7 @@ __all__ = [
     "doctor",
     "evaluate",
     "explain",
+    "explain_file",
     "load",
     "methods",
     "metrics",
@@ -64,6 +66,7 @@ __all__ = [
 _FUNCTIONS = {
     "load": "raison.models.loading.load",
     "explain": "raison.explaining.explain",
+    "explain_file": "raison.explaining.files.front",
     "cite": "raison.explaining.cite",
     "doctor": "raison.explaining.diagnosis",
     "evaluate": "raison.judging.evaluate",

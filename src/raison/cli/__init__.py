@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("explain")(interruptible("nothing")(explain.explain))
+app.command("explain")(interruptible("data")(explain.explain))
 app.command("compare")(interruptible("out")(compare.compare))
 app.command("audit")(interruptible("folder")(audit.audit))
 app.command("methods")(catalogue.methods)

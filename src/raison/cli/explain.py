@@ -1,17 +1,34 @@
 """raison explain."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from raison.cli import options
+from raison.cli.files import Files, How, InFiles, explain_files, refuse_beside_data
+from raison.cli.files import show as show_files
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
+from raison.core.settings.fields import Setting
+from raison.data.streams import Reading
 from raison.explaining.settings import Settings
+from raison.jobs.engine import Sharing
 
-Input = Annotated[str, typer.Argument(help="The text, or a language model's prompt; - for standard input.")]
+Input = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="The text, or a language model's prompt; - for standard input. With --data, further files.",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option("--data", "-d", help="Explain every row of FILE...: csv, tsv, jsonl, parquet, a pattern, a Hub id."),
+]
 Method = Annotated[
     str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512). auto chooses, and says why.")
 ]
@@ -24,17 +41,9 @@ Document = Annotated[
         "first comes before the second; without it, the ranking's first two."
     ),
 ]
-Output = Annotated[
-    str | None, typer.Option(help="Explain this output of a language model, including its leading space.")
-]
-NewTokens = Annotated[
-    int | None, typer.Option(min=1, help="Maximum length of a generated output in tokens; 20 by default.")
-]
 Contrast = Annotated[
     list[str] | None, typer.Option(help="Explain against this word: one for all output tokens, or one for each.")
 ]
-Earlier = Annotated[bool, typer.Option("--earlier", help="Also score earlier output tokens.")]
-Chat = Annotated[bool, typer.Option("--chat", help="Use the model's chat template.")]
 Select = Annotated[
     str | None,
     typer.Option(help="Metric that selects one of the method's candidate maps, such as comprehensiveness."),
@@ -45,36 +54,57 @@ Threshold = Annotated[
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What is asked of a language model that writes."""
+
+    output: Annotated[str | None, Setting("Explain this output of a language model, including its leading space.")] = (
+        None
+    )
+    max_new_tokens: Annotated[
+        int | None, Setting("Maximum length of a generated output in tokens; 20 by default.", least=1)
+    ] = None
+    earlier: Annotated[bool, Setting("Also score earlier output tokens.")] = False
+    chat: Annotated[bool, Setting("Use the model's chat template.")] = False
+
+
 @options.from_records
 def explain(
-    text: Input,
     entry: options.Model,
     settings: Settings,
+    writing: Writing,
+    reading: Reading,
+    files: Files,
+    sharing: Sharing,
+    text: Input = None,
+    data: Data = None,
     method: Method = "auto",
     budget: Budget = None,
     pair: Pair = None,
     document: Document = None,
     units: options.Units = None,
     language: options.Language = None,
-    output: Output = None,
-    max_new_tokens: NewTokens = None,
     contrast: Contrast = None,
-    earlier: Earlier = False,
-    chat: Chat = False,
     select: Select = None,
     html: Html = None,
     threshold: Threshold = None,
     json: options.Json = False,
 ) -> None:
-    """Show which parts of a text made the model predict or write what it did."""
-    from raison.cli.output import show
+    """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
+    in_files = InFiles(reading, files, sharing)
+    if data:
+        about_texts = {"--pair": pair, "--document": document, "--contrast": contrast, "--html": html}
+        refuse_beside_data(about_texts | {f"--{n.replace('_', '-')}": v for n, v in asdict(writing).items()})
+        how = How(method, budget, units, language, select, threshold)
+        show_files(explain_files((*data, *(text or ())), entry, settings, how, in_files), json)
+        return
+    in_files.refuse_without_data()
     from raison.explaining.explain import explain as run
-    from raison.jobs.disk import write_whole
     from raison.studies.plans import load_entry
 
     # Only the model's files tell whether a prediction or an output is explained.
     sides: Any = units
-    asked: Any = _input(text, pair, chat) if not document else (text, document)
+    asked: Any = _input(_single(text), pair, writing.chat) if not document else (_single(text), document)
     explanation: Explanation | GenerationExplanation | list[Explanation] = run(
         load_entry(entry),
         asked,
@@ -90,12 +120,19 @@ def explain(
         precision=settings.precision,
         select=select,
         budget=budget,
-        output=output,
-        max_new_tokens=max_new_tokens,
+        output=writing.output,
+        max_new_tokens=writing.max_new_tokens,
         contrast=contrast[0] if contrast and len(contrast) == 1 else contrast or None,
-        earlier=earlier,
+        earlier=writing.earlier,
         threshold=threshold,
     )
+    _tell(explanation, html, json)
+
+
+def _tell(explanation: Explanation | GenerationExplanation | list[Explanation], html: Path | None, json: bool) -> None:
+    from raison.cli.output import show
+    from raison.jobs.disk import write_whole
+
     if isinstance(explanation, list):
         _tell_each(explanation, html, json)
         return
@@ -106,6 +143,15 @@ def explain(
         typer.echo(explanation.to_json(indent=1))
     else:
         show(explanation)
+
+
+def _single(text: list[str] | None) -> str:
+    """The one text that is explained without files. Raises InputError."""
+    if not text:
+        raise InputError("there is no text: give one in quotes, - for standard input, or files with --data.")
+    if len(text) > 1:
+        raise InputError(f"there are {len(text)} texts: put one in quotes, or give files with --data.")
+    return text[0]
 
 
 def _tell_each(explanations: list[Explanation], html: Path | None, json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from raison.jobs.folder import WorkInterrupted
 
-Keeping = Literal["nothing", "pages", "folder", "out"]
+Keeping = Literal["nothing", "pages", "folder", "out", "data"]
 CODE = 130
 """The exit code of a process that an interrupt ended."""
 
@@ -19,7 +19,7 @@ def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[...,
     """Make an interrupted command end with one line and exit code 130.
 
     `keeping` is what it leaves: nothing, the pages of a report, a folder that the next start goes on with, with the
-    option `resume` where it needs one, or such a folder only where --out names one.
+    option `resume` where it needs one, or such a folder only where --out names one, or only where --data does.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,7 +43,7 @@ def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[
         return f"what is finished is kept in {stop.folder}. To resume: {_command(sys.argv[1:], resume)}"
     if keeping == "pages":
         return f"the pages written so far are whole. To write all of them: {again}"
-    if keeping == "nothing":
+    if keeping == "nothing" or (keeping == "data" and not options["data"]):
         return f"nothing is kept. To start again: {again}"
     if keeping == "out" and options["out"] is None:
         return f"nothing is kept, because --out was not given. To start again: {again}"

@@ -9,7 +9,7 @@ from raison.cli import options
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of raison study run, audit or compare --out.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of raison study run, audit, compare --out or explain --data.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the report; FOLDER/report by default.")] = None,
     plots: options.Plots = True,
     json: options.Json = False,

@@ -43,6 +43,7 @@ PAIR_NAMES = (
 )
 ANSWER_NAMES = ("answers",)
 UNIT_NAMES = ("units",)
+ID_NAMES = ("id", "idx")
 OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "sentence2", "question1", "question2")
 
 
@@ -113,6 +114,15 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
         )
     layout = _headerless(lines, wanted, comma_separated)
     return replace(layout, header=_heads_numbers(lines, layout.label))
+
+
+def id_column(found: Layout, first: LineRecord, asked: Column | None) -> Column | None:
+    """The column of the rows' own names: the one asked for, or one called id; None without one. Raises DataError."""
+    if not found.header and isinstance(first.cells, list):
+        return None if asked is None else _numbered(asked, found.width or 0)[0]
+    names = [str(cell).strip() for cell in first.cells]
+    name = _first_of(ID_NAMES, names) if asked is None else _existing(asked, names)[0]
+    return None if name is None else names.index(name) if found.header else name
 
 
 def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:

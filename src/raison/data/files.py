@@ -42,10 +42,9 @@ def load_file(
     first broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.
     """
     path = Path(path)
-    _check_path(path)
     wanted = Wanted(text, pair, label, rationale, delimiter)
     try:
-        records, separated = _records(path, encoding, wanted)
+        records, separated = records_of(path, encoding, wanted)
         read = rows_from(records, str(path), wanted, limit, skip_bad)
         digest = sha256_of([path])
     except LookupError as error:
@@ -55,8 +54,9 @@ def load_file(
     return Dataset("/".join(path.resolve().parts[-2:]), read.rows, read.broken, digest, taken=read.taken + separated)
 
 
-def _records(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[LineRecord], str]:
-    """The file's records, and what separates their columns, in words."""
+def records_of(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[LineRecord], str]:
+    """The file's records, one at a time, and what separates their columns, in words. Raises DataError and OSError."""
+    _check_path(path)
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv"):
         if wanted.delimiter is not None:

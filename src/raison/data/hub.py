@@ -1,5 +1,6 @@
 """Data sets from the Hugging Face Hub, through the `datasets` library."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from raison.core.errors import DataError
@@ -27,11 +28,19 @@ def load_hub(
     library, the data set, the split or a column is missing; blank texts are broken rows, as in a file.
     """
     data = _download(name, split)
-    columns = data.column_names
-    chosen = data if limit is None or skip_bad else data.select(range(min(limit, len(data))))
-    records = (LineRecord(number, {column: row[column] for column in columns}) for number, row in enumerate(chosen))
+    records = _records(data if limit is None or skip_bad else data.select(range(min(limit, len(data)))))
     read = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
     return Dataset(name, read.rows, read.broken, labels=_label_names(data, wanted), taken=read.taken)
+
+
+def hub_records(name: str, split: str) -> Iterator[LineRecord]:
+    """The rows of a split, read from disk one at a time. Raises DataError as `load_hub` does."""
+    return _records(_download(name, split))
+
+
+def _records(data: "HubDataset") -> Iterator[LineRecord]:
+    columns = data.column_names
+    return (LineRecord(number, {column: row[column] for column in columns}) for number, row in enumerate(data))
 
 
 def _download(name: str, split: str) -> "HubDataset":

@@ -33,8 +33,24 @@ class Read:
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 
 
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A source's records below its header, which come one at a time, their layout, and the first of its records."""
+
+    records: Iterator[LineRecord]
+    layout: Layout
+    first: LineRecord
+
+
 def rows_from(records: Iterator[LineRecord], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Read:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
+    found = laid_out(records, source, wanted)
+    rows, broken = collect(entries(found.records, found.layout), source, limit, skip_bad)
+    return Read(_typed_labels(rows), broken, found.layout.described(found.first))
+
+
+def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:
+    """Find the layout by the first records. Raises DataError."""
     head = list(islice(records, SAMPLE))
     good = [record for record in head if not record.broken]
     if not good:
@@ -44,18 +60,21 @@ def rows_from(records: Iterator[LineRecord], source: str, wanted: Wanted, limit:
     except DataError as error:
         raise DataError(f"{source}: {error}") from None
     data = (record for record in chain(head, records) if not (layout.header and record is good[0]))
-    rows, broken = collect(entries(data, layout), source, limit, skip_bad)
-    return Read(_typed_labels(rows), broken, layout.described(good[0]))
+    return LaidOut(data, layout, good[0])
 
 
 def entries(records: Iterable[LineRecord], layout: Layout) -> Iterator[Entry]:
     """Each record as a row or as a broken line; labels are not converted."""
-    for record in records:
-        reason = record.broken or _fault(record, layout)
-        try:
-            yield BrokenLine(record.number, reason) if reason else _row(record, layout)
-        except ValueError as error:
-            yield BrokenLine(record.number, str(error))
+    return (entry_of(record, layout) for record in records)
+
+
+def entry_of(record: LineRecord, layout: Layout) -> Entry:
+    """A record as a row or as a broken line."""
+    reason = record.broken or _fault(record, layout)
+    try:
+        return BrokenLine(record.number, reason) if reason else _row(record, layout)
+    except ValueError as error:
+        return BrokenLine(record.number, str(error))
 
 
 def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:

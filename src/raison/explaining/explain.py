@@ -191,14 +191,14 @@ def explain(
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
     """
-    chosen = CATALOGUE.create(method) if budget is None else _within(method, budget)
+    chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)
     how = _How(chosen, _chooser(model, chosen, select), settings, progress, threshold)
     writing = Writing(output, max_new_tokens, contrast, earlier)
     return _explain(model, texts, Reading(unit, units, text, language), how, writing)
 
 
-def _within(method: str | Method, budget: int) -> Method:
+def within_budget(method: str | Method, budget: int) -> Method:
     """auto with a budget. InputError for another method, which has settings of its own."""
     if method != "auto":
         raise InputError(

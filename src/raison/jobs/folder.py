@@ -50,12 +50,13 @@ STUDY = WorkKind("a study of methods", "study.json")
 TRAININGS = WorkKind("a study of trainings", "trainings.json")
 TRUST = WorkKind("a study of trust", "trust.json")
 AUDIT = WorkKind("an audit", "audit.json")
+EXPLANATIONS = WorkKind("explanations of files", "manifest.json")
 CLASSIFIER = WorkKind("the training of a classifier", TRAINING)
 SCRATCH = WorkKind("the training of a whole model", TRAINING)
 FINE_TUNING = WorkKind("the fine-tuning of a model", TRAINING)
 AML = WorkKind("the training of an explainer (aml)", TRAINING)
 IVRA = WorkKind("the training of a model that explains itself (ivra)", TRAINING, early=("plain",))
-KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, CLASSIFIER, SCRATCH, FINE_TUNING, AML, IVRA)
+KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, EXPLANATIONS, CLASSIFIER, SCRATCH, FINE_TUNING, AML, IVRA)
 
 
 def read_marker(folder: Path, kind: WorkKind) -> dict[str, Any] | None:

@@ -142,8 +142,8 @@ def kind_of(folder: Path) -> Kind:
         if any((folder / known.marker).is_file() for known in kind.results.FOLDERS):
             return kind
     raise DataError(
-        f"{folder} holds neither a study nor a comparison nor an audit: give the folder that raison study run, raison "
-        "audit or raison compare --out wrote."
+        f"{folder} holds neither a study nor a comparison, an audit or explanations of files: give the folder that "
+        "raison study run, raison audit, raison compare --out or raison explain --data wrote."
     )
 
 

@@ -3,7 +3,8 @@
 from functools import partial
 from pathlib import Path
 
-from raison.report.pages import writing
+from raison.report.pages import explained_files, writing
+from raison.runs.files.folder import is_folder, read
 from raison.studies.kind import kind_of
 
 
@@ -13,6 +14,9 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
     Reads records only; where explanations are beside them, single texts get their pages. `draw` plots, which needs
     matplotlib. Raises DataError where the folder holds nothing of any kind, or matplotlib is missing.
     """
+    if is_folder(folder):
+        told = partial(explained_files.sections, read(folder))
+        return writing.write(told, folder / "report" if out is None else out, draw)
     kind = kind_of(folder)
     told = partial(kind.sections.sections, kind.results.read(folder))
     return writing.write(told, folder / "report" if out is None else out, draw)

@@ -1,0 +1,119 @@
+"""Sources of any size, read one row at a time: files, patterns of files, data sets of the Hub, named data sets."""
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+from raison.core.errors import DataError
+from raison.core.settings.fields import Setting
+from raison.data.columns import Column, DelimiterSetting, Wanted, id_column
+from raison.data.files import KINDS, records_of
+from raison.data.lines import LineRecord
+from raison.data.named import load_named, named
+from raison.data.rows import Entry, entry_of, laid_out
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How sources are read: the same columns in all of them."""
+
+    text_column: Annotated[Column | None, Setting("Column of the text: its name, or its number from 0.")] = None
+    pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
+    id_column: Annotated[Column | None, Setting("Column of the rows' ids; by default id or idx, or file:line.")] = None
+    delimiter: DelimiterSetting = None
+    split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
+    encoding: Annotated[str, Setting("Encoding of the files, such as latin-1.")] = "utf-8"
+    limit: Annotated[int | None, Setting("Use only the first N rows.", least=1)] = None
+
+    @property
+    def wanted(self) -> Wanted:
+        """The columns. Raises DataError."""
+        if self.pair_column is None:
+            return Wanted(text=self.text_column, delimiter=self.delimiter)
+        if self.text_column is None:
+            raise DataError("pair_column needs text_column: name both texts of the pair.")
+        return Wanted(pair=(self.text_column, self.pair_column), delimiter=self.delimiter)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row of a source, or a line that cannot be used; `row` counts those of all sources from 0."""
+
+    row: int
+    source: str
+    id: str
+    entry: Entry
+
+    @property
+    def line(self) -> int:
+        """Its place in the source."""
+        return self.entry.number
+
+
+def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
+    """Every file, data set or id; a pattern (*, ?, [) stands for the files that it fits, by name.
+
+    Raises DataError where it fits none.
+    """
+    found: list[str] = []
+    for one in map(str, given):
+        if not glob.has_magic(one) or Path(one).exists():
+            found.append(one)
+            continue
+        files = sorted(path for path in glob.glob(one, recursive=True) if Path(path).is_file())
+        if not files:
+            raise DataError(f"no file fits the pattern {one}.")
+        found += files
+    if not found:
+        raise DataError("there is nothing to read: name a file, a pattern or a data set.")
+    return tuple(found)
+
+
+def stream(sources: Sequence[str], reading: Reading) -> Iterator[Item]:
+    """The rows of all sources in their order, one in memory at a time, up to the limit. Raises DataError."""
+    found = ((source, *one) for source in sources for one in _entries(source, reading))
+    for row, (source, own, entry) in enumerate(islice(found, reading.limit)):
+        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", entry)
+
+
+def _entries(source: str, reading: Reading) -> Iterator[tuple[str, Entry]]:
+    """Each row with its own id, "" without one."""
+    name, _, split = source.partition(":")
+    if name in named():
+        data = load_named(name, split or reading.split, None, None, skip_bad=True)
+        found: list[Entry] = [*data.rows, *data.broken]
+        yield from (("", entry) for entry in sorted(found, key=lambda entry: entry.number))
+        return
+    try:
+        laid = laid_out(_records(source, reading), source, reading.wanted)
+        own = id_column(laid.layout, laid.first, reading.id_column)
+        # What a row is labelled does not matter here, even if it is not.
+        layout = replace(laid.layout, label=None)
+        for record in laid.records:
+            yield _own_id(record, own), entry_of(record, layout)
+    except LookupError as error:
+        raise DataError(f"cannot read {source}: {error}.") from None
+    except OSError as error:
+        raise DataError(f"cannot read {source}: {error.strerror or error}.") from None
+
+
+def _records(source: str, reading: Reading) -> Iterator[LineRecord]:
+    path = Path(source)
+    if path.suffix.lower() in KINDS or path.exists():
+        return records_of(path, reading.encoding, reading.wanted)[0]
+    # Only now: most users never read from the Hub.
+    from raison.data.hub import hub_records
+
+    return hub_records(source, reading.split)
+
+
+def _own_id(record: LineRecord, column: Column | None) -> str:
+    if column is None or record.broken:
+        return ""
+    if isinstance(record.cells, list):
+        return str(record.cells[int(column)]).strip() if int(column) < len(record.cells) else ""
+    value = record.cells.get(str(column))
+    return "" if value is None else str(value).strip()

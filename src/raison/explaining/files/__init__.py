@@ -1,0 +1,1 @@
+"""Explains whole files: reads them in a stream, and writes rows in shards that survive kills."""

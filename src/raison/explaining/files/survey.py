@@ -1,0 +1,116 @@
+"""A first look at all rows: how many, in which parts they are explained, and digests that notice a change."""
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+from raison.core.errors import DataError
+from raison.core.inputs.parts import written
+from raison.data import Row
+from raison.data.streams import Item, Reading, stream
+
+ROWS = 64
+CHARACTERS = 65_536
+"""A part ends at so many rows or characters: long texts, which take long, are few in a part."""
+SHARDS = 64
+"""Shards of an input with enough parts, so that several processes get about the same."""
+LARGEST = 128
+"""Parts of a shard, and with these the size of its file, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that are explained and written together, always the same ones, so that every run has the same batches."""
+
+    start: int
+    rows: int
+    characters: int
+    digest: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All rows of some sources, by parts."""
+
+    sources: tuple[str, ...]
+    reading: Reading
+    parts: tuple[Part, ...]
+    sha256: str
+
+    @property
+    def rows(self) -> int:
+        """How many there are, with those that cannot be used."""
+        return sum(part.rows for part in self.parts)
+
+    @cached_property
+    def shards(self) -> tuple[tuple[Part, ...], ...]:
+        """The parts of each shard."""
+        size = min(LARGEST, -(-len(self.parts) // SHARDS))
+        return tuple(self.parts[start : start + size] for start in range(0, len(self.parts), size))
+
+
+def survey(sources: Sequence[str], reading: Reading) -> Survey:
+    """Read all rows once. Raises DataError where there is none that holds a text."""
+    parts, whole, usable = [], hashlib.sha256(), False
+    for start, items in _parted(stream(sources, reading)):
+        digest = _digest(items)
+        whole.update(digest.to_bytes(4, "big"))
+        parts.append(Part(start, len(items), sum(map(_size, items)), digest))
+        usable = usable or any(isinstance(item.entry, Row) for item in items)
+    if not usable:
+        raise DataError(f"{', '.join(sources)}: no row has a text that can be explained.")
+    return Survey(tuple(sources), reading, tuple(parts), whole.hexdigest())
+
+
+@dataclass
+class Cursor:
+    """Reads parts of the rows in any order, without going back where they come in their own."""
+
+    survey: Survey
+    _items: Iterator[Item] = field(default_factory=lambda: iter(()))
+    _next: int | None = None
+
+    def part(self, part: Part) -> list[Item]:
+        """Its rows. Raises DataError where they are not those of the survey any more."""
+        if self._next is None or part.start < self._next:
+            self._items, self._next = stream(self.survey.sources, self.survey.reading), 0
+        items = list(islice(self._items, part.start - self._next, part.start - self._next + part.rows))
+        self._next = part.start + part.rows
+        if _digest(items) != part.digest:
+            raise DataError(
+                f"{', '.join(self.survey.sources)}: rows {part.start} to {self._next - 1} changed while they were "
+                "read. Put them back as they were and start again, or choose another folder for --out."
+            )
+        return items
+
+
+def _parted(items: Iterator[Item]) -> Iterator[tuple[int, list[Item]]]:
+    held: list[Item] = []
+    size = 0
+    for item in items:
+        if held and (len(held) == ROWS or size + _size(item) > CHARACTERS):
+            yield held[0].row, held
+            held, size = [], 0
+        held.append(item)
+        size += _size(item)
+    if held:
+        yield held[0].row, held
+
+
+def _size(item: Item) -> int:
+    """Characters of a row; a line that cannot be used counts as one."""
+    if not isinstance(item.entry, Row):
+        return 1
+    text = item.entry.text
+    return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _digest(items: Sequence[Item]) -> int:
+    said = [
+        (item.id, item.line, written(item.entry.given) if isinstance(item.entry, Row) else item.entry.reason)
+        for item in items
+    ]
+    return zlib.crc32(repr(said).encode("utf-8", "surrogatepass"))

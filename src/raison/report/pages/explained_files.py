@@ -1,0 +1,129 @@
+"""What the explanations of whole files tell: predictions, words that weigh most, rows that failed or took long."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+
+from raison.report.style import phrases
+from raison.report.tables.records import Cell, Document, Explained, Facts, Reasons, Section, Table, Text
+from raison.runs.files import summary
+from raison.runs.files.folder import Rejected, Written
+from raison.runs.files.rows import explanation_of
+from raison.runs.files.summary import Summary
+
+EXAMPLES = 6
+"""Rows whose explanations the page shows."""
+SEARCHED = 1024
+"""Rows among which they are looked for, so that different predictions are shown."""
+REJECTED = 10
+"""Rejected rows that the page names."""
+
+
+def sections(written: Written, target: Path | None = None) -> Document:
+    """The report of what a folder holds so far; nothing is written beside its page."""
+    found = summary.of(written)
+    left_out = list(islice(written.rejected, REJECTED))
+    return Document(
+        title=f"Explanations of {', '.join(Path(one).name for one in written.manifest.sources)}",
+        sections=(
+            Section("", (Text(_said(written, found)),), "said"),
+            Section("Predictions", (_predictions(found),), "predictions"),
+            Section("Words that weigh most", (_words(found),), "words"),
+            Section(
+                "Rows without an explanation",
+                (Reasons(tuple((_row(one.id, one.row), one.reason) for one in left_out)),),
+                "rejected",
+            ),
+            Section("Rows that took longest", (_slowest(found),), "slowest"),
+            Section("Some rows", tuple(_examples(written)), "rows", told=False),
+            Section("About these explanations", (Facts(_facts(written, found)),), "about"),
+        ),
+        warnings=tuple(_warnings(found, left_out)),
+    )
+
+
+def _said(written: Written, found: Summary) -> str:
+    manifest = written.manifest
+    done = "" if written.is_complete else f" So far {written.done:,} of {manifest.rows:,} rows were read."
+    return (
+        f"{found.explanations:,} explanations of {found.rows - found.rejected:,} rows by {manifest.method}, on "
+        f"{manifest.model}; {found.rejected:,} rows could not be explained.{done}"
+    )
+
+
+def _predictions(found: Summary) -> Table:
+    total = max(1, found.explanations)
+    rows = [(name, (Cell(f"{count:,}"), Cell(f"{count / total:.1%}"))) for name, count in found.predictions.items()]
+    return Table("Predictions", ("prediction", "explanations", "share"), tuple(rows))
+
+
+def _words(found: Summary) -> Table:
+    rows = tuple(
+        (word.text, (Cell(word.target), Cell(f"{word.count:,}"), *_scores(word.total, word.total / word.count)))
+        for word in found.words
+    )
+    exact = "" if found.is_exact else " There were too many different words to count all: sums are lower bounds."
+    return Table(
+        "Words that weigh most",
+        ("word", "for", "times", "sum of scores", "mean score"),
+        rows,
+        caption=f"The words with the highest sums of scores over all rows, for each target.{exact}",
+    )
+
+
+def _scores(total: float, mean: float) -> tuple[Cell, Cell]:
+    return Cell(phrases.signed(total, 3)), Cell(phrases.signed(mean, 3))
+
+
+def _warnings(found: Summary, left_out: Sequence[Rejected]) -> Iterator[str]:
+    if left_out:
+        first = left_out[0]
+        yield (
+            f"{found.rejected:,} rows could not be explained (rejected.jsonl); the first, {_row(first.id, first.row)}: "
+            f"{first.reason}"
+        )
+
+
+def _row(own: str, number: int) -> str:
+    return f"{own} (row {number})"
+
+
+def _slowest(found: Summary) -> Table:
+    cells = ((f"{one.units:,}", f"{one.passes:,}", f"{one.seconds:.3f}") for one in found.slowest)
+    names = (_row(one.id, one.row) for one in found.slowest)
+    rows = tuple((name, tuple(map(Cell, own))) for name, own in zip(names, cells, strict=True))
+    return Table(
+        "Rows that took longest",
+        ("row", "units", "passes", "seconds"),
+        rows,
+        caption="Rows of a batch share its time.",
+    )
+
+
+def _examples(written: Written) -> Iterator[Explained]:
+    """One row of each prediction first, then further ones, in their order."""
+    head = list(islice(written.rows(), SEARCHED))
+    first = {record["prediction"]: place for place, record in reversed(list(enumerate(head)))}
+    places = [*sorted(first.values()), *(place for place in range(len(head)) if place not in set(first.values()))]
+    for place in sorted(places[:EXAMPLES]):
+        record = head[place]
+        yield Explained(
+            explanation_of(record), _row(record["id"], record["row"]), f"row-{record['row']}-{record['number']}"
+        )
+
+
+def _facts(written: Written, found: Summary) -> dict[str, object]:
+    manifest, raw = written.manifest, written.manifest.raw
+    return {
+        "Sources": ", ".join(manifest.sources),
+        "Model": manifest.model,
+        "Method": manifest.method,
+        "Methods that ran": ", ".join(f"{name} ({count:,})" for name, count in found.methods.items()),
+        "Forward passes": f"{found.evaluations:,}",
+        "Backward passes": f"{found.gradients:,}",
+        "Time of the model": str(timedelta(seconds=round(found.seconds))),
+        "Size": f"{found.bytes / 1e6:,.1f} MB in {len(written.receipts)} files ({manifest.format})",
+        "Settings": ", ".join(f"{name}={value}" for name, value in raw["settings"].items() if value is not None),
+        "Version": raw["raison"],
+    }

@@ -1,0 +1,143 @@
+"""The folder of a whole file's explanations.
+
+manifest.json              what was asked: sources, model, method, settings, and the columns' meaning
+explanations/00000.parquet the rows, in shards (or .jsonl)
+receipts/00000.json        what a shard holds: numbers, the digest of its file, rows that were rejected
+work/00000.jsonl           the finished parts of a shard that is not complete
+rejected.jsonl             rows without an explanation, each with its reason; once all shards are there
+summary.json               what all rows come to; once all shards are there
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raison.core.errors import DataError
+from raison.core.settings.tables import read_written
+from raison.jobs.folder import EXPLANATIONS, read_marker
+from raison.jobs.store import read_record
+from raison.runs.checked import check_schema
+from raison.runs.files import shards
+from raison.runs.files.rows import Record
+from raison.runs.heads import Raw
+
+SCHEMA = 1
+SHARDS, RECEIPTS, WORK = "explanations", "receipts", "work"
+REJECTED, SUMMARY = "rejected.jsonl", "summary.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What was asked; `raw` is the whole file."""
+
+    sources: tuple[str, ...]
+    rows: int
+    shards: int
+    format: str
+    model: str
+    method: str
+    outputs: str
+    raw: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row without an explanation."""
+
+    row: int
+    source: str
+    line: int
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a complete shard holds. `bytes` and `file_sha256` are those of its file."""
+
+    rows: int
+    explanations: int
+    rejected: tuple[Rejected, ...]
+    evaluations: int
+    gradients: int
+    seconds: float
+    bytes: int
+    file_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Paths in the folder of explanations of a format, by the number of a shard."""
+
+    path: Path
+    format: str
+
+    def shard(self, number: int) -> Path:
+        """The rows."""
+        return self.path / SHARDS / f"{number:05}.{self.format}"
+
+    def receipt(self, number: int) -> Path:
+        """What they are."""
+        return self.path / RECEIPTS / f"{number:05}.json"
+
+    def work(self, number: int) -> Path:
+        """The finished parts of an incomplete shard."""
+        return self.path / WORK / f"{number:05}.jsonl"
+
+    def known(self, number: int) -> Receipt | None:
+        """The receipt of a complete shard; None for another. Raises DataError."""
+        path = self.receipt(number)
+        found = read_record(path)
+        return None if found is None else read_written(Receipt, found, "the receipt of a shard", path)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What has been written so far: the manifest, and the receipts of the complete shards by their numbers."""
+
+    folder: Folder
+    manifest: Manifest
+    receipts: dict[int, Receipt]
+
+    @property
+    def done(self) -> int:
+        """Rows in complete shards, rejected ones too."""
+        return sum(receipt.rows for receipt in self.receipts.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every shard is there."""
+        return len(self.receipts) == self.manifest.shards
+
+    @property
+    def rejected(self) -> Iterator[Rejected]:
+        """Every row without an explanation, in the order of the rows."""
+        return (one for receipt in self.receipts.values() for one in receipt.rejected)
+
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Record]:
+        """The rows of all complete shards in their order. Raises DataError for a file that was changed."""
+        for number, receipt in self.receipts.items():
+            path = self.folder.shard(number)
+            if shards.sha256_of(path) != receipt.file_sha256:
+                raise DataError(
+                    f"{path} was changed after it was written (its digest does not match): put it back as it was, or "
+                    f"delete {self.folder.receipt(number)} and start again to explain its rows anew."
+                )
+            yield from shards.read(path, columns)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it holds explanations of files."""
+    return (path / EXPLANATIONS.marker).is_file()
+
+
+def read(path: Path) -> Written:
+    """What a folder holds. Raises DataError where it is no such folder."""
+    head = read_marker(path, EXPLANATIONS)
+    if head is None:
+        raise DataError(f"{path} holds no explanations of files: it has no {EXPLANATIONS.marker}.")
+    check_schema(head, path / EXPLANATIONS.marker, SCHEMA)
+    manifest = read_written(Manifest, head, "a manifest", path / EXPLANATIONS.marker)
+    folder = Folder(path, manifest.format)
+    known = ((number, folder.known(number)) for number in range(manifest.shards))
+    return Written(folder, manifest, {number: receipt for number, receipt in known if receipt is not None})

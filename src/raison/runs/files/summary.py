@@ -1,0 +1,138 @@
+"""What the explanations of a file come to: counts of predictions, words that weigh most, rows that took longest."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from heapq import nlargest
+from pathlib import Path
+
+from raison.core.settings.tables import read_written
+from raison.jobs import disk
+from raison.jobs.store import read_record, write_record
+from raison.runs.files.folder import REJECTED, SUMMARY, Written, read
+from raison.runs.files.rows import Record
+
+WORDS = 10
+"""Words that are named for each target."""
+KNOWN = 50_000
+"""Words that are counted at a time; beyond it the half that weighs least is forgotten."""
+SLOWEST = 5
+_COLUMNS = ("row", "id", "target", "prediction", "method", "units", "scores", "seconds", "evaluations", "gradients")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A unit's text in lower case: how often it was scored for a target, and its scores' sum."""
+
+    text: str
+    target: str
+    count: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A row that took long. A batch shares its time among its rows."""
+
+    row: int
+    id: str
+    units: int
+    passes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of all complete shards. `is_exact` says whether every word was counted (see KNOWN)."""
+
+    rows: int
+    explanations: int
+    rejected: int
+    evaluations: int
+    gradients: int
+    seconds: float
+    bytes: int
+    predictions: dict[str, int]
+    targets: dict[str, int]
+    methods: dict[str, int]
+    words: tuple[Word, ...]
+    slowest: tuple[Slow, ...]
+    is_exact: bool
+
+
+def of(written: Written) -> Summary:
+    """The summary of what is there, from the file where it was written before. Raises DataError."""
+    known = read_record(written.folder.path / SUMMARY)
+    if known is not None:
+        return read_written(Summary, known, "a summary", written.folder.path / SUMMARY)
+    return _counted(written)
+
+
+def write(path: Path) -> None:
+    """Write the summary and the rejected rows of a complete folder. Raises DataError."""
+    written = read(path)
+    with disk.whole_file(path / REJECTED) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in written.rejected)
+    write_record(path / SUMMARY, asdict(_counted(written)))
+
+
+def _counted(written: Written) -> Summary:
+    receipts = written.receipts.values()
+    counts = _Counts()
+    for record in written.rows(_COLUMNS):
+        counts.add(record)
+    return Summary(
+        rows=written.done,
+        explanations=sum(one.explanations for one in receipts),
+        rejected=sum(len(one.rejected) for one in receipts),
+        evaluations=sum(one.evaluations for one in receipts),
+        gradients=sum(one.gradients for one in receipts),
+        seconds=sum(one.seconds for one in receipts),
+        bytes=sum(one.bytes for one in receipts),
+        predictions=_ordered(counts.predictions),
+        targets=_ordered(counts.targets),
+        methods=_ordered(counts.methods),
+        words=tuple(counts.heaviest()),
+        slowest=tuple(counts.slowest),
+        is_exact=counts.is_exact,
+    )
+
+
+def _ordered(counter: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counter.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+@dataclass
+class _Counts:
+    predictions: Counter[str] = field(default_factory=Counter)
+    targets: Counter[str] = field(default_factory=Counter)
+    methods: Counter[str] = field(default_factory=Counter)
+    slowest: list[Slow] = field(default_factory=list)
+    is_exact: bool = True
+    _words: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        target = record["target"]
+        self.predictions[record["prediction"]] += 1
+        self.targets[target] += 1
+        self.methods[record["method"]] += 1
+        for unit, score in zip(record["units"], record["scores"], strict=True):
+            key = target, (unit["name"] or unit["text"]).lower()
+            count, total = self._words.get(key, (0, 0.0))
+            self._words[key] = count + 1, total + score
+        if len(self._words) > KNOWN:
+            self.is_exact = False
+            kept = nlargest(KNOWN // 2, self._words.items(), key=lambda item: (abs(item[1][1]), item[0]))
+            self._words = dict(kept)
+        passes = record["evaluations"] + record["gradients"]
+        slow = Slow(record["row"], record["id"], len(record["units"]), passes, record["seconds"])
+        if len(self.slowest) < SLOWEST or slow.seconds > self.slowest[-1].seconds:
+            self.slowest = sorted([*self.slowest, slow], key=lambda one: (-one.seconds, one.row))[:SLOWEST]
+
+    def heaviest(self) -> Iterator[Word]:
+        """The words of each target with the highest sums of scores, the most frequent target first."""
+        for target in _ordered(self.targets):
+            found = ((text, *sums) for (of, text), sums in self._words.items() if of == target)
+            own = [Word(text, target, count, total) for text, count, total in found if total > 0]
+            yield from nlargest(WORDS, own, key=lambda word: (word.total, word.text))
