@@ -27,6 +27,7 @@ from transformers import (
     GPT2Config,
     LlamaConfig,
     LongformerConfig,
+    MarianConfig,
     MBartConfig,
     MistralConfig,
     ModernBertConfig,
@@ -40,6 +41,7 @@ from transformers import (
     RobertaConfig,
     T5Config,
     T5EncoderModel,
+    UMT5Config,
     XLNetConfig,
 )
 
@@ -266,6 +268,11 @@ _WRITERS: dict[str, tuple[Callable[..., PreTrainedConfig], Callable[[], PreTrain
     "bart": (partial(BartConfig, **_BART), TOKENIZERS["roberta"]),
     # Its embeddings are scaled, its norms stand first, and every output begins with its language.
     "m_bart": (partial(MBartConfig, **_BART, scale_embedding=True, decoder_start_token_id=1), _m_bart_tokenizer),
+    # Places are told by fixed waves, and every output begins with the padding token.
+    "marian": (
+        partial(MarianConfig, **_BART, scale_embedding=True, decoder_start_token_id=0, forced_eos_token_id=1),
+        TOKENIZERS["unigram"],
+    ),
     # Its own output matrix, and gates.
     "mt5": (
         partial(MT5Config, **_T5, feed_forward_proj="gated-gelu", decoder_start_token_id=0),
@@ -275,6 +282,11 @@ _WRITERS: dict[str, tuple[Callable[..., PreTrainedConfig], Callable[[], PreTrain
     "pegasus": (partial(PegasusConfig, **_BART, scale_embedding=True, decoder_start_token_id=0), TOKENIZERS["unigram"]),
     # Its states are scaled before they meet the embedding table again.
     "t5": (partial(T5Config, **_T5, decoder_start_token_id=0), TOKENIZERS["unigram"]),
+    # Every layer has its own relative positions.
+    "umt5": (
+        partial(UMT5Config, **_T5, feed_forward_proj="gated-gelu", decoder_start_token_id=0),
+        TOKENIZERS["unigram"],
+    ),
 }
 WRITERS = tuple(_WRITERS)
 """Families of encoder-decoders that write."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from raison.models.loading.load import load
     from raison.report.pages.saving import save
     from raison.report.pages.showing import show
+    from raison.report.pages.tracking import log
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
     from raison.text.template import template
@@ -56,6 +57,7 @@ __all__ = [
     "explain",
     "explain_file",
     "load",
+    "log",
     "methods",
     "metrics",
     "save",
@@ -74,6 +76,7 @@ _FUNCTIONS = {
     "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
     "save": "raison.report.pages.saving",
+    "log": "raison.report.pages.tracking",
     "show": "raison.report.pages.showing",
     "template": "raison.text.template",
 }

@@ -25,6 +25,8 @@ from tests.contracts.test_methods import SHORTER
 from tests.tiny import FILLERS, TAGGERS, TAGS, TEXTS, build_at_places
 
 CASES = [("tags", family) for family in TAGGERS] + [("masks", family) for family in FILLERS]
+SPACED = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
+"""Before the entry of a word that follows a space."""
 STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
@@ -272,6 +274,42 @@ def test_targets_of_masks() -> None:
     for wrong, said in (("no mask", r"has no \[MASK\]"), ("[MASK]", "nothing but"), (("a", "[MASK]"), "is a pair")):
         with pytest.raises(InputError, match=said):
             raison.explain(model, wrong, "occlusion")
+
+
+def test_a_word_with_and_without_a_space_before_it_are_two() -> None:
+    """Each is measured as what it is, although both are written alike."""
+    model = load("masks", "roberta")
+    text, words = f"I{model.tokenizer.mask_token} this, did they?", model.tokenizer.get_vocab()
+    glued = next(word for word in sorted(words) if word.isalpha() and SPACED + word in words)
+    ids = words[glued], words[SPACED + glued]
+    both = [raison.explain(model, text, "occlusion", target=(0, token)) for token in ids]
+    assert [e.target for e in both] == [glued, glued]
+    assert [e.place and e.place.tokens for e in both] == [ids[:1], ids[1:]]
+    effects = [e.value_full - e.value_empty for e in both]
+    assert abs(effects[0] - effects[1]) > 1e-6, "a model that does not tell them apart would pass"
+    for e, effect in zip(both, effects, strict=True):
+        read = Explanation.from_json(e.to_json())
+        assert read == e
+        [judged] = raison.evaluate(model, read, "comprehensiveness(share=1.0, removal='mask')", progress=False).metrics
+        assert judged.values == pytest.approx([effect], abs=1e-6)
+    pair = raison.explain(model, text, "occlusion", target=(0, ids))
+    assert pair.place is not None
+    assert pair.place.tokens == ids
+    assert pair.value_full == pytest.approx(both[0].value_full - both[1].value_full, abs=1e-6)
+    with pytest.raises(InputError, match="or its number there"):
+        raison.explain(model, text, "occlusion", target=(0, len(words)))
+
+
+def test_what_cannot_be_measured_of_places_is_refused_before_anything_runs() -> None:
+    model = load("tags", "bert")
+    passes: list[int] = []
+    model.model.register_forward_pre_hook(lambda *_: passes.append(1))
+    with pytest.raises(UnsupportedError, match="simulatability needs predictions of whole texts"):
+        raison.compare(model, [f"{text} {n}" for n in range(4) for text in TEXTS], "occlusion", "simulatability")
+    for method, why in (("rpi", "not from one row"), ("decompx", "places of the text")):
+        with pytest.raises(UnsupportedError, match=why):
+            raison.explain(model, TEXTS[0], method)
+    assert not passes
 
 
 def test_the_views_name_entities_and_words(tmp_path: Path) -> None:

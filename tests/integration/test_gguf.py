@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import raison
 from raison.core.errors import InputError, LoadError
 from tests.prompted import DAY
-from tests.tiny import TINY
+from tests.tiny import TINY, build_writer
 
 gguf = pytest.importorskip("gguf")
 
@@ -112,6 +112,34 @@ def test_it_classifies_and_writes(file: Path) -> None:
 
 def test_other_precision(file: Path) -> None:
     assert raison.load(file, dtype="bfloat16").model.dtype is torch.bfloat16
+
+
+def test_an_encoder_decoder_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    """It has the tokenizer and the settings of a T5, which is as far as reading gets."""
+    model, tokenizer = build_writer("t5")
+    config, path = model.config, tmp_path / "t5.gguf"
+    writer = gguf.GGUFWriter(path, "t5")
+    writer.add_context_length(128)
+    writer.add_embedding_length(config.d_model)
+    writer.add_feed_forward_length(config.d_ff)
+    writer.add_block_count(config.num_layers)
+    writer.add_head_count(config.num_heads)
+    writer.add_key_length(config.d_kv)
+    writer.add_vocab_size(config.vocab_size)
+    vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    writer.add_tokenizer_model("t5")
+    writer.add_token_list(vocabulary)
+    writer.add_token_scores([-1.0] * len(vocabulary))
+    writer.add_token_types([1] * len(vocabulary))
+    writer.add_eos_token_id(1)
+    writer.add_unk_token_id(2)
+    writer.add_tensor("token_embd.weight", model.get_input_embeddings().weight.detach().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(LoadError, match="another model than a causal language model, and no other is read from GGUF"):
+        raison.load(path)
 
 
 def test_what_does_not_fit_is_refused_in_one_line(file: Path, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
+import raison
 from raison.core.capabilities.passes import Passes
-from raison.core.errors import InputError, LoadError, UnknownNameError
+from raison.core.errors import InputError, LoadError, UnknownNameError, UnsupportedError
 from raison.core.inputs.unit import Text, Unit
 from raison.core.results.explanation import Explanation
 from raison.metrics.simulatability import Simulatability
@@ -282,8 +283,9 @@ def test_parts_of_the_scores(base: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_too_few_texts(base: str) -> None:
-    with pytest.raises(InputError, match="explain more texts"):
-        Simulatability(student=base).measure(marked_texts(0, 9)[0], Nothing())
+    model = raison.load(*TINY["bert"]())
+    with pytest.raises(UnsupportedError, match="needs at least 10 texts, and there are 9"):
+        raison.compare(model, ["a dull plot"] * 9, "random", Simulatability(student=base))
 
 
 def test_a_student_that_knows_a_task_is_refused(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ class Need(StrEnum):
     is."""
     PROBABILITIES = "probabilities"
     """What is explained has a probability: a class, a label or a statement, and not one number."""
+    WHOLE_TEXTS = "whole_texts"
+    """The model predicts something of a text as a whole, and not at places of it."""
     METHOD = "method"
     """The method itself, to explain another text: not one of its maps that was chosen."""
 
@@ -150,6 +152,8 @@ class GroupMetric(ABC):
     reference: ClassVar[str]
     higher_is_better: ClassVar[bool | None]
     needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS})
+    fewest: ClassVar[int] = 2
+    """Texts without which it is undefined."""
 
     @property
     def files(self) -> tuple[Path, ...]:

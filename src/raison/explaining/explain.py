@@ -22,6 +22,7 @@ from raison.explaining.attribution import (
     BATCH,
     Batch,
     Settings,
+    check,
     check_model,
     prepare,
     prepare_stated,
@@ -303,6 +304,7 @@ def _batches(texts: Sequence[Given]) -> list[list[int]]:
 
 def _explain_each(model: LanguageModel, texts: Sequence[Given], how: _How, threshold: float) -> list[list[Explanation]]:
     """Every prediction in every text from the threshold on."""
+    check(model, how.method)
     found: list[list[Explanation]] = [[] for _ in texts]
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for rows in _batches(texts):
@@ -315,6 +317,9 @@ def _explain_each(model: LanguageModel, texts: Sequence[Given], how: _How, thres
 
 
 def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _How) -> list[Explanation]:
+    check_model(model)
+    # What cannot be done is refused before a text is predicted.
+    check(model, how.method)
     explanations: dict[int, Explanation] = {}
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for rows in _batches(texts):

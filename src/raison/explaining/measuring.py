@@ -34,6 +34,7 @@ LACKS = {
     Need.SEVERAL_TEXTS: "more than one text",
     Need.CLASSES: "probabilities of classes",
     Need.PROBABILITIES: "probabilities of classes or statements",
+    Need.WHOLE_TEXTS: "predictions of whole texts, and the model predicts at places of a text (leave the metric out)",
     Need.METHOD: "the method itself, and has scores alone",
 }
 

@@ -110,6 +110,8 @@ def _of_labels(plan: Plan, given: float | None) -> Plan:
     threshold = threshold_of(plan.model, plan.settings.target, given)
     if plan.settings.target != EACH:
         return plan
+    for method in dict.fromkeys(row.method for row in plan.rows):
+        check(plan.model, method)
     settings, found = plan.settings, []
     for start in range(0, len(plan.texts), BATCH):
         found += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
@@ -214,13 +216,13 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
 
     Returns what can be done but must be reported with the results.
     """
-    prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
-    if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
-        raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
     has_rationales = bool(plan.rationales)
     check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
+    prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
+    if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
+        raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
     _check_annotations(plan)
     return caution_of_texts(_unknown_shares(plan))
 

@@ -144,6 +144,7 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.EMBEDDINGS: model.offers(WordEmbeddings),
         Need.HIDDEN_STATES: model.offers(HiddenStates),
         Need.SEVERAL_TEXTS: texts > 1,
+        Need.WHOLE_TEXTS: model.choosing is None,
         Need.METHOD: True,
     }
     asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
@@ -153,6 +154,8 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
     why |= unsaid
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:
+        if isinstance(metric, GroupMetric) and 1 < texts < metric.fewest:
+            reasons.append(f"{label_of(metric)} needs at least {metric.fewest} texts, and there are {texts}")
         removal = asdict(metric).get("removal")
         in_place = [name for name in model.removals if name != "delete"]
         if removal == IN_PLACE and not in_place:
@@ -203,6 +206,9 @@ def _stated(model: LanguageModel, e: Explanation) -> One:
     """The target of an explanation of a prediction at a place of its text."""
     if e.place is None:
         raise InputError(f"the explanation of {str(e.text)!r:.60} is of no place in it: it is not one of {model.name}.")
+    if e.place.tokens:
+        own, *against = e.place.tokens
+        return e.place.start, e.place.end, (own, against[0]) if against else own
     return e.place.start, e.place.end, e.target if e.against is None else (e.target, e.against)
 
 

@@ -35,6 +35,9 @@ class CoarseToFine(Method):
     Guarantees no sum, and no zero for a unit that changes nothing while it shares a part with others. Units that are
     redundant, or need each other, have their effects in part at least: the two contexts see one of these each.
 
+    Unlike hierarchical_occlusion it needs no groups: it cuts a text wherever the effects are large, as far as the
+    passes reach, and every unit has a score. There groups are named, a few are opened, and the scores are exact.
+
     Differences from the papers: the parts and both contexts. benchmarks/results/few_passes.md has its faithfulness
     beside kernel_shap with as many passes, by the length of the text.
 

@@ -33,6 +33,9 @@ class HierarchicalOcclusion(Method):
 
     Guarantees no sum. A unit that matters is missed if its group does not, as when it repeats what another group says.
 
+    Unlike coarse_to_fine it has two levels, those of sources and their sentences: it is exact where it looks, and its
+    passes grow with the groups. A text without named groups is one level, and this is `occlusion` for more passes.
+
     Differences from the paper: what is opened is told by the drops too, not by a number alone; the target is any
     scalar, and the paper's the answer's log-probability.
 

@@ -47,6 +47,7 @@ class Consistency(GroupMetric):
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.HIDDEN_STATES})
+    fewest: ClassVar[int] = FEWEST
 
     def __post_init__(self) -> None:
         if self.batch < FEWEST:

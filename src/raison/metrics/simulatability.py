@@ -58,7 +58,8 @@ class Simulatability(GroupMetric):
     part: str = "absolute"
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool] = True
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.CLASSES})
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.CLASSES, Need.WHOLE_TEXTS})
+    fewest: ClassVar[int] = FEWEST
 
     def __post_init__(self) -> None:
         if not 0 < self.train_share < 1:
@@ -82,16 +83,6 @@ class Simulatability(GroupMetric):
         # Only now: transformers takes longer to import than the list of metrics to print.
         from raison.models.derived.student import Course, Lesson, new_student, predict, teach
 
-        if len(explanations) < FEWEST:
-            raise InputError(
-                f"simulatability needs at least {FEWEST} texts to train and test a student; got "
-                f"{len(explanations)}: explain more texts (some hundred give a steady value), or leave the metric out."
-            )
-        if explanations[0].place is not None:
-            raise InputError(
-                "simulatability trains a student that predicts classes of texts, and these predictions are made at "
-                "places of a text: leave it out."
-            )
         if explanations[0].answer is not None:
             return self._of_answers(explanations)
         shown, held = self.split(len(explanations))

@@ -3,8 +3,8 @@
 from typing import Literal
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-Named = str | tuple[str, str]
-"""What is explained at a place, or this and not that."""
+Named = str | int | tuple[str | int, str | int]
+"""What is explained at a place, or this and not that: a tag, a word, or a word's number in the vocabulary."""
 At = tuple[int, Named] | tuple[int, int, Named]
 """A masked word by its number and what is explained there; or a span of characters and its tag."""
 One = str | int | tuple[str | int, str | int] | At

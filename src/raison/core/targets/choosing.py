@@ -8,8 +8,8 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.targets.choices import TargetSpec
 from raison.core.targets.place import Place
 
-PlaceTarget = tuple[int, int, str]
-"""A place by its characters, and what is explained there; a target that a call may name."""
+PlaceTarget = tuple[int, int, str | int]
+"""A place by its characters, and the tag or the token that is explained there; a target that a call may name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ Kind = Literal["entity", "mask", "statement"]
 class Place:
     """Characters `start` to `end` (not included) of one of the text's strings, and what they are.
 
-    `predicted` is what the model says there: a tag, or the likeliest word.
+    `predicted` is what the model says there: a tag, or the likeliest word. `tokens` are the explained word's number in
+    the vocabulary and that of the word that it is contrasted with: with a space before it, a word that is written alike
+    is another one.
     """
 
     kind: Kind
@@ -24,6 +26,7 @@ class Place:
     text: str
     predicted: str
     segment: int = 0
+    tokens: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, data: Any, strings: Sequence[str]) -> "Place":
@@ -36,8 +39,11 @@ class Place:
             found.whole(name)
         for name in ("text", "predicted"):
             found.string(name)
+        tokens = found.wholes("tokens") if "tokens" in data else ()
         if data["kind"] not in get_args(Kind) or data["segment"] >= len(strings):
             found.refuse("kind", f"one of {get_args(Kind)}, in one of the texts")
         if data["end"] > len(strings[data["segment"]]):
             found.refuse("end", "within the text")
-        return cls(**{name: data[name] for name in ("kind", "start", "end", "text", "predicted", "segment")})
+        return cls(
+            **{name: data[name] for name in ("kind", "start", "end", "text", "predicted", "segment")}, tokens=tokens
+        )

@@ -116,10 +116,7 @@ class Filling(Choosing):
 
     def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
         masks = self._masks(encoding)
-        return [
-            [(mask.start, mask.end, self._spelled(mask.ranked[0])) for mask in own if mask.share >= threshold]
-            for own in masks
-        ]
+        return [[(mask.start, mask.end, mask.ranked[0]) for mask in own if mask.share >= threshold] for own in masks]
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs: list[Any] = list(spec) if isinstance(spec, list) else [spec] * len(encoding)
@@ -141,7 +138,8 @@ class Filling(Choosing):
             classes.append((*self._names(word, other), CLASSES[2]))
             predicted = self._spelled(mask.ranked[0])
             shown = str(self._tokenizer.mask_token)
-            places.append(Place("mask", mask.start, mask.end, shown, predicted))
+            tokens = (word,) if that is None else (word, other)
+            places.append(Place("mask", mask.start, mask.end, shown, predicted, tokens=tokens))
         if any(pairs) and not all(pairs):
             raise InputError("pairs of words (this, not that) are named for some texts and not for others: for all.")
         reading = Reading(torch.ones(len(spans), 1, dtype=torch.float64), torch.tensor(choices))
@@ -168,9 +166,11 @@ class Filling(Choosing):
         return found[0], what
 
     def _word(self, word: object, string: str, mask: _Mask) -> int:
-        """The token of a word: as it is written there, or an entry of the vocabulary."""
+        """The token of a word: as it is written there, or an entry of the vocabulary; a number is the token itself."""
+        if type(word) is int and 0 <= word < len(self._tokenizer):
+            return word
         if not isinstance(word, str) or not word.strip():
-            raise InputError(f"target {word!r:.60} is no word: give a word of the vocabulary.")
+            raise InputError(f"target {word!r:.60} is no word: give a word of the vocabulary, or its number there.")
         bare, spaced = word.strip(), f" {word.strip()}"
         glued = mask.start > 0 and not string[mask.start - 1].isspace() and not string[mask.start].isspace()
         unknown = self._tokenizer.unk_token_id

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.errors import LoadError
 from raison.models.stack.modes import drawing, quiet
 
 
@@ -27,7 +28,16 @@ def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTra
     named = {"gguf_file": file.name}
     tokenizer = read_tokenizer(file.parent, **named)
     own = dtype if isinstance(dtype, torch.dtype) else torch.float32
-    return read_whole(AutoModelForCausalLM, file.parent, dtype=own, **named, **settings), tokenizer
+    try:
+        model = read_whole(AutoModelForCausalLM, file.parent, dtype=own, **named, **settings)
+    except LoadError as error:
+        if AutoModelForCausalLM.__name__ not in str(error.__cause__):
+            raise
+        raise LoadError(
+            f"'{file}' holds another model than a causal language model, and no other is read from GGUF: give the "
+            "folder or the Hub id of its safetensors."
+        ) from None
+    return model, tokenizer
 
 
 def convert_gguf(file: Path, out: Path) -> Path:

@@ -89,10 +89,16 @@ class OutputLayer(nn.Module):
         super().__init__()
         settings = core.config.to_dict()
         self._head = core.get_output_embeddings()
-        self._scale = settings["d_model"] ** -0.5 if settings.get("scale_decoder_outputs") else 1.0
+        self._scale = settings["d_model"] ** -0.5 if _scales(settings) else 1.0
         self._bias = dict(core.named_buffers()).get("final_logits_bias")
 
     def forward(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocabulary"]:
         """The logits."""
         found: Tensor = self._head(states * self._scale)
         return found if self._bias is None else found + self._bias.to(found)
+
+
+def _scales(settings: dict[str, object]) -> bool:
+    """Whether a model's states are scaled before its output matrix; UMT5's settings do not say it by T5's name."""
+    tied = settings["model_type"] == "umt5" and settings["tie_word_embeddings"]
+    return bool(settings.get("scale_decoder_outputs", tied))

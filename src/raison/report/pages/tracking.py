@@ -1,0 +1,39 @@
+"""Explanations kept with a run of MLflow or Weights & Biases, by the call for files that both have."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol, runtime_checkable
+
+from raison.core.errors import InputError
+from raison.core.results.explanation import Explanation
+from raison.report.pages.saving import save
+from raison.report.style.phrases import Explained
+
+FORMS = (".html", ".json")
+"""A page for people, and the numbers."""
+
+
+@runtime_checkable
+class Tracker(Protocol):
+    """What keeps files with a run: the module `mlflow`, or what `wandb.init()` returns."""
+
+    def log_artifact(self, path: str, /) -> object:
+        """Keep a file."""
+
+
+def log(e: Explained | Sequence[Explanation], run: Tracker, name: str = "explanation") -> None:
+    """Keep an explanation, or several of one text, with a run: its page and its JSON, as `name`.html and `name`.json.
+
+    `run` is the module `mlflow` while a run is active, or a run of Weights & Biases. Raises InputError for another.
+    """
+    if not isinstance(run, Tracker):
+        raise InputError(
+            f"{type(run).__name__} has no log_artifact: give the module mlflow, or the run that wandb.init() returns."
+        )
+    if Path(name).name != name:
+        raise InputError(f"name is {name!r:.80}: give the name of a file without its ending, and no folder.")
+    # Both libraries copy a file before the call returns.
+    with TemporaryDirectory() as folder:
+        for form in FORMS:
+            run.log_artifact(str(save(e, Path(folder) / f"{name}{form}")))

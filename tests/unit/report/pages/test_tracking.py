@@ -1,0 +1,58 @@
+"""Explanations that trackers of experiments keep: stand-ins with the signatures of MLflow's and W&B's calls."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import raison
+from raison.core.errors import InputError
+from raison.core.results.explanation import Explanation
+from tests.unit.report.explanations.test_html import REVIEW, explain
+
+
+@dataclass
+class MlflowRun:
+    """As the module mlflow."""
+
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def log_artifact(self, local_path: str, artifact_path: str | None = None, run_id: str | None = None) -> None:
+        assert (artifact_path, run_id) == (None, None)
+        self.kept[Path(local_path).name] = Path(local_path).read_text(encoding="utf-8")
+
+
+@dataclass
+class WandbRun:
+    """As what wandb.init() returns."""
+
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def log_artifact(
+        self,
+        artifact_or_path: str,
+        name: str | None = None,
+        type: str | None = None,
+        aliases: list[str] | None = None,
+    ) -> str:
+        assert (name, type, aliases) == (None, None, None)
+        self.kept[Path(artifact_or_path).name] = Path(artifact_or_path).read_text(encoding="utf-8")
+        return "artifact"
+
+
+@pytest.mark.parametrize("run", [MlflowRun(), WandbRun()])
+def test_page_and_numbers_are_kept(run: MlflowRun | WandbRun) -> None:
+    e = explain(REVIEW)
+    raison.log(e, run, "review")
+    assert sorted(run.kept) == ["review.html", "review.json"]
+    assert Explanation.from_json(run.kept["review.json"]) == e
+    assert run.kept["review.html"] == e.to_html()
+    raison.log([e, e], run)
+    assert run.kept["explanation.html"].count("<article") == 2
+
+
+def test_what_keeps_no_files_is_refused() -> None:
+    with pytest.raises(InputError, match="dict has no log_artifact: give the module mlflow"):
+        raison.log(explain(REVIEW), {})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="and no folder"):
+        raison.log(explain(REVIEW), MlflowRun(), "../up")
