@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
     from raison.models.loading.load import load
+    from raison.models.served.limits import Served
     from raison.report.pages.saving import save
     from raison.report.pages.showing import show
     from raison.report.pages.tracking import log
@@ -46,6 +47,7 @@ __all__ = [
     "Prompt",
     "RaisonError",
     "Scores",
+    "Served",
     "Unit",
     "__version__",
     "audit",
@@ -75,6 +77,7 @@ _FUNCTIONS = {
     "compare": "raison.judging.compare",
     "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
+    "Served": "raison.models.served.limits",
     "save": "raison.report.pages.saving",
     "log": "raison.report.pages.tracking",
     "show": "raison.report.pages.showing",

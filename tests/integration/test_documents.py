@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from typer.testing import CliRunner
 from raison.cli import app
 from raison.core.errors import LoadError
 from raison.models.loading import weights
+from tests.fake_server import Fake, running
 
 ROOT = Path(__file__).parents[2]
+PORT = 8080
+"""Where docs/served.md has its server; a small one of the tests' stands in for it."""
 GENERATED = ("docs/methods.md", "docs/metrics.md")
 PAGES = [
     str(path.relative_to(ROOT))
@@ -61,8 +65,9 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     # A clone has no data sets beside it, and no Hub has to be asked.
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("RAISON_DATA", raising=False)
-    for example in parsed(page):
-        example.evaluate()
+    with running(Fake(), PORT) if page == "docs/served.md" else nullcontext():
+        for example in parsed(page):
+            example.evaluate()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -50,7 +50,11 @@ class NonFiniteError(RaisonError, ArithmeticError):
 
 
 class AnswerError(RaisonError, ValueError):
-    """A function of the caller's returned something else than was agreed."""
+    """A function of the caller's, or a server, returned something else than was agreed."""
+
+
+class ServerError(RaisonError):
+    """A server refuses what it is asked, or does not answer."""
 
 
 class OutOfMemoryError(RaisonError):

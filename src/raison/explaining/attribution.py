@@ -27,6 +27,7 @@ from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.choosing import Settled
 from raison.core.targets.place import Place
 from raison.core.targets.target import Target, probabilities, resolve_target
+from raison.explaining.noise import noise_notes
 from raison.explaining.settings import Settings as Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters import spans
@@ -64,6 +65,8 @@ class Batch:
     evaluations: Evaluations = field(default_factory=Evaluations)
     maps: dict[tuple[str, int], Maps] = field(default_factory=dict)
     """The candidates that were computed, by the label of a method's part and the seed. Only for this target."""
+    served: list[dict[str, object]] = field(default_factory=list)
+    """What was found out about a server's answers, one note per text. Only for this target."""
     attributed: dict[tuple[str, int], Attributed] = field(default_factory=dict)
     """What whole methods said, by label and seed, for those that are made of others. Only for this target."""
     answers: tuple[ExplainedAnswer, ...] = ()
@@ -303,6 +306,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
     encoding, ledger = batch.encoding, maps.ledger
     named = batch.classes or (batch.model.classes,) * len(encoding)
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
+    served = _served(batch)
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
     against, own = batch.target.against, StandIn(name_of(method), asdict(method), method.signed)
     ran = [ledger.stand_ins.get(text, own) for text in range(len(encoding))]
@@ -332,7 +336,8 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             | ({NOTE: unknown[i].to_note()} if unknown[i].units else {})
             | ({EXTENDED: list(batch.extended[i])} if batch.extended and batch.extended[i] else {})
             | ({} if batch.threshold is None else {EACH_FROM: batch.threshold})
-            | ({"unsteady": batch.unsteady} if batch.unsteady else {}),
+            | ({"unsteady": batch.unsteady} if batch.unsteady else {})
+            | served[i],
             version=__version__,
             answer=answer,
             signed=ran[i].signed,
@@ -341,6 +346,13 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
         )
         for i, answer in enumerate(batch.answers or (None,) * len(encoding))
     ]
+
+
+def _served(batch: Batch) -> list[dict[str, object]]:
+    """Notes on a server's answers to these texts, found out once for all methods."""
+    if not batch.served:
+        batch.served.extend(noise_notes(_problem(batch)))
+    return batch.served
 
 
 def _shares(batch: Batch) -> list[tuple[float, ...]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from raison.core.errors import DataError
 from raison.core.inputs.unit import Text, Unit
-from raison.core.results.notes import EACH_FROM, check_notes
+from raison.core.results.notes import EACH_FROM, check_notes, noise_in
 from raison.core.results.views import View, called, rendered
 from raison.core.settings.reading import NAME, Fields, dump, parse
 from raison.core.targets.answer import ExplainedAnswer
@@ -109,6 +109,12 @@ class Explanation:
         """Units from the highest score to the lowest; ties keep the order of the text."""
         return tuple(sorted(range(len(self.scores)), key=lambda unit: (-self.scores[unit], unit)))
 
+    @property
+    def unranked(self) -> tuple[int, ...]:
+        """Units whose scores lie within the noise of a model behind a server; none for other models."""
+        noise = noise_in(self.notes)
+        return tuple(unit for unit, score in enumerate(self.scores) if noise and abs(score) <= noise)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values. `answer` and `place` are included only if there is one, `decided` only for labels."""
         values = asdict(self)
@@ -199,7 +205,8 @@ class Explanation:
         return rendered(self, View.EXPLANATION_FRAGMENT)
 
     def __repr__(self) -> str:
-        top = ", ".join(f"{self.units[i].label!r} {self.scores[i]:+.3f}" for i in self.order()[:3])
+        ranked = [unit for unit in self.order() if unit not in self.unranked]
+        top = ", ".join(f"{self.units[i].label!r} {self.scores[i]:+.3f}" for i in ranked[:3]) or "none above the noise"
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
 
 

@@ -14,8 +14,12 @@ EXTENDED = "extended"
 """The units with more characters than the caller's spans, which cut a token."""
 EACH_FROM = "threshold"
 """The probability from which the labels of a text were explained, each on its own."""
+SERVED = "served"
+"""Of a model behind a server: which one, and what its answers are made from."""
+NOISE = "noise"
+"""Of a model behind a server: how far its values move when it is asked the same again."""
 _NUMBERS = ("completeness_gap", "decomposition_gap")
-_SENTENCES = (AUTO, "caution", "unsteady", "decomposed", "trained_for", "selected_by")
+_SENTENCES = (AUTO, "caution", "unsteady", "decomposed", "trained_for", "selected_by", SERVED)
 _LISTED = ("trained_for", "caution")
 """Notes of which a method that is made of several has one for each, where they differ."""
 
@@ -41,6 +45,8 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
         found.string("selected_by")
     _check_values(found)
     _check_precision(found)
+    if NOISE in found.data:
+        _check_noise(found)
     if NOTE in found.data:
         _check_unknown(found, units)
     if RANKING in found.data:
@@ -67,6 +73,19 @@ def _check_precision(found: Fields) -> None:
             own.whole("checked")
         if one.get("rank_correlation") is not None:
             own.number("rank_correlation", -1.0 - 1e-6, 1.0 + 1e-6)
+
+
+def noise_in(notes: Mapping[str, Any]) -> float:
+    """The value up to which scores are not ranked; 0 where nothing was measured."""
+    return float(notes[NOISE]["value"]) if NOISE in notes else 0.0
+
+
+def _check_noise(found: Fields) -> None:
+    found.mapping(NOISE)
+    own = Fields(found.data[NOISE], f"{found.what}: {NOISE}")
+    for name in ("value", "mean", "bound"):
+        own.number(name, 0.0)
+    own.whole("repeated")
 
 
 def _check_unknown(found: Fields, units: int) -> None:

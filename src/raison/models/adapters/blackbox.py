@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,15 +66,12 @@ class BlackBox(LanguageModel):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        substitute = substitute_of(removal)
-        asked = [
-            [without(text, units, keep, substitute) for keep in rows.tolist()]
-            for text, units, rows in zip(encoding.texts, encoding.units, keeps, strict=True)
-        ]
+        asked = masked_texts(encoding, keeps, removal)
         numbers = {text: number for number, text in enumerate(dict.fromkeys(text for row in asked for text in row))}
         if not numbers:
             return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in keeps]
-        logits = torch.from_numpy(self._logits(self.asking.answers(list(numbers))))
+        answers = self.asking.answers(list(numbers))
+        logits = torch.from_numpy(answers if self.outputs == "number" else logits_of(answers, self.multi_label))
         return [logits[[numbers[text] for text in row]] for row in asked]
 
     def _differences(self, texts: list[tuple[str, str, str]]) -> Answers:
@@ -85,16 +83,24 @@ class BlackBox(LanguageModel):
         found: Answers = rows[0::2] - rows[1::2]
         return found
 
-    def _logits(self, answers: Answers) -> Answers:
-        """Numbers unchanged; probabilities as logits, the inverse of softmax or sigmoid."""
-        if self.outputs == "number":
-            return answers
-        shares = answers.clip(0, 1)
-        # A probability of zero has a logit of minus infinity.
-        with np.errstate(divide="ignore"):
-            if self.multi_label:
-                return np.log(shares) - np.log1p(-shares)
-            return np.log(shares / shares.sum(1, keepdims=True))
+
+def masked_texts(encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[list[Any]]:
+    """Each text as it reads under each of its keeps. Raises UnsupportedError, UnknownNameError for the removal."""
+    substitute = substitute_of(removal)
+    return [
+        [without(text, units, keep, substitute) for keep in rows.tolist()]
+        for text, units, rows in zip(encoding.texts, encoding.units, keeps, strict=True)
+    ]
+
+
+def logits_of(answers: Answers, multi_label: bool) -> Answers:
+    """Probabilities as logits, the inverse of softmax or of sigmoid."""
+    shares = answers.clip(0, 1)
+    # A probability of zero has a logit of minus infinity.
+    with np.errstate(divide="ignore"):
+        if multi_label:
+            return np.log(shares) - np.log1p(-shares)
+        return np.log(shares / shares.sum(1, keepdims=True))
 
 
 def substitute_of(removal: str) -> str | None:

@@ -26,10 +26,13 @@ from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
 from raison.models.loading.embedders import Compared, compared, is_embedder, read_embedder, read_headless
+from raison.models.loading.endpoints import Endpoint, from_endpoint
 from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.given import from_given, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.passes.vectors import Measure, Pooled
+from raison.models.served.address import is_address
+from raison.models.served.limits import Served
 from raison.models.stack.transformer import inner_model, is_a
 from raison.text.prompts import Prompt, find
 
@@ -85,27 +88,28 @@ def load(
     concurrency: int = 8,
     name: str | None = None,
     aggregation: Aggregation | None = None,
+    served: str | Served | None = None,
 ) -> LanguageModel | Any:
-    """Make a model ready to be explained: a classifier, a tagger, a language model, a function; see docs/models.md.
+    """Make a model ready to be explained: a classifier, a language model, a function, ...; see docs/models.md.
 
     Args:
         model: a demo name ("demo/sst2"), a Hub id, a folder (also of a LoRA adapter), the GGUF file of a causal
-            language model, a transformers or PEFT model object, which is used as it is (never moved, changed or put
-            into another mode), a pipeline, a SentenceTransformer (or its folder) or CrossEncoder, an object with
-            `predict_proba`, or a function: from a list of texts to an array with a row for each.
+            language model, a server's address, a transformers or PEFT model object, which is used as it is (never
+            changed), a pipeline, a SentenceTransformer (or its folder) or CrossEncoder, an object with `predict_proba`,
+            or a function: from a list of texts to an array with a row for each.
         tokenizer: of a model that is given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
             Without one, a language model is loaded to explain its output: `explain(model, prompt, output=...)`.
         explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt. `calibrate`:
             divide by the label words' probabilities on inputs without content (contextual calibration).
-        similarity: "cosine" or "dot" of two texts' vectors, by a model without a head. `pooling`: how token states
-            become a vector: "mean" (None), "cls", "max" or "lasttoken".
+        similarity: "cosine" or "dot" of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
         device: of a model that is loaded here; "cuda", "cpu", ... `device_map`: passed on to transformers. `dtype`:
             "float32", "bfloat16", "float16", a torch dtype, or None for its own.
         classes: of a function's columns, which are probabilities; a single column is a number in its own units.
         multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
         batch: the most texts of a call. `concurrency`: the most calls of an asynchronous function at the same time.
             `name`: what it is called. aggregation: of tokens to entities: "simple" (None), "none", "first", ...
+        served: of a server's address, the model's name there, or a `Served` with limits; see docs/served.md.
 
     Returns the adapter of the objects given: a `Generator` for a language model that writes, hence the Any. Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
@@ -118,13 +122,26 @@ def load(
         _check_alone(tokenizer, place)
         _check_unprompted(model, use)
         return from_given(model, agreed, lambda own, tokens: _adapter(own, tokens, _name_of(own), use))
-    if agreed.given:
-        raise InputError(f"{', '.join(agreed.given)} belong to a function, and this is a model: leave them out.")
+    if is_address(model):
+        _check_alone(tokenizer, place)
+        return _behind(Endpoint(str(model), served, concurrency), agreed, use)
+    _check_here(agreed, served)
     if isinstance(model, nn.Module):
         return _in_hand(model, tokenizer, place, use)
-    if tokenizer is not None:
-        raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
+    _check_own(tokenizer)
     return _by_name(str(model), place, use)
+
+
+def _behind(endpoint: Endpoint, agreed: Agreement, use: _Use) -> LanguageModel:
+    """The adapter of a model behind a server."""
+    others = [name for name in agreed.given if name != "concurrency"]
+    if others or use != _Use(use.prompt, "input", False):
+        raise InputError(
+            "a model behind a server takes prompt=, served= and concurrency=, and nothing else: leave the others out."
+        )
+    if use.prompt is None:
+        raise InputError("a model behind a server classifies by a prompt with label words: give prompt=.")
+    return from_endpoint(endpoint, use.prompt)
 
 
 def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
@@ -257,6 +274,20 @@ def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
             "tokenizer, device, dtype and device_map belong to a transformers model: a function or a pipeline is taken "
             "as it is, without them."
         )
+
+
+def _check_here(agreed: Agreement, served: str | Served | None) -> None:
+    """InputError for arguments that belong to a server or a function."""
+    if served is not None:
+        raise InputError("served= names a model on a server: give the server's address (http://host:port/v1) first.")
+    if agreed.given:
+        raise InputError(f"{', '.join(agreed.given)} belong to a function, and this is a model: leave them out.")
+
+
+def _check_own(tokenizer: Tokenizer | None) -> None:
+    """InputError for a tokenizer beside a name."""
+    if tokenizer is not None:
+        raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
 
 
 def _check_unprompted(model: object, use: _Use) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from raison.core.inputs.unknown import NOTE
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.results.notes import AUTO, EXTENDED
+from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED
 from raison.report.style import phrases
 from raison.report.style.phrases import Explained
 
-_TOLD = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED)
+_TOLD = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED, SERVED, NOISE)
 """Notes that other facts tell."""
 
 
@@ -30,6 +30,8 @@ def _of_text(e: Explanation) -> dict[str, object]:
         "Removal": e.removal,
         "Unknown": phrases.unread(e),
         "Extended": phrases.extended(e),
+        "Server": e.notes.get(SERVED),
+        "Noise": phrases.noise(e.notes),
         **_of_run(e, _TOLD),
     }
 
@@ -39,7 +41,9 @@ def _of_output(e: GenerationExplanation) -> dict[str, object]:
         "Output": f"{phrases.count(len(e.tokens), 'token')}, log-probability {e.log_probability:.3f}",
         **_of_method(e),
         "Removal": f"{e.removal}, for an absent {e.unit}",
-        **_of_run(e, ("caution", "unsteady", NOTE)),
+        "Server": e.notes.get(SERVED),
+        "Noise": phrases.noise(e.notes),
+        **_of_run(e, ("caution", "unsteady", NOTE, SERVED, NOISE)),
     }
 
 

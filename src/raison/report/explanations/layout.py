@@ -34,7 +34,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit."""
+    """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit, 0 for none."""
 
     piece: Piece
     parts: tuple[AnswerPart, ...]
@@ -118,7 +118,7 @@ def layout(e: Explanation, shared: float | None = None) -> Layout:
     """How the explanation is shown; `shared` is the end of the scale that it has in common with others."""
     scale = largest(e) if shared is None else shared
     shown = strongest(e, TOP)
-    others = sorted(set(range(len(e.scores))) - set(shown))
+    others = sorted(set(range(len(e.scores))) - {*shown, *e.unranked})
     bars = tuple(bar(e, unit, e.scores[unit], scale) for unit in shown)
     total = phrases.score(e, sum(e.scores[unit] for unit in others), phrases.decimals(scale))
     verb = "adds" if len(others) == 1 else "add"
@@ -167,9 +167,13 @@ def largest(e: Explanation) -> float:
 
 
 def strongest(e: Explanation, limit: int) -> tuple[int, ...]:
-    """The units with the largest absolute scores first; ties keep the order of the text, NaN and infinity come last."""
+    """The units with the largest absolute scores first; ties keep the order of the text, NaN and infinity come last.
+
+    Those within the noise of a server are left out.
+    """
     strength = [abs(score) if math.isfinite(score) else -1.0 for score in e.scores]
-    return tuple(sorted(range(len(strength)), key=lambda unit: (-strength[unit], unit))[:limit])
+    ranked = [unit for unit in range(len(strength)) if unit not in e.unranked]
+    return tuple(sorted(ranked, key=lambda unit: (-strength[unit], unit))[:limit])
 
 
 def _score(e: Explanation, piece: Piece) -> float:
@@ -185,7 +189,7 @@ def _passages(e: Explanation, scale: float) -> tuple[Passage, ...]:
             return Span(piece, cut)
         score = _score(e, piece)
         known = level(score, scale) if math.isfinite(score) else None
-        rank = min(ranks[unit] for unit in piece.units)
+        rank = min((ranks[unit] for unit in piece.units if unit in ranks), default=0)
         return Span(piece, cut, known, phrases.score(e, score, places), rank, not unread.isdisjoint(piece.units))
 
     labels = phrases.text_labels(e)

@@ -1,13 +1,15 @@
 """Numbers and short phrases, the same in the terminal and in HTML."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown import caution_of_text, unknown_in
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.results.notes import AUTO, EXTENDED
+from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
 from raison.core.targets.ranking import documents_of, is_ranked
 from raison.report.style.colours import peak
 
@@ -264,8 +266,33 @@ def choice(e: Explanation) -> str | None:
 def cautions(e: Explained) -> list[str]:
     """Cautions about the scores, one sentence each, without its full stop."""
     cut = truncation(e) if isinstance(e, Explanation) else None
-    told = (cut, caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
+    lost = unranked(e) if isinstance(e, Explanation) else None
+    told = (cut, lost, caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
     return [sentence for sentence in told if isinstance(sentence, str)]
+
+
+def unranked(e: Explanation) -> str | None:
+    """How many units are not ranked, because a server's answers are not as exact as their scores."""
+    few = len(e.unranked)
+    if not few:
+        return None
+    score_of, verb = ("the score", "is") if few == 1 else ("the scores", "are")
+    return (
+        f"{score_of} of {count(few, e.unit)} {verb} within the noise of the server's answers "
+        f"({noise_in(e.notes):.2g}), and {verb} not ranked"
+    )
+
+
+def noise(notes: Mapping[str, Any]) -> str | None:
+    """How far a server's answers moved when they were asked for again, and what they lack."""
+    said = notes.get(NOISE)
+    if said is None:
+        return None
+    lack = f"; for lack of numbers, wrong by {said['bound']:.2g} at most" if said["bound"] else ""
+    return (
+        f"{said['value']:.2g}: {count(said['repeated'], 'masked text')} asked again in another order, values "
+        f"{said['mean']:.2g} apart on average{lack}"
+    )
 
 
 def unknown_units(e: Explained) -> frozenset[int]:

@@ -97,6 +97,12 @@ class Prompt:
             )
         return render_chat(self._layout(self.shots if self.chat == "turns" else ()), template)
 
+    def messages(self, text: str) -> tuple[Message, ...]:
+        """The messages of a chat with the input in its slot, for what puts them into a template itself."""
+        layout = self._layout(self.shots if self.chat == "turns" else ())
+        *earlier, last = layout.messages
+        return (*earlier, Message(last.role, last.text[: layout.slot] + text + last.text[layout.slot :]))
+
     def _layout(self, turns: tuple[tuple[str, str], ...]) -> Layout:
         """The messages: the system's, two for each shot of `turns`, and the last with everything else."""
         messages: list[Message] = []

@@ -1,0 +1,33 @@
+"""Answers that can be asked for again, because equal questions need not have equal answers."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.capability import Capability
+from raison.core.inputs.encoding import Encoding
+
+
+class AskedAgain(Capability):
+    """A model behind a server: its answers depend on what else the server works on, and on how it is asked."""
+
+    name: ClassVar[str] = "asked_again"
+    absence: ClassVar[str] = "gives equal answers to equal questions"
+
+    @property
+    @abstractmethod
+    def told(self) -> str:
+        """Where the answers come from and what they are made from, in one line."""
+
+    @abstractmethod
+    def again(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        """The logits of each text under each of its keeps, asked anew and in the opposite order."""
+
+    @abstractmethod
+    def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
+        """For each text, by how much a probability under these keeps can be wrong for lack of numbers at most."""

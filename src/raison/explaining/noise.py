@@ -1,0 +1,69 @@
+"""How far the values of a model behind a server move when it is asked the same again."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.inputs.encoding import Encoding
+from raison.core.problem import Evaluations, Problem
+from raison.core.results.notes import NOISE, SERVED
+
+REPEATED = 8
+"""Masked texts that are asked for again, the whole and the empty one among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Of one text: the largest difference of a value asked for twice, over so many masked texts, and their mean.
+
+    The largest is no less than `bound` where a probability is explained.
+    """
+
+    largest: float
+    mean: float
+    count: int
+    bound: float
+    """By how much the probabilities can be wrong for lack of numbers (AskedAgain.bounds)."""
+
+    def to_note(self) -> dict[str, object]:
+        """As an explanation has it; scores within `value` are not ranked."""
+        return {"value": self.largest, "repeated": self.count, "mean": self.mean, "bound": self.bound}
+
+
+def noise_notes(problem: Problem) -> list[dict[str, object]]:
+    """What the explanations of a problem say of the server's answers; nothing where the model is no server's.
+
+    A few of the masked texts that were evaluated are asked for again, in the opposite order.
+    """
+    model = problem.model
+    if not model.offers(AskedAgain):
+        return [{}] * len(problem.encoding)
+    server = model.ask(AskedAgain)
+    known, texts = problem.evaluations, range(len(problem.encoding))
+    keeps = [_chosen(known, problem.encoding, text, problem.removal) for text in texts]
+    again = server.again(problem.encoding, keeps, problem.removal)
+    bounds = server.bounds(problem.encoding, keeps, problem.removal)
+    once = problem.values(keeps)
+    noted: list[dict[str, object]] = []
+    for text, logits in enumerate(again):
+        twice = problem.target.row(text, len(logits)).scalar(logits.double())
+        moved = (once[text] - twice).abs()
+        least = bounds[text] if problem.target.of == "probability" else 0.0
+        noise = Noise(max(least, float(moved.max())), float(moved.mean()), len(moved), bounds[text])
+        noted.append({SERVED: server.told, NOISE: noise.to_note()})
+    return noted
+
+
+def _chosen(known: Evaluations, encoding: Encoding, text: int, removal: str) -> Bool[Tensor, "masks units"]:
+    """Masked versions of a text that were evaluated, evenly from the least to the most removed; both ends included."""
+    count = encoding.unit_counts[text]
+    rows = {key.bits for key in known.logits if key.text == text and key.removal in ("", removal)}
+    ends = {bytes([kept]) * count for kept in (0, 1)}
+    between = sorted(rows - ends, key=lambda bits: (sum(bits), bits))
+    places = np.linspace(0, len(between) - 1, min(len(between), REPEATED - 2)).round().astype(int) if between else ()
+    chosen = [*ends, *(between[place] for place in places)]
+    return torch.tensor([list(bits) for bits in chosen], dtype=torch.bool)

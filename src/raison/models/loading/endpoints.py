@@ -1,0 +1,111 @@
+"""From the address of a server to a model: connect, find out what it can do, tokenize the label words as it does."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.errors import LoadError
+from raison.core.model import LanguageModel
+from raison.models.adapters.background import run_in_background
+from raison.models.adapters.served import ServedClassifier
+from raison.models.served.address import Address
+from raison.models.served.labels import Label, LabelReader
+from raison.models.served.limits import Served
+from raison.models.served.probing import Powers, frame_of, probed
+from raison.models.served.server import Answer, Server
+from raison.models.served.tokens import Pieces, Tokens
+from raison.models.tokens.label_words import Ids, Speller, find_label_ids
+from raison.text.prompts import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address of a server, and how it is to be asked."""
+
+    address: str
+    served: str | Served | None
+    concurrency: int
+
+
+def from_endpoint(asked: Endpoint, prompt: Prompt) -> LanguageModel:
+    """A classifier by a prompt. Raises InputError, ServerError, AnswerError; LoadError for label words that do not fit.
+
+    Costs about ten short requests, which are remembered.
+    """
+    server = connected(asked)
+    powers = run_in_background(probed(server, prompt.chat is not None))
+    reader = LabelReader(server, powers, _labels(prompt, powers), _Frame(prompt))
+    check_labels(reader, prompt)
+    return ServedClassifier(reader, server.name)
+
+
+def connected(asked: Endpoint) -> Server:
+    """The server, and the model on it."""
+    settings = asked.served if isinstance(asked.served, Served) else Served(model=asked.served)
+    server = Server(Address.read(asked.address), settings, asked.concurrency)
+    run_in_background(server.connect())
+    return server
+
+
+class _Frame:
+    """Puts texts into a prompt: the part of a request that holds it, and the string that the server reads."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+        self._rendered = None if prompt.chat is not None else prompt.render(None)
+
+    def __call__(self, text: str) -> tuple[Answer, str]:
+        if self._rendered is not None:
+            whole = self._rendered.around(text)
+            return frame_of(whole, chat=False), whole
+        messages = [{"role": one.role, "content": one.text} for one in self._prompt.messages(text)]
+        return {"messages": messages}, "".join(message["content"] for message in messages)
+
+
+def _labels(prompt: Prompt, powers: Powers) -> list[Label]:
+    """The label words, with their tokens behind the prompt where the server tells tokens."""
+    words: list[tuple[str, str]] = list(prompt.labels.items())
+    if powers.tokens is None:
+        return [Label(name, word, None) for name, word in words]
+    tokens = powers.tokens
+    if prompt.chat is not None:
+        return [_alone(name, word, run_in_background(tokens.of(word))) for name, word in words]
+    ids = find_label_ids(prompt, prompt.render(None), _speller(tokens))
+    return [_label(prompt, *named, of_word, tokens) for named, of_word in zip(words, ids, strict=True)]
+
+
+def _alone(name: str, word: str, pieces: Pieces) -> Label:
+    """A label word at the beginning of an answer, whose first token comes back and is checked."""
+    return Label(name, word, pieces.ids if len(pieces.ids) == 1 else None)
+
+
+def _label(prompt: Prompt, name: str, word: str, ids: Ids, tokens: Tokens) -> Label:
+    if prompt.scoring != "first":
+        return Label(name, word, ids)
+    behind = run_in_background(tokens.of(prompt.render(None).around("...") + word))
+    own = () if behind.texts is None else behind.texts[len(behind.ids) - _count(prompt, word, tokens) :]
+    if own:
+        return Label(name, word, ids, own[0])
+    return Label(name, word, ids if _count(prompt, word, tokens) == 1 else None)
+
+
+def _count(prompt: Prompt, word: str, tokens: Tokens) -> int:
+    """Of how many tokens a label word consists behind the prompt."""
+    before = prompt.render(None).around("...")
+    return len(run_in_background(tokens.of(before + word)).ids) - len(run_in_background(tokens.of(before)).ids)
+
+
+def _speller(tokens: Tokens) -> Speller:
+    def shown(ids: Any) -> str:
+        return f"[{' '.join(map(str, ids))}]"
+
+    return Speller(lambda string: run_in_background(tokens.of(string)).ids, shown, None)
+
+
+def check_labels(reader: LabelReader, prompt: Prompt) -> None:
+    """LoadError for label words that the server's answers cannot distinguish. Asks for one text."""
+    if reader.tier == "top-k" and any(label.ids is not None and len(label.ids) > 1 for label in reader.labels):
+        raise LoadError(
+            f"label words of the prompt '{prompt.name}' have several tokens, and {reader.server.address.base} gives "
+            'log-probabilities of the next token alone: score the first one (scoring = "first"), or take other words.'
+        )
+    run_in_background(reader.read("..."))

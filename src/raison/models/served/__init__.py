@@ -1,0 +1,1 @@
+"""Language models that are reached through a server with OpenAI's interface: asking, remembering, understanding."""

@@ -1,0 +1,118 @@
+"""What servers answer, understood by its shape: tokens with their log-probabilities, and texts.
+
+Three shapes occur. OpenAI's chat and llama.cpp have `logprobs.content`, a list with an object for each token. OpenAI's
+first completions, vLLM and SGLang have `logprobs.tokens` with parallel lists. vLLM's `prompt_logprobs` has an object of
+token ids for each token of the prompt.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.errors import AnswerError
+from raison.models.served.server import Answer
+
+_ROUNDING = 1e-3
+"""Above zero, a log-probability may be by as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as the server writes it; `id` is None where the server does not say it."""
+
+    text: str
+    id: int | None
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A token that was written, or read, and the likeliest ones in its place."""
+
+    chosen: Token
+    top: tuple[Token, ...]
+    start: int | None = None
+    """The character of the echoed text where it begins, if the server says so."""
+
+
+def choices_of(answer: Answer) -> list[Answer]:
+    """The answer's choices. Raises AnswerError where there is none."""
+    found = answer.get("choices")
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+        raise AnswerError(f"the server's answer has no choices ({str(answer)!r:.120}).")
+    return found
+
+
+def text_of(choice: Answer) -> str:
+    """What was written."""
+    message = choice.get("message")
+    text = message.get("content") if isinstance(message, dict) else choice.get("text")
+    if not isinstance(text, str):
+        raise AnswerError(f"the server's answer has no text ({str(choice)!r:.120}).")
+    return text
+
+
+def steps_of(choice: Answer) -> tuple[Step, ...]:
+    """The tokens with log-probabilities; () where the server gives none. Raises AnswerError for impossible ones."""
+    found = choice.get("logprobs")
+    if not isinstance(found, dict):
+        return ()
+    if isinstance(found.get("content"), list):
+        return tuple(_step(entry) for entry in found["content"] if isinstance(entry, dict))
+    if isinstance(found.get("tokens"), list) and isinstance(found.get("token_logprobs"), list):
+        return _parallel(found)
+    return ()
+
+
+def prompt_steps(choice: Answer) -> tuple[Step, ...]:
+    """The tokens of the prompt, after the first, by vLLM's `prompt_logprobs`; () without these."""
+    found = choice.get("prompt_logprobs")
+    if not isinstance(found, list):
+        return ()
+    steps = []
+    for entry in found:
+        if not isinstance(entry, dict) or not entry:
+            continue
+        # The token of the prompt itself comes first.
+        number, said = next(iter(entry.items()))
+        if not isinstance(said, dict) or not str(number).isdigit():
+            raise AnswerError(f"the server's prompt_logprobs cannot be read ({str(entry)!r:.120}).")
+        steps.append(Step(Token(str(said.get("decoded_token")), int(number), _logprob(said.get("logprob"))), ()))
+    return tuple(steps)
+
+
+def _step(entry: Answer) -> Step:
+    top = entry.get("top_logprobs")
+    others = tuple(_token(one) for one in top if isinstance(one, dict)) if isinstance(top, list) else ()
+    return Step(_token(entry), others)
+
+
+def _token(entry: Answer) -> Token:
+    number = entry.get("id")
+    text = entry.get("token")
+    if not isinstance(text, str):
+        raise AnswerError(f"the server's log-probabilities name no token ({str(entry)!r:.120}).")
+    return Token(text, number if type(number) is int else None, _logprob(entry.get("logprob")))
+
+
+def _parallel(found: Answer) -> tuple[Step, ...]:
+    tokens, values = found["tokens"], found["token_logprobs"]
+    tops, starts = found.get("top_logprobs") or [], found.get("text_offset") or []
+    if len(tokens) != len(values):
+        raise AnswerError(f"the server's answer has {len(tokens)} tokens and {len(values)} log-probabilities.")
+    steps = []
+    for place, (text, value) in enumerate(zip(tokens, values, strict=True)):
+        # The first token of an echoed prompt follows nothing.
+        if value is None:
+            continue
+        top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
+        start = starts[place] if place < len(starts) and type(starts[place]) is int else None
+        others = tuple(Token(str(name), None, _logprob(lp)) for name, lp in top.items())
+        steps.append(Step(Token(str(text), None, _logprob(value)), others, start))
+    return tuple(steps)
+
+
+def _logprob(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value > _ROUNDING:
+        raise AnswerError(f"the server gives {value!r:.40} for a log-probability.")
+    return min(0.0, float(value))

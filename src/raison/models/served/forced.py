@@ -1,0 +1,155 @@
+"""The log-probabilities of a given continuation, in the ways in which servers can be made to tell them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from raison.core.errors import AnswerError
+from raison.models.served.answers import Step, choices_of, prompt_steps, steps_of, text_of
+from raison.models.served.server import Answer, Server
+
+BIAS = 100
+"""What makes a token certain; OpenAI allows no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A continuation of a prompt: its text, and its tokens where they are known."""
+
+    text: str
+    ids: tuple[int, ...] | None = None
+
+
+class Forced(ABC):
+    """One way of asking. `name` is what results say of it; `longest` is how many tokens it can take, None for any."""
+
+    name: ClassVar[str]
+    longest: ClassVar[int | None] = None
+    by_id: ClassVar[bool] = True
+    """Whether it needs the tokens of the continuation."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def takes(self, wanted: Wanted) -> bool:
+        """Whether this continuation can be asked for."""
+        if wanted.ids is None:
+            return not self.by_id and self.longest is None
+        return self.longest is None or len(wanted.ids) <= self.longest
+
+    @abstractmethod
+    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+        """The continuation's tokens with their log-probabilities, each after those before it.
+
+        `frame` is the part of the request that holds the prompt. Raises AnswerError where other tokens come back.
+        """
+
+
+@final
+class Echoed(Forced):
+    """`echo` with `logprobs`, which returns the tokens of what was sent (vLLM, SGLang)."""
+
+    name = "echo"
+    by_id = False
+
+    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+        whole = prompt + wanted.text
+        body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
+        [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
+        written, told = steps_of(choice), text_of(choice)
+        if not written or not told.startswith(whole):
+            raise AnswerError("the server does not echo the prompt with its log-probabilities.")
+        # The last one was written, not read.
+        return _at_end(written[:-1], wanted)
+
+
+@final
+class PromptScored(Forced):
+    """vLLM's `prompt_logprobs`, with the ids of the prompt's tokens."""
+
+    name = "prompt_logprobs"
+    by_id = False
+
+    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+        whole = prompt + wanted.text
+        body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+        [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
+        read = prompt_steps(choice)
+        if not read:
+            raise AnswerError("the server gives no prompt_logprobs.")
+        return _at_end(read, wanted)
+
+
+@final
+class Constrained(Forced):
+    """A grammar of llama.cpp that allows these tokens alone; log-probabilities are those before it applies."""
+
+    name = "grammar"
+
+    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+        ids = _known(wanted)
+        rule = " ".join(f"<[{token}]>" for token in ids)
+        body: Answer = {**frame, "max_tokens": len(ids), "temperature": 0, "logprobs": 1, "grammar": f"root ::= {rule}"}
+        [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
+        return _exactly(steps_of(choice), wanted)
+
+
+@final
+class Biased(Forced):
+    """`logit_bias`, where the log-probability that comes back is that before the bias."""
+
+    name = "logit_bias"
+    longest = 1
+
+    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+        [token] = _known(wanted)
+        told = {"logprobs": True, "top_logprobs": 1} if "messages" in frame else {"logprobs": 1}
+        body: Answer = {**frame, **told, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
+        [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
+        return _exactly(steps_of(choice), wanted)
+
+
+def _known(wanted: Wanted) -> tuple[int, ...]:
+    if not wanted.ids:
+        raise AnswerError(f"the tokens of {wanted.text!r:.60} are not known.")
+    return wanted.ids
+
+
+def _exactly(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
+    """The steps, if they are the continuation and nothing else."""
+    if not _are(steps, wanted):
+        raise AnswerError(_other(steps, wanted))
+    return steps
+
+
+def _at_end(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
+    """The last steps that make up the continuation. Raises AnswerError where none begins at the seam."""
+    if wanted.ids is not None and steps and steps[-1].chosen.id is not None:
+        found = steps[len(steps) - len(wanted.ids) :]
+        if _are(found, wanted):
+            return found
+        raise AnswerError(_other(found, wanted))
+    text = ""
+    for place in range(len(steps) - 1, -1, -1):
+        text = steps[place].chosen.text + text
+        if text == wanted.text:
+            return steps[place:]
+        if len(text) >= len(wanted.text):
+            break
+    raise AnswerError(_other(steps[-3:], wanted))
+
+
+def _are(steps: Sequence[Step], wanted: Wanted) -> bool:
+    ids = [step.chosen.id for step in steps]
+    if wanted.ids is not None and None not in ids:
+        return ids == list(wanted.ids)
+    return "".join(step.chosen.text for step in steps) == wanted.text
+
+
+def _other(steps: Sequence[Step], wanted: Wanted) -> str:
+    shown = " ".join(repr(step.chosen.text) for step in steps) or "nothing"
+    return (
+        f"the server was to go on with {wanted.text!r:.60}, and its tokens are {shown:.100}: they melt into the end of "
+        "the prompt, or the server does something else than it says."
+    )

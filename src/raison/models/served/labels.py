@@ -1,0 +1,207 @@
+"""Label words behind a prompt, as probabilities: by a given continuation, among the likeliest tokens, or by samples."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from raison.core.errors import AnswerError
+from raison.models.served.answers import Step, Token, choices_of, steps_of, text_of
+from raison.models.served.forced import Wanted
+from raison.models.served.probing import Powers, Tier, next_body
+from raison.models.served.server import Answer, Server
+
+NORMAL = 1.959964
+"""The 97.5th percentile, for intervals of 95 %."""
+_SHORT = 3
+"""Characters of a label word for each token that a sample may have, and as many tokens more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A class's word as it follows the prompt, and its tokens there; None where the server does not tell them."""
+
+    name: str
+    word: str
+    ids: tuple[int, ...] | None
+    first: str | None = None
+    """The text of its first token, where that alone is scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Probabilities of the labels among themselves, and by how much the tier alone lets any of them be wrong."""
+
+    shares: tuple[float, ...]
+    bound: float = 0.0
+
+
+@final
+class LabelReader:
+    """Reads the labels behind prompts. `frame` makes of a text the part of a request that holds it, and its string."""
+
+    def __init__(
+        self, server: Server, powers: Powers, labels: Sequence[Label], frame: Callable[[str], tuple[Answer, str]]
+    ) -> None:
+        self.server, self.powers, self.labels, self.frame = server, powers, tuple(labels), frame
+
+    @property
+    def tier(self) -> Tier:
+        """What the probabilities are made from."""
+        if self._whole or (self._single and self.powers.top and self._forcible):
+            return "scored"
+        return "top-k" if self.powers.top else "text"
+
+    @property
+    def told(self) -> str:
+        """The tier in words."""
+        way = self.powers.forced
+        if self.tier == "scored":
+            return f"scored (log-probabilities of the label words, by {way.name if way else 'the next token'})"
+        if self.tier == "top-k":
+            return f"top-k (the {self.powers.top} likeliest next tokens)"
+        return f"text (shares of {self.server.settings.samples} sampled answers)"
+
+    @property
+    def requests(self) -> int:
+        """How many requests a text takes at most."""
+        if self._whole:
+            return len(self.labels)
+        if self.tier == "text":
+            return self.server.settings.samples
+        return 1 + (len(self.labels) if self.tier == "scored" else 0)
+
+    @property
+    def new_tokens(self) -> int:
+        """How many tokens the server writes for one text at the least."""
+        return self.server.settings.samples * self._longest if self.tier == "text" else 1
+
+    async def read(self, text: str, repeat: int = 0) -> Reading:
+        """The labels behind one text. Raises AnswerError where the answer names none, or other tokens come back."""
+        frame, prompt = self.frame(text)
+        if self._whole:
+            scores = [await self._forced(frame, prompt, label, repeat) for label in self.labels]
+            return Reading(_shares(scores))
+        if self.tier == "text":
+            return await self._sampled(frame, prompt, repeat)
+        [choice] = choices_of(await self.server.complete(next_body(frame, self.powers.top), prompt, repeat))[:1]
+        steps = steps_of(choice)
+        if not steps:
+            raise AnswerError("the server gave log-probabilities when it was loaded, and gives none now.")
+        return await self._next(steps[0], frame, prompt, repeat)
+
+    def known(self, text: str, repeat: int) -> bool:
+        """Whether the first request for a text is on disk."""
+        frame, _ = self.frame(text)
+        if self._whole:
+            return False
+        body = self._sampling(frame) if self.tier == "text" else next_body(frame, self.powers.top)
+        return self.server.known(self.server.key(body, repeat)) is not None
+
+    def _sampling(self, frame: Answer) -> Answer:
+        wanted = self.server.settings.samples
+        return {**frame, "max_tokens": self._longest, "temperature": 1.0, "n": wanted}
+
+    @property
+    def _single(self) -> bool:
+        return all(label.ids is not None and len(label.ids) == 1 for label in self.labels)
+
+    @property
+    def _forcible(self) -> bool:
+        way = self.powers.forced
+        return way is not None and all(way.takes(Wanted(label.word, label.ids)) for label in self.labels)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether each label word is asked for by itself."""
+        return self._forcible and not (self._single and self.powers.top)
+
+    @property
+    def _longest(self) -> int:
+        return _SHORT + max(len(label.word) for label in self.labels) // _SHORT
+
+    async def _forced(self, frame: Answer, prompt: str, label: Label, repeat: int) -> float:
+        assert self.powers.forced is not None, "asked for a continuation that the server does not score"
+        wanted = Wanted(label.first if label.first is not None else label.word, label.ids)
+        steps = await self.powers.forced.steps(frame, prompt, wanted, repeat)
+        return sum(step.chosen.logprob for step in steps)
+
+    async def _next(self, step: Step, frame: Answer, prompt: str, repeat: int) -> Reading:
+        """From the likeliest tokens; a label that is none of them is asked for, or bounded by the last of them."""
+        found = [self._among(label, step.top) for label in self.labels]
+        missing = [number for number, value in enumerate(found) if value is None]
+        if self.tier == "scored":
+            for number in missing:
+                found[number] = await self._forced(frame, prompt, self.labels[number], repeat)
+            return Reading(_shares([value for value in found if value is not None]))
+        if len(missing) == len(found):
+            raise AnswerError(
+                f"none of the label words is among the {len(step.top)} likeliest tokens behind {prompt[-60:]!r}, which "
+                f"begin with {step.top[0].text!r:.40}: take label words that the model would write there."
+            )
+        most = _below(step.top)
+        high = _shares([most if value is None else value for value in found])
+        low = _shares([-math.inf if value is None else value for value in found])
+        return Reading(high, max(abs(a - b) for a, b in zip(high, low, strict=True)))
+
+    def _among(self, label: Label, top: Sequence[Token]) -> float | None:
+        """The log-probability of a label's token among the likeliest; None where it is none of them.
+
+        Where the label's tokens are not known, all those count that begin its word and no other label's.
+        """
+        if label.ids is not None:
+            exact = label.first if label.first is not None else label.word
+            own = [t for t in top if (t.id == label.ids[0] if t.id is not None else t.text == exact)]
+        else:
+            others = [other.word for other in self.labels if other is not label]
+            own = [t for t in top if t.text.strip() and label.word.startswith(t.text)]
+            own = [t for t in own if not any(other.startswith(t.text) for other in others)]
+        if not own:
+            return None
+        return math.log(sum(math.exp(token.logprob) for token in own))
+
+    async def _sampled(self, frame: Answer, prompt: str, repeat: int) -> Reading:
+        """Shares of the sampled answers that begin with a label word, of those that begin with any."""
+        wanted = self.server.settings.samples
+        body = self._sampling(frame)
+        texts = [text_of(one) for one in choices_of(await self.server.complete(body, prompt, repeat))]
+        # A server that ignores n gives one at a time.
+        while len(texts) < wanted:
+            seeded = {**body, "n": 1, "seed": len(texts)}
+            texts.append(text_of(choices_of(await self.server.complete(seeded, prompt, repeat))[0]))
+        named = [number for text in texts[:wanted] if (number := self._named(text)) is not None]
+        if not named:
+            raise AnswerError(
+                f"none of {wanted} answers begins with a label word; the first is {texts[0]!r:.60}. Take label words "
+                "that the model answers with, or say in the prompt what it is to answer."
+            )
+        shares = tuple(named.count(number) / len(named) for number in range(len(self.labels)))
+        return Reading(shares, max(_half_width(share, len(named)) for share in shares))
+
+    def _named(self, text: str) -> int | None:
+        """The label whose word an answer begins with, white space apart; the longest, where several do."""
+        words = [label.word.strip() for label in self.labels]
+        fitting = [number for number, word in enumerate(words) if text.strip().startswith(word)]
+        return max(fitting, key=lambda number: len(words[number]), default=None)
+
+
+def _shares(scores: Sequence[float]) -> tuple[float, ...]:
+    """Softmax."""
+    highest = max(scores)
+    parts = [math.exp(score - highest) for score in scores]
+    return tuple(part / sum(parts) for part in parts)
+
+
+def _below(top: Sequence[Token]) -> float:
+    """The highest log-probability of a token that is not among the likeliest."""
+    rest = 1 - sum(math.exp(token.logprob) for token in top)
+    last = min(token.logprob for token in top)
+    return min(last, math.log(rest)) if rest > 0 else last
+
+
+def _half_width(share: float, count: int) -> float:
+    """The farther end of Wilson's interval of 95 %, from a share of so many."""
+    square = NORMAL**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    spread = NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
+    return max(abs(middle + spread - share), abs(middle - spread - share))

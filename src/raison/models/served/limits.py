@@ -1,0 +1,117 @@
+"""What asking a server may take: the settings, and the count of what was spent."""
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Annotated
+
+from raison.core.errors import InputError, RaisonError
+from raison.core.settings.fields import Setting, mistakes_in, refuse
+
+MILLION = 1_000_000
+_FIRST_RATE = 0.5
+"""Tokens per character until a server has said how many a prompt had."""
+
+Whole = Annotated[int | None, Setting(least=1)]
+
+
+class SpentError(RaisonError):
+    """A request would go beyond what the caller allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """How a server is asked, and what this may take.
+
+    - `model`: its name on the server; None: the first that the server lists.
+    - `max_requests`, `max_tokens`, `max_cost`: nothing is sent beyond these. Repeated attempts count.
+    - `price_in`, `price_out`: of a million tokens read and written, in any currency; `max_cost` is in the same.
+    - `timeout`: seconds without an answer after which a request is repeated; `attempts`: how often it is sent at most.
+    - `samples`: answers to each prompt of a server that gives text alone.
+    - `remember`: keep answers on disk, so that nothing is asked twice (docs/served.md).
+    """
+
+    model: str | None = None
+    max_requests: Whole = None
+    max_tokens: Whole = None
+    max_cost: Annotated[float | None, Setting(above=0)] = None
+    price_in: Annotated[float, Setting(least=0)] = 0.0
+    price_out: Annotated[float, Setting(least=0)] = 0.0
+    timeout: Annotated[float, Setting(above=0)] = 120.0
+    attempts: Annotated[int, Setting(least=1, most=20)] = 6
+    samples: Annotated[int, Setting(least=2, most=1000)] = 20
+    remember: bool = True
+
+    def __post_init__(self) -> None:
+        mistakes = mistakes_in(type(self), {name: getattr(self, name) for name in self.__slots__})
+        if self.max_cost is not None and not (self.price_in or self.price_out):
+            mistakes = [*mistakes, InputError("max_cost needs the prices of a million tokens: price_in, price_out.")]
+        refuse(mistakes)
+
+
+@dataclass(slots=True)
+class Meter:
+    """What was spent, under the caller's limits. A request is counted in advance, and corrected by its answer."""
+
+    limits: Served
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    reused: int = 0
+    """Answers that were on disk."""
+    rate: float = _FIRST_RATE
+    """The most tokens per character that a prompt had."""
+    _lock: Lock = field(default_factory=Lock, repr=False)
+    _known: bool = False
+
+    @property
+    def cost(self) -> float:
+        """In the currency of the prices."""
+        return (self.tokens_in * self.limits.price_in + self.tokens_out * self.limits.price_out) / MILLION
+
+    def reserve(self, characters: int, new_tokens: int) -> int:
+        """Count a request with a prompt of so many characters: its expected tokens. Raises SpentError."""
+        with self._lock:
+            expected = self.expected(characters)
+            self._check(1, expected, new_tokens)
+            self.requests += 1
+            self.tokens_in += expected
+            self.tokens_out += new_tokens
+            return expected
+
+    def settle(self, reserved: tuple[int, int], used: tuple[int, int], characters: int) -> None:
+        """Correct a count by what the server says that it read and wrote."""
+        with self._lock:
+            self.tokens_in += used[0] - reserved[0]
+            self.tokens_out += used[1] - reserved[1]
+            if characters:
+                found = used[0] / characters
+                self.rate = max(self.rate, found) if self._known else found
+                self._known = True
+
+    def foresee(self, characters: list[int], new_tokens: int) -> None:
+        """Raises SpentError, before anything is sent, if these prompts would go beyond a limit."""
+        self._check(len(characters), sum(map(self.expected, characters)), new_tokens * len(characters))
+
+    def expected(self, characters: int) -> int:
+        """About how many tokens a prompt of so many characters has."""
+        return max(1, round(self.rate * characters))
+
+    def _check(self, requests: int, read: int, written: int) -> None:
+        limits = self.limits
+        cost = self.cost + (read * limits.price_in + written * limits.price_out) / MILLION
+        tokens = self.tokens_in + self.tokens_out + read + written
+        found = [
+            f"{name} is {most:,}, and {wanted:,.6g} would be reached"
+            for name, most, wanted in (
+                ("max_requests", limits.max_requests, self.requests + requests),
+                ("max_tokens", limits.max_tokens, tokens),
+                ("max_cost", limits.max_cost, cost),
+            )
+            if most is not None and wanted > most
+        ]
+        if found:
+            raise SpentError(
+                f"{requests:,} more request{'' if requests == 1 else 's'} of about {read + written:,} tokens "
+                f"{'is' if requests == 1 else 'are'} not sent: {'; '.join(found)}. Raise the limit, explain fewer or "
+                "shorter texts, or take a method of fewer evaluations. Answers so far are kept and cost nothing again."
+            )

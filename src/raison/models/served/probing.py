@@ -1,0 +1,102 @@
+"""What a server can do, found out by its answers: options that it does not know are silently ignored."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from raison.core.errors import AnswerError, ServerError
+from raison.models.served.answers import Step, choices_of, steps_of, text_of
+from raison.models.served.forced import Biased, Constrained, Echoed, Forced, PromptScored, Wanted
+from raison.models.served.server import Answer, Server
+from raison.models.served.tokens import Tokens
+from raison.models.served.transport import RefusedError
+
+Tier = Literal["scored", "top-k", "text"]
+"""Log-probabilities of any continuation, of the likeliest next tokens, or none at all."""
+TIERS: tuple[Tier, ...] = get_args(Tier)
+
+BEGUN = "The capital of France is"
+TOPS = (50, 20, 5, 2, 1)
+"""How many of the likeliest tokens are asked for; a server that allows fewer refuses, or gives fewer."""
+TOLERANCE = 0.3
+"""Between two log-probabilities of the same token, asked in different ways."""
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """How a server is asked: `top` tokens at most, in which way for a given continuation, and its tokens."""
+
+    chat: bool
+    top: int
+    forced: Forced | None
+    tokens: Tokens | None
+
+
+def frame_of(text: str, chat: bool) -> Answer:
+    """The part of a request that holds a prompt."""
+    return {"messages": [{"role": "user", "content": text}]} if chat else {"prompt": text}
+
+
+def next_body(frame: Answer, top: int) -> Answer:
+    """A request for the likeliest next tokens."""
+    told: Answer = {"logprobs": True, "top_logprobs": top} if "messages" in frame else {"logprobs": top}
+    return {**frame, **told, "max_tokens": 1, "temperature": 0}
+
+
+async def probed(server: Server, chat: bool) -> Powers:
+    """Asks half a dozen short requests. Raises ServerError if the server does not complete anything."""
+    own = Tokens(server)
+    tokens = own if await own.works() else None
+    frame = frame_of(BEGUN, chat)
+    step = await _next(server, frame)
+    if step is None:
+        return Powers(chat, 0, None, tokens)
+    found = await _forced(server, frame, step, tokens)
+    return Powers(chat, len(step.top), found, tokens)
+
+
+async def _next(server: Server, frame: Answer) -> Step | None:
+    """The next token with as many of the likeliest as the server gives; None where it gives text alone."""
+    refusal: ServerError | None = None
+    for top in TOPS:
+        try:
+            [choice] = choices_of(await server.complete(next_body(frame, top), BEGUN))[:1]
+        except RefusedError as error:
+            refusal = error
+            if error.status != 400 and error.status != 422:
+                break
+            continue
+        steps = steps_of(choice)
+        return steps[0] if steps and steps[0].top else None
+    try:
+        text_of(choices_of(await server.complete({**frame, "max_tokens": 1, "temperature": 0}, BEGUN))[0])
+    except RefusedError as error:
+        what, other = ("chats", "without") if "messages" in frame else ("texts", "with")
+        raise ServerError(
+            f"{server.address.base} completes no {what} ({refusal or error}) Take a prompt {other} `chat`, or another "
+            "server."
+        ) from None
+    return None
+
+
+async def _forced(server: Server, frame: Answer, step: Step, tokens: Tokens | None) -> Forced | None:
+    """The first way in which the server tells what it is known to say of a token that is not the likeliest."""
+    second = next((token for token in step.top if token.text != step.chosen.text and token.text.strip()), None)
+    if second is None:
+        return None
+    ids: tuple[int, ...] | None = (second.id,) if second.id is not None else None
+    if ids is None and tokens is not None:
+        whole, before = (await tokens.of(BEGUN + second.text)).ids, (await tokens.of(BEGUN)).ids
+        ids = whole[len(before) :] if whole[: len(before)] == before else None
+    wanted = Wanted(second.text, ids)
+    chat = "messages" in frame
+    for kind in (Biased,) if chat else (Echoed, PromptScored, Constrained, Biased):
+        way: Forced = kind(server)
+        if not way.takes(wanted):
+            continue
+        try:
+            found = await way.steps(frame, BEGUN, wanted)
+        except (AnswerError, RefusedError):
+            continue
+        if abs(sum(one.chosen.logprob for one in found) - second.logprob) <= TOLERANCE:
+            return way
+    return None

@@ -1,0 +1,111 @@
+"""One server and one of its models: what is asked is remembered, counted and limited."""
+
+from pathlib import Path
+from typing import Any, final
+
+from raison.core.errors import AnswerError
+from raison.models.served.address import Address
+from raison.models.served.limits import Meter, Served
+from raison.models.served.store import Store, key_of
+from raison.models.served.transport import RefusedError, Transport
+from raison.paths import cache_folder
+
+Answer = dict[str, Any]
+"""A JSON object of the server, of which nothing is known before answers.py has read it."""
+
+
+def store_path() -> Path:
+    """Where answers are kept."""
+    return cache_folder() / "served" / "answers.sqlite"
+
+
+@final
+class Server:
+    """Asks for JSON. All calls are made in one event loop (models/adapters/background.py)."""
+
+    def __init__(self, address: Address, settings: Served, concurrency: int) -> None:
+        self.address, self.settings, self.concurrency = address, settings, concurrency
+        self.meter = Meter(settings)
+        self.model = settings.model or ""
+        self._transport = Transport(address, settings.timeout, settings.attempts, concurrency)
+        self._store = Store(store_path()) if settings.remember else None
+        self._facts: object = None
+
+    @property
+    def name(self) -> str:
+        """The model and where it is; of a file, its last part."""
+        return f"{self.model.rsplit('/', 1)[-1] if self.model.startswith('/') else self.model} at {self.address.base}"
+
+    async def connect(self) -> None:
+        """Find the model. Raises InputError for one that the server does not list, ServerError, AnswerError."""
+        listed = await self._models()
+        if not self.model:
+            if not listed:
+                raise AnswerError(f"{self.address.base}/models lists no model: name one (served='NAME').")
+            self.model = str(listed[0]["id"])
+        # Whatever the server says of the model's file, so that another one of the same name is asked anew.
+        self._facts = [entry.get("meta") for entry in listed if entry.get("id") == self.model]
+
+    async def _models(self) -> list[Answer]:
+        try:
+            found = await self._transport.send(f"{self.address.base}/models", None)
+        except RefusedError as refusal:
+            if self.model and refusal.status == 404:
+                return []
+            raise
+        entries = found.get("data") if isinstance(found, dict) else None
+        if not isinstance(entries, list) or not all(isinstance(one, dict) and "id" in one for one in entries):
+            raise AnswerError(f"{self.address.base}/models answers something else than a list of models.")
+        return entries
+
+    async def complete(self, body: Answer, prompt: str, repeat: int = 0) -> Answer:
+        """An answer of /completions, or of /chat/completions for a body with messages.
+
+        `prompt` is what the server reads, for the count of tokens. An equal request is answered from disk; another
+        `repeat` asks again. Raises SpentError, RefusedError, ServerError, AnswerError.
+        """
+        path = f"{self.address.base}/{'chat/completions' if 'messages' in body else 'completions'}"
+        key = self.key(body, repeat)
+        known = self.known(key)
+        if known is not None:
+            self.meter.reused += 1
+            return known
+        new = int(body.get("max_tokens", 1)) * int(body.get("n", 1))
+        reserved: list[int] = []
+        found = await self._transport.send(
+            path, {"model": self.model, **body}, lambda: reserved.append(self.meter.reserve(len(prompt), new))
+        )
+        if not isinstance(found, dict):
+            raise AnswerError(f"{path} answers a {type(found).__name__} in place of an object.")
+        used = _usage(found)
+        self.meter.settle((reserved[-1], new), used or (reserved[-1], new), len(prompt) if used else 0)
+        if self._store is not None:
+            self._store.keep(key, found)
+        return found
+
+    def key(self, body: Answer, repeat: int = 0) -> str:
+        """The name of a request in the store."""
+        return key_of(self.address.base, self.model, self._facts, body, repeat)
+
+    def known(self, key: str) -> Answer | None:
+        """The answer on disk; None where it was never asked."""
+        return None if self._store is None else self._store.find(key)
+
+    async def other(self, path: str, body: Answer) -> Answer | None:
+        """A path that is not OpenAI's, such as /tokenize; None where the server has none. It is not counted."""
+        try:
+            found = await self._transport.send(f"{self.address.root}{path}", {"model": self.model, **body})
+        except RefusedError:
+            return None
+        return found if isinstance(found, dict) else None
+
+
+def _usage(found: Answer) -> tuple[int, int] | None:
+    """How many tokens the server says that it read and wrote."""
+    usage = found.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    if any(type(count) is not int or count < 0 for count in counts):
+        return None
+    return counts[0], counts[1]  # type: ignore[return-value]

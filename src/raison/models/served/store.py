@@ -1,0 +1,49 @@
+"""Answers of servers on disk, by what was asked: nothing is asked twice."""
+
+import hashlib
+import json
+import sqlite3
+import weakref
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from raison.core.errors import DataError
+
+_TABLE = "CREATE TABLE IF NOT EXISTS answers (asked TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
+
+
+class Store:
+    """One file of SQLite, which several processes may share. Prompts are in it as digests, answers as they came."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._file.execute("PRAGMA journal_mode=WAL")
+            self._file.execute(_TABLE)
+            weakref.finalize(self, self._file.close)
+        except (sqlite3.Error, OSError) as error:
+            raise DataError(
+                f"the store of answers {path} cannot be used ({error}): set RAISON_CACHE to a folder that can be "
+                "written, or load with served=raison.Served(remember=False)."
+            ) from None
+
+    def find(self, key: str) -> dict[str, Any] | None:
+        """The answer to what the key stands for; None where it was not asked."""
+        with self._lock:
+            row = self._file.execute("SELECT answer FROM answers WHERE asked = ?", (key,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def keep(self, key: str, answer: dict[str, Any]) -> None:
+        """Keep an answer; the first one stays where two processes asked the same."""
+        with self._lock:
+            self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer)))
+
+
+def key_of(*asked: object) -> str:
+    """A digest of what was asked."""
+    told = json.dumps(asked, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(told.encode()).hexdigest()

@@ -1,0 +1,57 @@
+"""Tokens as the server makes them, where it has a /tokenize."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.errors import AnswerError
+from raison.models.served.server import Answer, Server
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A string's tokens, and the text of each where the server says it."""
+
+    ids: tuple[int, ...]
+    texts: tuple[str, ...] | None
+
+
+class Tokens:
+    """Asks a server for tokens. llama.cpp takes `content`, vLLM and SGLang `prompt`; both read these bodies."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._known: dict[tuple[str, bool], Pieces] = {}
+
+    async def works(self) -> bool:
+        """Whether the server has a /tokenize whose answers can be read."""
+        try:
+            return len((await self.of("one two three")).ids) >= 3
+        except AnswerError:
+            return False
+
+    async def of(self, text: str, special: bool = False) -> Pieces:
+        """The tokens of a string; `special`: with those that the server adds at its beginning."""
+        if (text, special) not in self._known:
+            body = {
+                "content": text,
+                "prompt": text,
+                "with_pieces": True,
+                "return_token_strs": True,
+                "add_special": special,
+                "add_special_tokens": special,
+            }
+            self._known[text, special] = _read(await self._server.other("/tokenize", body))
+        return self._known[text, special]
+
+
+def _read(answer: Answer | None) -> Pieces:
+    found: Any = None if answer is None else answer.get("tokens")
+    if not isinstance(found, list):
+        raise AnswerError("the server has no /tokenize.")
+    if found and all(isinstance(one, dict) and type(one.get("id")) is int for one in found):
+        texts = [one.get("piece") for one in found]
+        whole = all(isinstance(text, str) for text in texts)
+        return Pieces(tuple(one["id"] for one in found), tuple(texts) if whole else None)
+    if not all(type(one) is int for one in found):
+        raise AnswerError(f"the server's tokens cannot be read ({str(found)!r:.100}).")
+    return Pieces(tuple(found), None)

@@ -1,0 +1,151 @@
+"""Requests to one server: repeated where it is busy, given up where it refuses, never sent on to another host."""
+
+import asyncio
+import json
+import random
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.errors import AnswerError, ServerError
+from raison.models.served.address import KEYS, Address
+
+try:
+    import httpx2
+except ImportError:
+    # What huggingface_hub depends on is httpx2 from its version 2 on, and httpx before, of the same interface.
+    import httpx as httpx2  # type: ignore[no-redef]
+
+LARGEST = 1 << 25
+"""Bytes of an answer: the whole distribution over a vocabulary of 250,000 tokens has about as many."""
+BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+"""Statuses after which the same request may be answered."""
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedError(Exception):
+    """An attempt that may be repeated: why it failed, and how many seconds the server asks to wait."""
+
+    why: str
+    pause: float = 0.0
+
+
+class RefusedError(ServerError):
+    """The server answered with a status that says that it will not do this. `status` is 400, 404, ..."""
+
+    def __init__(self, status: int, told: str) -> None:
+        super().__init__(told)
+        self.status = status
+
+
+class Transport:
+    """Sends JSON and reads JSON. Used inside one event loop, whose connections it keeps."""
+
+    def __init__(self, address: Address, timeout: float, attempts: int, connections: int) -> None:
+        self.address = address
+        self._attempts = attempts
+        self._timeout = httpx2.Timeout(timeout, connect=min(timeout, 10.0))
+        self._connections = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+        self._client: httpx2.AsyncClient | None = None
+        self._draws = random.Random()
+
+    async def send(self, path: str, body: dict[str, Any] | None, before: Any = None) -> Any:
+        """What the server answers to a POST of `body`, or a GET without one. `before` is called for every attempt.
+
+        Raises RefusedError for a status that no repetition changes, ServerError when all attempts failed.
+        """
+        why = ""
+        for attempt in range(self._attempts):
+            if before is not None:
+                before()
+            try:
+                return await self._once(path, body)
+            except _FailedError as failed:
+                why = failed.why
+                if attempt + 1 < self._attempts:
+                    await asyncio.sleep(self._pause(attempt, failed.pause))
+        tried = "once" if self._attempts == 1 else f"{self._attempts} times"
+        raise ServerError(
+            f"{self.address.base} did not answer, asked {tried}: {why}. See whether the server runs, and raise the "
+            "time-out or the attempts (raison.Served(timeout=, attempts=)) or lower concurrency= where it is busy."
+        )
+
+    def _pause(self, attempt: int, asked: float) -> float:
+        """Twice as long after each failure, not the same for all requests, and at least what the server asks for."""
+        own = FIRST_PAUSE * 2**attempt * self._draws.uniform(0.5, 1.0)
+        return min(LONGEST_PAUSE, max(own, asked))
+
+    async def _once(self, path: str, body: dict[str, Any] | None) -> Any:
+        client = self._connected()
+        method = "GET" if body is None else "POST"
+        try:
+            async with client.stream(method, path, json=body, headers=self.address.headers()) as answer:
+                content = await self._read(answer)
+        except httpx2.HTTPError as error:
+            # The original holds the request with its headers.
+            raise _FailedError(f"{type(error).__name__} {error}".strip()) from None
+        return self._understood(answer, content)
+
+    def _connected(self) -> "httpx2.AsyncClient":
+        if self._client is None:
+            # The key would follow a redirection.
+            self._client = httpx2.AsyncClient(
+                timeout=self._timeout,
+                limits=self._connections,
+                follow_redirects=False,
+                headers={"User-Agent": "raison"},
+            )
+            weakref.finalize(self, _close, self._client, asyncio.get_running_loop()).atexit = False
+        return self._client
+
+    async def _read(self, answer: "httpx2.Response") -> bytes:
+        found = bytearray()
+        async for part in answer.aiter_bytes():
+            found += part
+            if len(found) > LARGEST:
+                raise AnswerError(f"{self.address.base} sends more than {LARGEST >> 20} MiB: the rest is not read.")
+        return bytes(found)
+
+    def _understood(self, answer: "httpx2.Response", content: bytes) -> Any:
+        status = answer.status_code
+        if status in BUSY:
+            raise _FailedError(f"status {status}{self._said(content)}", _asked_pause(answer.headers.get("retry-after")))
+        if status in (401, 403):
+            raise RefusedError(
+                status, f"{self.address.base} wants another key (status {status}): put it into {KEYS[0]}."
+            )
+        if 300 <= status < 400:
+            raise RefusedError(
+                status, f"{self.address.base} redirects to another address (status {status}): load that one."
+            )
+        if status >= 400:
+            raise RefusedError(
+                status, f"{self.address.base} refuses the request (status {status}{self._said(content)})."
+            )
+        try:
+            return json.loads(content)
+        except ValueError:
+            raise _FailedError("an answer that is not JSON") from None
+
+    def _said(self, content: bytes) -> str:
+        """The server's own words on what is wrong."""
+        try:
+            found: Any = json.loads(content)
+            error = found.get("error", found) if isinstance(found, dict) else found
+            told = error.get("message", "") if isinstance(error, dict) else error
+        except ValueError:
+            return ""
+        return f": {self.address.redacted(' '.join(told.split()))[:200]}" if isinstance(told, str) and told else ""
+
+
+def _close(client: "httpx2.AsyncClient", loop: asyncio.AbstractEventLoop) -> None:
+    """Close the connections of a transport that is no longer used, in the loop that they belong to."""
+    if not loop.is_closed():
+        asyncio.run_coroutine_threadsafe(client.aclose(), loop)
+
+
+def _asked_pause(header: str | None) -> float:
+    """Seconds from a Retry-After header; 0 for a date, which few servers send."""
+    return float(header) if header is not None and header.strip().isdigit() else 0.0

@@ -1,0 +1,203 @@
+"""A server that misbehaves: what is repeated, what is refused, and what is never told."""
+
+import json
+import pickle
+import time
+from pathlib import Path
+
+import pytest
+
+import raison
+from raison.core.errors import AnswerError, InputError, RaisonError, ServerError
+from raison.models.served import transport
+from raison.models.served.address import Address
+from raison.models.served.limits import SpentError
+from tests.fake_server import Fake, probability, running
+
+TEXT = "a warm and great film"
+KEY = "sk-very-secret-0123456789"
+
+
+def explained(fake: Fake, served: raison.Served | str | None = None, concurrency: int = 8) -> raison.Explanation:
+    model = raison.load(fake.base, prompt="sentiment", served=served, concurrency=concurrency)
+    return raison.explain(model, TEXT, method="occlusion", progress=False)
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "cut", "junk"])
+def test_a_busy_server_is_asked_again(fault: str) -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment")
+        fake.faults += [fault, "", fault, fault]
+        e = raison.explain(model, TEXT, method="occlusion", progress=False)
+        # Three attempts failed, and count.
+        assert model.server.meter.requests == len(fake.requests)
+        different = {json.dumps(body) for body in fake.requests}
+        assert len(different) == len(fake.requests) - 3 - e.notes["noise"]["repeated"]
+    assert e.probabilities[1] == pytest.approx(probability(TEXT), abs=1e-9)
+
+
+def test_one_that_stays_busy_is_given_up() -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=3))
+        fake.faults += ["500"] * 100
+        with pytest.raises(ServerError, match="asked 3 times: status 500"):
+            raison.explain(model, TEXT, method="occlusion", progress=False)
+
+
+def test_a_late_answer_is_not_waited_for() -> None:
+    with running(Fake(faults=["late"] * 2)) as fake:
+        started = time.monotonic()
+        with pytest.raises(ServerError, match="Timeout"):
+            raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.1, attempts=2))
+        assert time.monotonic() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("401", "wants another key"),
+        ("404", "status 404"),
+        ("list", "in place of an object"),
+        ("nan", "for a log-probability"),
+        ("huge", "more than 1 MiB"),
+        ("elsewhere", "redirects to another address"),
+    ],
+)
+def test_answers_that_no_repetition_changes_are_refused(
+    monkeypatch: pytest.MonkeyPatch, fault: str, message: str
+) -> None:
+    monkeypatch.setattr(transport, "LARGEST", 1 << 20)
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", concurrency=1)
+        before = len(fake.requests)
+        fake.faults += [fault]
+        with pytest.raises(RaisonError, match=message):
+            raison.explain(model, TEXT, method="occlusion", progress=False)
+        assert len(fake.requests) == before + 1
+
+
+def test_no_server_is_an_error_of_one_line() -> None:
+    with pytest.raises(ServerError, match="did not answer, asked once: ConnectError"):
+        raison.load("http://127.0.0.1:9/v1", prompt="sentiment", served=raison.Served(attempts=1))
+
+
+def test_nothing_is_asked_twice() -> None:
+    with running(Fake()) as fake:
+        first = explained(fake)
+        count = len(fake.requests)
+        assert explained(fake).scores == first.scores
+        assert len(fake.requests) == count
+        # Another model of the same server is another one, and so is one whose answers are not kept.
+        explained(fake, "others")
+        assert len(fake.requests) == 2 * count
+        explained(fake, raison.Served(remember=False))
+        assert len(fake.requests) == 3 * count
+
+
+def test_requests_are_concurrent_within_the_limit() -> None:
+    with running(Fake(pause=0.02)) as fake:
+        explained(fake, concurrency=4)
+        assert fake.busiest == 4
+
+
+def test_masked_texts_are_sent_in_the_order_of_their_beginnings() -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", concurrency=1)
+        before = len(fake.requests)
+        raison.explain(model, TEXT, method="occlusion", progress=False)
+        # Two are asked before: the whole text, which says what is explained, and the empty one after it.
+        prompts = [body["prompt"] for body in fake.requests[before + 1 :]]
+        masked = prompts[: TEXT.count(" ") + 1]
+        assert masked == sorted(masked)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"max_requests": 12}, "max_requests is 12"),
+        ({"max_tokens": 700}, "max_tokens is 700"),
+        ({"max_cost": 0.001, "price_in": 1.0, "price_out": 2.0}, "max_cost is 0.001"),
+    ],
+)
+def test_nothing_is_sent_beyond_a_limit(limits: dict[str, float], message: str) -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(**limits))
+        meter = model.server.meter
+        sent = []
+        with pytest.raises(SpentError, match=message):
+            raison.explain(model, TEXT + " and a good one", method="kernel_shap", progress=sent.append)
+        assert len(fake.requests) == meter.requests <= limits.get("max_requests", 1000)
+        assert meter.tokens_in + meter.tokens_out <= limits.get("max_tokens", 10**9)
+        assert meter.cost <= limits.get("max_cost", 1.0)
+
+
+def test_costs_are_those_that_the_server_says() -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(price_in=2.0, price_out=10.0))
+        meter = model.server.meter
+        read = sum(body["max_tokens"] for body in fake.requests)
+        assert meter.tokens_out == read
+        assert meter.cost == pytest.approx((2.0 * meter.tokens_in + 10.0 * meter.tokens_out) / 1e6)
+
+
+def test_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InputError, match="needs the prices"):
+        raison.Served(max_cost=1.0)
+    with pytest.raises(InputError, match="max_requests cannot be 0"):
+        raison.Served(max_requests=0)
+    with pytest.raises(InputError, match="server's address"):
+        raison.load("demo/sst2", served="words")
+    with running(Fake()) as fake, pytest.raises(InputError, match="nothing else"):
+        raison.load(fake.base, prompt="sentiment", calibrate=True)
+
+
+@pytest.mark.parametrize("address", ["http://me:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"])
+def test_credentials_in_the_address_are_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(InputError) as refused:
+        raison.load(address, prompt="sentiment")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_key_goes_to_the_server_and_nowhere_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAISON_API_KEY", KEY)
+    told: list[str] = []
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment")
+        e = raison.explain(model, TEXT, method="occlusion", progress=False)
+        assert {headers["Authorization"] for headers in fake.headers} == {f"Bearer {KEY}"}
+        told += [e.to_json(), e.to_html(), repr(e), repr(model.server.meter), repr(vars(model.server))]
+        told += [repr(model.server.settings), str(vars(model.server)["_transport"].__dict__)]
+        # The fake server repeats the key in its errors, as some do.
+        for fault in ("401", "400", "500"):
+            fake.faults[:] = [fault] * 6
+            with pytest.raises(RaisonError) as refused:
+                raison.explain(model, f"{TEXT} {fault}", method="occlusion", progress=False)
+            told += [str(refused.value), repr(refused.value), repr(refused.value.__cause__), *refused.value.__notes__]
+            fake.faults.clear()
+    told += [path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [text for text in told if KEY in text]
+    assert pickle.dumps(Address(fake.base)).find(KEY.encode()) == -1
+
+
+def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert Address.read("https://api.openai.com/v1").headers() == {"Authorization": f"Bearer {KEY}"}
+    for other in ("http://api.openai.com/v1", "https://api.openai.com.example.org/v1", "http://127.0.0.1:8080/v1"):
+        assert Address.read(other).headers() == {}
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1/")
+    assert Address.read("http://127.0.0.1:8080/v1").headers() != {}
+
+
+def test_a_store_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RAISON_CACHE", str(tmp_path / "file"))
+    with running(Fake()) as fake, pytest.raises(RaisonError, match="set RAISON_CACHE"):
+        raison.load(fake.base, prompt="sentiment")
+
+
+def test_other_tokens_than_those_wanted_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(Fake(top=2)) as fake:
+        model = raison.load(fake.base, prompt="sentiment")
+        monkeypatch.setattr(fake, "features", fake.features - {"grammar"})
+        with pytest.raises(AnswerError, match="its tokens are"):
+            raison.explain(model, "dull and great", method="occlusion", progress=False)
