@@ -103,8 +103,7 @@ def load(
         explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt. `calibrate`:
             divide by the label words' probabilities on inputs without content (contextual calibration).
         similarity: "cosine" or "dot" of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
-        device: of a model that is loaded here; "cuda", "cpu", ... `device_map`: passed on to transformers. `dtype`:
-            "float32", "bfloat16", "float16", a torch dtype, or None for its own.
+        device: "cuda", "cpu", ... `device_map`: of transformers. `dtype`: "float32", "bfloat16", ...; None: its own.
         classes: of a function's columns, which are probabilities; a single column is a number in its own units.
         multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
         batch: the most texts of a call. `concurrency`: the most calls of an asynchronous function at the same time.
