@@ -25,7 +25,7 @@ from raison.studies.kinds.trainings.results import read as read_trainings
 from raison.studies.kinds.trust.results import TrustStudyHead
 from raison.studies.kinds.trust.results import read as read_trust
 from tests import study_folder
-from tests.unit.core.test_reading import WRONG
+from tests.unit.core.settings.test_reading import WRONG
 from tests.unit.studies import test_training_report, test_trust_report
 
 STUDIES = Path(__file__).parents[3] / "studies"

@@ -18,7 +18,7 @@ from raison.report.explanations.terminal import explanation_text
 from raison.report.tables.writers import escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
-from tests.unit.core.test_reading import written
+from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
 HOSTILE = (

@@ -11,7 +11,7 @@ import pytest
 
 from raison.report.explanations.html import page
 from raison.report.style.markup import Markup, document
-from tests.unit.core.test_reading import written
+from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
