@@ -9,6 +9,7 @@ from raison.cli.interruption import interruptible
 from raison.cli.options import from_records
 from raison.cli.rows import read
 from raison.cli.train_aml import aml
+from raison.cli.train_answers import answers
 from raison.cli.train_ivra import ivra
 from raison.cli.train_scratch import scratch
 from raison.cli.training import KnownFeatures, SkipBad, command_line
@@ -19,6 +20,7 @@ app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is
 
 
 app.command()(interruptible("folder")(aml))
+app.command()(interruptible("folder")(answers))
 app.command()(interruptible("folder")(ivra))
 app.command()(interruptible("folder")(scratch))
 

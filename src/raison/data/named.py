@@ -107,15 +107,34 @@ def load_named(name: str, split: str, folder: Path | None, limit: int | None, sk
     place = folder if folder is not None else _folder_of(known)
     if place is None:
         return _from_hub(name, split, limit, skip_bad)
-    paths = tuple(place / file for file in known.splits[split].files)
-    for path in paths:
-        if not path.is_file():
-            raise DataError(f"{path} is missing: the split '{split}' of '{name}' needs it. Put it there.")
+    paths = _paths(known, split, place)
     try:
         rows, broken = collect(known.splits[split].read(paths), str(paths[0]), limit, skip_bad)
         return Dataset(f"{name}/{split}", rows, broken, sha256_of(paths), known.labels)
     except OSError as error:
         raise DataError(f"cannot read {error.filename}: {error.strerror or error}.") from None
+
+
+def named_paths(name: str, split: str, folder: Path | None = None) -> tuple[Path, ...]:
+    """The files of a split in the folder of a named data set, for what its rows do not say.
+
+    Raises DataError where there is no folder, or a file is missing.
+    """
+    known = named()[name]
+    place = folder if folder is not None else _folder_of(known)
+    if place is None:
+        raise DataError(
+            f"'{name}' is needed as files: put its folder '{known.folder}' where {ROOT_VARIABLE} points to."
+        )
+    return _paths(known, split, place)
+
+
+def _paths(known: NamedSet, split: str, place: Path) -> tuple[Path, ...]:
+    paths = tuple(place / file for file in known.splits[split].files)
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path} is missing: the split '{split}' of '{known.folder}' needs it. Put it there.")
+    return paths
 
 
 def _ends_with(parts: tuple[str, ...], folder: str) -> bool:

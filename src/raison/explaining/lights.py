@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 
 from raison.core.results.citations import Check, Light, Origin
 from raison.models.adapters.statements import ForcedAnswer
+from raison.text.duplicates import near_duplicates
 
 LEAST: Final = 0.1
 """Nats: a drop below this, a tenth of the probability, never counts as used."""
@@ -49,41 +50,45 @@ class Draws:
 def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: Draws) -> Lit:
     """Remove each source, all of them, and random text: `draws` runs of pieces for each source, of its length.
 
-    Random text is a run of pieces of the other sources. One draw serves every source that it has nothing of, and whose
-    length it has (SIMILAR).
+    Near-duplicates (raison.text.duplicates) are removed together: without one of them, the other still says it. Random
+    text is a run of pieces of the other sources. One draw serves every source that it has nothing of, and whose length
+    it has (SIMILAR).
     """
     source = answer.answered.source
+    groups = near_duplicates([one.text for one in source.sources])
     homes, count = np.array(source.of_source), len(source.sources)
-    alone = np.stack([homes != number for number in range(count)])
-    random = _random_keeps(homes, count, draws.count, np.random.default_rng(draws.seed))
-    asked = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), alone, random])
+    owns = np.stack([np.isin(homes, group) for group in groups])
+    random = _random_keeps(owns, draws.count, np.random.default_rng(draws.seed))
+    asked = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), ~owns, random])
     values = answer.log_probabilities(asked, statements, removal)
     drops = values[0] - values[1:]
     whole, own, noise = drops[0], drops[1 : 1 + count], drops[1 + count :]
-    serves = np.stack([_serves(random, homes == number) for number in range(count)])
+    serves = np.stack([_serves(random, one) for one in owns])
+    alike = [tuple(source.sources[n].name for n in group if n != number) for number, group in enumerate(groups)]
     checks, origins = [], []
     for statement in range(len(statements)):
         heard = [noise[serves[number], statement] for number in range(count)]
-        found = _checks(own[:, statement], heard)
+        lights = _checks(own[:, statement], heard)
+        found = tuple(replace(check, alike=names) for check, names in zip(lights, alike, strict=True))
         checks.append(found)
         origins.append(_origin(found, heard, float(whole[statement])))
     return Lit(tuple(checks), tuple(origins))
 
 
-def _random_keeps(homes: np.ndarray, count: int, draws: int, rng: np.random.Generator) -> Keeps:
+def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:
     """Runs of pieces, at random places, until every source has so many of its length among the others."""
     keeps: list[np.ndarray] = []
-    for source in range(count):
-        others = np.flatnonzero(homes != source)
-        length = int((homes == source).sum())
+    for own in owns:
+        others = np.flatnonzero(~own)
+        length = int(own.sum())
         if (1 - SIMILAR) * length > len(others):
             continue
-        served = sum(bool(_serves(keep[None], homes == source)[0]) for keep in keeps)
+        served = sum(bool(_serves(keep[None], own)[0]) for keep in keeps)
         for start in rng.permutation(len(others))[: max(0, draws - served)]:
-            keep = np.ones(len(homes), dtype=bool)
+            keep = np.ones(owns.shape[1], dtype=bool)
             keep[others[(start + np.arange(min(length, len(others)))) % len(others)]] = False
             keeps.append(keep)
-    return np.stack(keeps) if keeps else np.ones((0, len(homes)), dtype=bool)
+    return np.stack(keeps) if keeps else np.ones((0, owns.shape[1]), dtype=bool)
 
 
 def _serves(keeps: Keeps, own: Bool[np.ndarray, " pieces"]) -> Bool[np.ndarray, " masks"]:

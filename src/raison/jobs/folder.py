@@ -52,11 +52,14 @@ TRUST = WorkKind("a study of trust", "trust.json")
 AUDIT = WorkKind("an audit", "audit.json")
 EXPLANATIONS = WorkKind("explanations of files", "manifest.json")
 CLASSIFIER = WorkKind("the training of a classifier", TRAINING)
+ANSWERS = WorkKind("the training of answers from sources", TRAINING)
 SCRATCH = WorkKind("the training of a whole model", TRAINING)
 FINE_TUNING = WorkKind("the fine-tuning of a model", TRAINING)
 AML = WorkKind("the training of an explainer (aml)", TRAINING)
 IVRA = WorkKind("the training of a model that explains itself (ivra)", TRAINING, early=("plain",))
-KINDS = (COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, EXPLANATIONS, CLASSIFIER, SCRATCH, FINE_TUNING, AML, IVRA)
+KINDS = (
+    COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, EXPLANATIONS, CLASSIFIER, ANSWERS, SCRATCH, FINE_TUNING, AML, IVRA,
+)  # fmt: skip
 
 
 def read_marker(folder: Path, kind: WorkKind) -> dict[str, Any] | None:

@@ -23,7 +23,8 @@ SOURCES = {
 TEMPLATE = "read {sources} then answer {question} :"
 QUESTION = "who founded it"
 ANSWER = "Brandt founded the port . wings make no sound ."
-WRITER = copying_writer([*SOURCES.values(), TEMPLATE, QUESTION, ANSWER, "unheard words"])
+RETOLD = "in spring Brandt founded the port . snow lay long ."
+WRITER = copying_writer([*SOURCES.values(), RETOLD, TEMPLATE, QUESTION, ANSWER, "unheard words"])
 VOCABULARY = len(WRITER.tokenizer)
 SPANS = [(0, 25), (26, 47)]
 
@@ -88,11 +89,32 @@ def test_lights_and_origins():
 
 
 def test_two_sources_that_say_the_same_are_seen_together():
-    twice = {"one": SOURCES["port"], "two": SOURCES["port"], "owl": SOURCES["owl"], "tea": SOURCES["tea"]}
+    twice = {"one": SOURCES["port"], "two": RETOLD, "owl": SOURCES["owl"], "tea": SOURCES["tea"]}
     c = cite(sources=twice, answer="Brandt founded the port .", statements=[(0, 25)])
     # Left out alone, neither is missed: only all of them together are.
     assert c.used(0) == ()
     assert c.statements[0].origin == "together"
+    assert all(check.alike == () for check in c.checks[0])
+
+
+def test_near_duplicates_are_removed_together():
+    twice = {
+        "one": SOURCES["port"],
+        "owl": SOURCES["owl"],
+        "two": f"guests like {SOURCES['port']}",
+        "tea": SOURCES["tea"],
+    }
+    c = cite(sources=twice, answer="Brandt founded the port .", statements=[(0, 25)])
+    gone = literal(list(twice.values()), 0) - literal([SOURCES["owl"], SOURCES["tea"]], 0)
+    one, owl, two, tea = c.checks[0]
+    assert (one.alike, two.alike, owl.alike, tea.alike) == (("two",), ("one",), (), ())
+    assert (one.drop, two.drop) == pytest.approx((gone, gone), abs=1e-5)
+    assert set(c.used(0)) == {"one", "two"}
+    assert c.statements[0].origin == "sources"
+    # Leaving out one of them is still what the score says.
+    assert max(c.scores[0]) < gone / 2
+    assert "used, together with two" in str(c)
+    assert Citations.from_json(c.to_json()) == c
 
 
 def test_one_source_has_nothing_to_be_compared_with():

@@ -44,13 +44,15 @@ class Statement:
 class Check:
     """A statement and a source: the drop of the statement's log-probability when the source is removed, and a light.
 
-    The source counts as used where the drop exceeds `bar`: what removing random text of the same length does. None
-    where the other sources do not have as much text.
+    `alike` are the ids of the source's near-duplicates, which are removed together with it. The source counts as used
+    where the drop exceeds `bar`: what removing random text of the same length does. None where the other sources do not
+    have as much text.
     """
 
     drop: float
     bar: float | None
     light: Light
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -272,7 +274,8 @@ def _checks(row: Fields, count: int) -> tuple[Check, ...]:
         one.need(["drop", "bar", "light"])
         one.choice("light", get_args(Light))
         bar = None if one.data["bar"] is None else one.number("bar")
-        found.append(Check(one.number("drop"), bar, cast("Light", one.data["light"])))
+        alike = one.strings("alike") if "alike" in one.data else ()
+        found.append(Check(one.number("drop"), bar, cast("Light", one.data["light"]), tuple(alike)))
     return tuple(found)
 
 

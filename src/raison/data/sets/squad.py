@@ -14,14 +14,24 @@ from raison.data.rows import Entry
 _HUB = "rajpurkar/squad"
 
 
+def read_articles(path: Path) -> list[dict[str, Any]]:
+    """The articles of a file in SQuAD's form, as they stand in it. Raises DataError for another file."""
+    try:
+        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["data"]
+        _asked(found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not in SQuAD's form ({type(error).__name__}: {error}).") from None
+    return found
+
+
+def _asked(articles: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    return [(paragraph["context"], item) for article in articles for paragraph in article["paragraphs"]
+            for item in paragraph["qas"]]  # fmt: skip
+
+
 def _questions(paths: tuple[Path, ...]) -> Iterator[Entry]:
     """The questions in the order of the file, counted from 1."""
-    try:
-        articles = json.loads(paths[0].read_text(encoding="utf-8"))["data"]
-        asked = [(paragraph["context"], item) for part in articles for paragraph in part["paragraphs"]
-                 for item in paragraph["qas"]]  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{paths[0]} is not in SQuAD's form ({type(error).__name__}: {error}).") from None
+    asked = _asked(read_articles(paths[0]))
     for number, (context, item) in enumerate(asked, start=1):
         yield _entry(number, context, item)
 

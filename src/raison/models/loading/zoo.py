@@ -39,8 +39,8 @@ CARD = "card.json"
 class DemoModel:
     """A ready-made model: the folder of its base, the folder of its adapter, and the card of its training.
 
-    A card without `labels` has no adapter: it is the base itself. With `similarity` that is an embedding model, else a
-    language model, which classifies by the card's `prompt` if it has one.
+    A card without `labels` is of the base itself. With `similarity` that is an embedding model, else a language model,
+    which classifies by the card's `prompt` if it has one, and writes with an adapter if there is one.
     """
 
     base_folder: Path
@@ -108,9 +108,15 @@ def _card(name: str) -> dict[str, Any]:
 
 
 def load_demo_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The base of a ready-made model as a language model, in float32 and evaluation mode, and its tokenizer."""
-    folder = resolve(name).base_folder
-    return read_whole(AutoModelForCausalLM, folder, dtype=torch.float32).eval(), read_tokenizer(folder)
+    """A ready-made language model, with its adapter if it has one, in float32, and its tokenizer."""
+    demo = resolve(name)
+    return language_model(demo.base_folder, demo.adapter_folder if _has_adapter(demo.adapter_folder) else None)
+
+
+def language_model(folder: Path, adapter: Path | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A language model from a base and, if given, a PEFT adapter, merged, in evaluation mode, in float32."""
+    model = read_whole(AutoModelForCausalLM, folder, dtype=torch.float32).eval()
+    return (model if adapter is None else merged(model, adapter)), read_tokenizer(folder)
 
 
 def load_demo_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Compared]:
@@ -120,6 +126,10 @@ def load_demo_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerB
     tokenizer.model_max_length = int(demo.card["longest"])
     model = read_headless(demo.base_folder, {"dtype": torch.float32}).eval()
     return model, tokenizer, compared(demo.card["similarity"], demo.card["pooling"])
+
+
+def _has_adapter(folder: Path) -> bool:
+    return (folder / ADAPTER).is_file()
 
 
 def is_adapter(folder: Path) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.results.citations import Citations
-from raison.report.explanations.citations_terminal import ORIGINS, goal, score, support
+from raison.report.explanations.citations_terminal import ORIGINS, goal, light, score, support
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED, level
 from raison.report.style.markup import assets, document, minus, rendered
@@ -117,7 +117,7 @@ def _cell(c: Citations, statement: int, number: int, largest: float) -> Cell:
         low, high = c.intervals[statement][number]
         told.append(f"95 % interval {score(c, low)} to {score(c, high)}")
     if c.checks:
-        told.append(c.checks[statement][number].light)
+        told.append(light(c, statement, number))
     if c.supported:
         told.append(support(c, statement, number))
     return Cell(score(c, value), ", ".join(told), SIGNED.css(level(value, largest)))

@@ -55,6 +55,13 @@ def score(c: Citations, value: float) -> str:
     return f"{value:+.{places}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def light(c: Citations, statement: int, source: int) -> str:
+    """Whether the statement needs the source, and which near-duplicates were removed with it."""
+    check = c.checks[statement][source]
+    alike = phrases.shorten(", ".join(check.alike), 40)
+    return f"{check.light}, together with {alike}" if check.alike else check.light
+
+
 def support(c: Citations, statement: int, source: int) -> str:
     """What the caller's judge of entailment says."""
     return "supported" if c.supported[statement][source] >= SUPPORTED else "not supported"
@@ -87,12 +94,18 @@ def _sources(c: Citations, number: int) -> Table:
     for name in [one for place, one in enumerate(c.order(number)) if place < TOP or one in lit]:
         j = c.ids.index(name)
         colour = scale_of(True).terminal_style(level(c.scores[number][j], scale))
-        light: str = c.checks[number][j].light if c.checks else ""
+        told = light(c, number, j) if c.checks else ""
         if c.supported:
-            light += f"{', ' * bool(light)}{support(c, number, j)}"
+            told += f"{', ' * bool(told)}{support(c, number, j)}"
         between = c.intervals[number][j] if c.intervals else None
         held = "" if between is None else f"{score(c, between[0])} to {score(c, between[1])}"
-        grid.add_row(Text(score(c, c.scores[number][j])), held, light, Text(safe(name), colour), _best(c, number, name))
+        grid.add_row(
+            Text(score(c, c.scores[number][j])),
+            held,
+            Text(safe(told)),
+            Text(safe(name), colour),
+            _best(c, number, name),
+        )
     return grid
 
 

@@ -109,10 +109,10 @@ def _trained(job: _LoraTraining, folder: Path, call: Call) -> dict[str, Any]:
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
     module = adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
-    _save_adapter(job, module.model)
+    save_adapter(job.out, module.model, base_entry(job.base)["name"])
     scores = _saved_scores(job, folder)
     outcome = Outcome(len(rows), sum(losses) / len(losses), call.seconds, scores)
-    card = make_card(Setup(_base(job.base), job.labels, job.data.named(), _noted(settings), call.command), outcome)
+    card = make_card(Setup(base_entry(job.base), job.labels, job.data.named(), _noted(settings), call.command), outcome)
     write_card(job.out, card)
     disk.remove(job.out / CHECKPOINT_FILE)
     return card
@@ -207,13 +207,14 @@ def _batches(job: _LoraTraining, data: Dataset, tokenizer: PreTrainedTokenizerBa
     return TokenBatches(tokens, labels, tokenizer, job.settings.batch_size, job.settings.seed)
 
 
-def _save_adapter(job: _LoraTraining, model: nn.Module) -> None:
+def save_adapter(folder: Path, model: nn.Module, base: str) -> None:
+    """Save an adapter in PEFT's format, in half precision, with the name of its base. Removes an older card."""
     # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
-    disk.remove(job.out / zoo.CARD)
+    disk.remove(folder / zoo.CARD)
     from peft import PeftModel
 
     assert isinstance(model, PeftModel)
-    with disk.whole_files(job.out) as out:
+    with disk.whole_files(folder) as out:
         model.save_pretrained(str(out), safe_serialization=True)
         # Half precision halves what ships; the card's accuracies are measured on what is saved here.
         tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
@@ -223,12 +224,13 @@ def _save_adapter(job: _LoraTraining, model: nn.Module) -> None:
         path = out / "adapter_config.json"
         config = json.loads(path.read_text(encoding="utf-8"))
         # The folder of this machine would mean nothing elsewhere, and an unordered list would differ from run to run.
-        config["base_model_name_or_path"] = _base(job.base)["name"]
+        config["base_model_name_or_path"] = base
         config["target_modules"] = sorted(config["target_modules"])
         path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def _base(base: str) -> dict[str, str]:
+def base_entry(base: str) -> dict[str, str]:
+    """What a card says of a base: its name, and the sha256 of its weights where they are pinned."""
     if os.path.isdir(base):
         return {"name": base, "sha256": ""}
     known = weights.base_named(base)

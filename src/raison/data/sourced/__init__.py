@@ -1,0 +1,66 @@
+"""Questions whose sources are known: what an explanation of an answer by its sources can be judged by.
+
+`known_sources(name)` makes them from SQuAD (CC BY-SA 4.0), or from made-up facts.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from raison.core.errors import UnknownNameError
+from raison.data.sourced.articles import Article, Part, articles
+from raison.data.sourced.exchanged import exchanged
+from raison.data.sourced.passages import Passages, among_others
+from raison.data.sourced.planted import planted
+from raison.data.sourced.question import KnownSources, Passage
+from raison.data.sourced.repeated import repeated
+
+__all__ = ["NAMES", "KnownSources", "Passage", "Passages", "known_sources"]
+
+_Maker = Callable[[Part, Passages, int, Path | None], Iterator[KnownSources]]
+
+
+def known_sources(
+    name: str,
+    limit: int,
+    how: Passages | None = None,
+    *,
+    part: Part = "test",
+    seed: int = 0,
+    folder: Path | None = None,
+) -> list[KnownSources]:
+    """The first `limit` questions of a sort, fewer where there are not so many.
+
+    - "squad": a question with the passage that answers it, among others of the same article.
+    - "squad_exchanged": the answer is exchanged for another one in all sources, so that the source has to be read.
+    - "squad_copied", "squad_near_copied": the source that answers is there twice, or nearly so.
+    - "planted_single", "planted_combined", "planted_contradicting": made-up facts, see `planted`.
+
+    `how` says how many other sources there are and how long they are, `part` which articles are asked about ("train",
+    "test", "xquad"), `folder` where SQuAD lies; made-up facts use `how.others` alone. Raises UnknownNameError,
+    and DataError where SQuAD's folder is missing.
+    """
+    if name not in _MAKERS:
+        raise UnknownNameError("sort of known sources", name, _MAKERS)
+    return list(islice(_MAKERS[name](part, how or Passages(), seed, folder), limit))
+
+
+def _squad(part: Part, how: Passages, seed: int, folder: Path | None) -> Iterator[KnownSources]:
+    return among_others(articles(part, folder), how, seed)
+
+
+def _exchanged(part: Part, how: Passages, seed: int, folder: Path | None) -> Iterator[KnownSources]:
+    every: tuple[Article, ...] = (*articles("train", folder), *articles("test", folder))
+    return exchanged(_squad(part, how, seed, folder), every, seed)
+
+
+_MAKERS: dict[str, _Maker] = {
+    "squad": _squad,
+    "squad_exchanged": _exchanged,
+    "squad_copied": lambda part, how, seed, folder: repeated(_squad(part, how, seed, folder), "copy", seed),
+    "squad_near_copied": lambda part, how, seed, folder: repeated(_squad(part, how, seed, folder), "near copy", seed),
+    "planted_single": lambda _part, how, seed, _folder: planted("single", how.others, seed),
+    "planted_combined": lambda _part, how, seed, _folder: planted("combined", how.others, seed),
+    "planted_contradicting": lambda _part, how, seed, _folder: planted("contradicting", how.others, seed),
+}
+NAMES = tuple(_MAKERS)

@@ -1,0 +1,175 @@
+"""Fine-tuning of a language model that answers questions by copying from sources, by low-rank adapters."""
+
+import json
+import os
+import statistics
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from raison.core.inputs.chat import Chat
+from raison.data.sourced.articles import Article, articles
+from raison.data.sourced.passages import Passages, among_others, readings
+from raison.data.sourced.planted import planted
+from raison.data.sourced.question import KnownSources
+from raison.jobs import disk
+from raison.jobs.folder import ANSWERS
+from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
+from raison.models.adapters.generator import Generator
+from raison.models.derived.identity import base_identity
+from raison.models.loading import weights, zoo
+from raison.models.stack.modes import drawing, quiet
+from raison.text.answers import same_answer
+from raison.text.sourced import find
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.objectives.next_tokens import NextTokens
+from raison.training.recipes.answers_settings import AnswersSettings as AnswersSettings
+from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.classifier import CHECKPOINT_FILE, base_entry, save_adapter
+from raison.training.recipes.readings import TEMPLATE, AnswerLogits, ReadingBatches
+
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
+OTHERS = (4, 9, 19)
+SENTENCES = 2
+"""Of each passage of the held-out questions."""
+_LONGEST = 24
+"""Tokens of an answer; SQuAD's are shorter."""
+_LAST = 100
+"""Steps whose mean loss is noted as the final one."""
+
+
+def train_answers(base: str, out: Path, settings: AnswersSettings, command: str = "") -> dict[str, Any]:
+    """Train an adapter for `base` (a language model's name or folder) on SQuAD's training part; save it to `out`.
+
+    Writes the adapter in PEFT's format (safetensors, float16), card.json and README.md, and returns the card. Shares of
+    exact answers there are those of the saved adapter, loaded again, and of the base alone, on articles that the
+    training did not see. A killed run resumes from its last checkpoint when started again.
+
+    Raises DataError where SQuAD's folder is missing, LoadError if the base cannot be loaded.
+    """
+    call = Call.now(command)
+    learned, held_out = articles("train"), articles("test")
+    folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
+    identity = {
+        **base_identity(base),
+        DATA: digest_of([asdict(one) for one in (*learned, *held_out)]),
+        SETTINGS: digest_of(_noted(settings)),
+    }
+    with training_in(out, ANSWERS, identity):
+        losses = _fit(_writer(folder), learned, settings, out, digest_of(identity)).losses
+        card: dict[str, Any] = {
+            "base": base_entry(base)["name"],
+            "base_sha256": base_entry(base)["sha256"],
+            "template": TEMPLATE,
+            "settings": _noted(settings),
+            "steps": len(losses),
+            "final_loss": round(statistics.fmean(losses[-_LAST:]), 4),
+            **run_notes(call),
+            "exact": _measured(folder, out, held_out, settings.test_limit),
+        }
+        disk.write_whole(out / "README.md", _page(card))
+        # Written last: an adapter with a card is finished.
+        disk.write_whole(out / zoo.CARD, json.dumps(card, indent=2) + "\n")
+        disk.remove(out / CHECKPOINT_FILE)
+    return card
+
+
+def adapted(model: PreTrainedModel, settings: AnswersSettings) -> AnswerLogits:
+    """The model with low-rank adapters on its attention, which are all that training changes."""
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    config = LoraConfig(
+        task_type=TaskType.CAUSAL_LM, r=settings.rank, lora_alpha=2 * settings.rank, target_modules=list(TARGETS)
+    )
+    base = model.to(torch.bfloat16) if settings.half else model  # type: ignore[arg-type]
+    with quiet(), drawing(settings.seed):
+        return AnswerLogits(get_peft_model(base, config))
+
+
+def held_out_questions(held_out: tuple[Article, ...], limit: int) -> dict[str, list[KnownSources]]:
+    """What the card's shares of exact answers are measured on, by name. Shorter articles have fewer passages."""
+    passages = {
+        f"{others + 1} passages": among_others(held_out, Passages(others, SENTENCES), seed=1) for others in OTHERS
+    }
+    facts = {"made-up facts": planted("single", 4, seed=1), "combined facts": planted("combined", 4, seed=1)}
+    found = {name: list(islice(known, limit)) for name, known in (passages | facts).items()}
+    return {name: questions for name, questions in found.items() if questions}
+
+
+def exact(writer: Generator, known: KnownSources) -> bool:
+    """Whether the model's own answer is the known one, but for case, articles and punctuation."""
+    filled = find(TEMPLATE).fill(known.sources, known.question)
+    output = writer.continuation(writer.prompt(Chat(({"role": "user", "content": filled.text},))), _LONGEST)
+    return same_answer(output.text, known.answer)
+
+
+def _writer(folder: Path, adapter: Path | None = None) -> Generator:
+    model, tokenizer = zoo.language_model(folder, adapter)
+    return Generator(model, tokenizer, folder.name)
+
+
+def _fit(
+    writer: Generator, learned: tuple[Article, ...], settings: AnswersSettings, out: Path, identity: str
+) -> History:
+    groups = sum(1 for _ in readings(learned, (settings.fewest, settings.most), settings.questions, settings.seed))
+    batches = ReadingBatches(writer, learned, settings, round(groups * (1 + settings.planted)))
+    plan = TrainSettings(
+        epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        seed=settings.seed,
+        checkpoint=out / CHECKPOINT_FILE,
+        checkpoint_every=settings.checkpoint_every,
+        identity=identity,
+        progress=settings.progress,
+    )
+    module = adapted(writer.core, settings)
+    stop = None
+    if settings.stop_after is not None:
+        stop = Evaluation(lambda _: {"stopped": 0.0}, settings.stop_after, stop=lambda _: True)
+    history = fit(plan, module, batches, NextTokens(), stop)
+    save_adapter(out, module.model, writer.name)
+    return history
+
+
+def _measured(folder: Path, out: Path, held_out: tuple[Article, ...], limit: int) -> dict[str, dict[str, float]]:
+    """Shares of exact answers, of the trained model and of its base alone."""
+    writers = {"trained": _writer(folder, out), "base": _writer(folder)}
+    asked = held_out_questions(held_out, limit)
+    return {
+        who: {
+            name: round(statistics.fmean(exact(writer, known) for known in questions), 4)
+            for name, questions in asked.items()
+        }
+        for who, writer in writers.items()
+    }
+
+
+def _noted(settings: AnswersSettings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name not in ("progress", "checkpoint_every")}
+
+
+def _page(card: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {name} | {share:.2f} | {card['exact']['base'][name]:.2f} |"
+        for name, share in card["exact"]["trained"].items()
+    )
+    return f"""# A language model that answers from sources
+
+LoRA adapter for `{card["base"]}`: it answers a question with words of its sources (raison.cite, template `chat`).
+Trained on passages of SQuAD 1.1 (CC BY-SA 4.0), and on made-up facts.
+
+Shares of exact answers (but for case, articles and punctuation), {card["settings"]["test_limit"]} questions each,
+about articles and facts that the training did not see:
+
+| questions | trained | base |
+| --- | --- | --- |
+{rows}
+
+```
+{card["command"]}
+```
+"""

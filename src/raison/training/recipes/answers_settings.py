@@ -1,0 +1,34 @@
+"""How a language model is taught to answer from sources."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from raison.core.settings.fields import Setting, check
+from raison.training.recipes.classifier_settings import HalfSetting, PeakSetting
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersSettings:
+    """How to train a model that answers by copying from sources.
+
+    An epoch reads every paragraph of the training articles once, in groups of `fewest` to `most` passages with up to
+    `questions` of their questions, and `planted` further readings about made-up facts for each of these. Adapters are
+    on the projections of attention. `stop_after` cuts the run short, with the learning rate that it has then.
+    """
+
+    epochs: Annotated[int, Setting("Passes over the paragraphs.", least=1)] = 2
+    stop_after: Annotated[int | None, Setting("Stop after so many readings of the schedule.", least=1)] = None
+    fewest: Annotated[int, Setting("Fewest passages that are read together.", least=1)] = 3
+    most: Annotated[int, Setting("Most passages that are read together.", least=1)] = 8
+    questions: Annotated[int, Setting("Most questions about the passages of a reading.", least=1)] = 8
+    planted: Annotated[float, Setting("Readings of made-up facts for each other one.", least=0, most=10)] = 0.4
+    learning_rate: PeakSetting = 1e-3
+    rank: Annotated[int, Setting("Rank of the adapters.", least=1)] = 8
+    test_limit: Annotated[int, Setting("Held-out questions for each number of sources.", least=1)] = 60
+    seed: Annotated[int, Setting("Seed of the new weights, the passages and their order.")] = 0
+    half: HalfSetting = False
+    checkpoint_every: int = 50
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        check(self)
