@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from raison.core.inputs.chat import Chat
 from raison.data.sourced.articles import Article
 from raison.data.sourced.passages import Reading, readings
-from raison.data.sourced.planted import planted
+from raison.data.sourced.planted import Kind, planted
 from raison.models.adapters.generator import Generator
 from raison.models.passes.trie import merge, sees
 from raison.text.sourced import find
@@ -41,7 +41,8 @@ class ReadingBatches:
         seed = settings.seed * 100_003 + number
         found = list(readings(self.articles, (settings.fewest, settings.most), settings.questions, seed))
         made_up = round(settings.planted * self.steps / (1 + settings.planted))
-        for kind, share in (("single", made_up - made_up // 2), ("combined", made_up // 2)):
+        kinds: tuple[tuple[Kind, int], ...] = (("single", made_up - made_up // 2), ("combined", made_up // 2))
+        for kind, share in kinds:
             known = islice(planted(kind, others=6, seed=1 + seed), share)
             found += [Reading(one.sources, ((one.question, one.answer),)) for one in known]
         order = torch.randperm(len(found), generator=torch.Generator().manual_seed(seed)).tolist()
