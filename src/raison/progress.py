@@ -120,6 +120,7 @@ class _Screen:
 
 _SCREEN = _Screen()
 _shown: ContextVar[bool] = ContextVar("shown", default=False)
+_heard: ContextVar[Advance | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
@@ -146,6 +147,16 @@ def is_shown() -> bool:
     return _shown.get()
 
 
+@contextmanager
+def hearing(function: Advance) -> Iterator[None]:
+    """Tell a function of the steps of work that is not shown. It may raise, which ends the work between two passes."""
+    token = _heard.set(function)
+    try:
+        yield
+    finally:
+        _heard.reset(token)
+
+
 def say(line: str) -> None:
     """A line on stderr about what is done now, in a log as above the bars of a terminal, where work is shown."""
     if _shown.get():
@@ -156,7 +167,7 @@ def say(line: str) -> None:
 def steps_of(title: str, total: int) -> Iterator[Told]:
     """As `progress_bar`, for steps inside work that may be shown: shown where it is."""
     if not _shown.get() or total < 2:
-        yield _listener(None)
+        yield _listener(_heard.get())
         return
     with _task(_Task(title, total)) as told:
         yield told

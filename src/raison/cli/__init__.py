@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from raison._version import __version__
-from raison.cli import audit, catalogue, cite, compare, doctor, estimate, explain, report, study, train
+from raison.cli import audit, catalogue, cite, compare, doctor, estimate, explain, report, serve, study, train
 from raison.cli.interruption import interruptible
 from raison.core.errors import MISTAKE, RaisonError
 from raison.core.results.printable import printable
@@ -31,6 +31,7 @@ app.command("cite")(interruptible("nothing")(cite.cite))
 app.command("doctor")(interruptible("nothing")(doctor.doctor))
 app.command("estimate")(interruptible("nothing")(estimate.estimate))
 app.command("report")(interruptible("pages")(report.report))
+app.command("serve")(serve.serve)
 app.add_typer(study.app, name="study")
 app.add_typer(train.app, name="train")
 

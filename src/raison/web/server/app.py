@@ -1,0 +1,162 @@
+"""The application: its paths, and what it says of errors."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from raison._version import __version__
+from raison.core.errors import MISTAKE, InputError, RaisonError, UnknownNameError
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import dump
+from raison.web.server import facts, pages
+from raison.web.server.bodies import ExplainBody, PredictBody, described
+from raison.web.server.calls import Asked, AskedExplanation, AskedPrediction
+from raison.web.server.guard import MISTAKEN, Guard
+from raison.web.server.runs import AbsentError, Runs
+from raison.web.server.runs_paths import runs_paths
+from raison.web.server.served import LeftError, Served
+from raison.web.server.worker import FullError
+
+GONE = 499
+"""The status of a request whose client left, which nobody reads."""
+
+
+class ErrorBody(BaseModel):
+    """Every error."""
+
+    error: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    422: {"model": ErrorBody, "description": "What the library says of the call."},
+    429: {"model": ErrorBody, "description": "Too many requests wait; Retry-After says when to come again."},
+}
+
+
+def application(served: Served) -> Guard:
+    """The application that serves these models; it begins when the server does."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        served.start()
+        yield
+        served.stop()
+
+    app = FastAPI(
+        title="raison",
+        version=__version__,
+        summary="Explanations of language models",
+        lifespan=life,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses=ERRORS,
+    )
+    _explaining(app, served)
+    _listing(app, served)
+    runs_paths(app, Runs(served.shown.runs))
+    pages.paths(app)
+    _errors(app)
+    return Guard(app, served.access, served.counts, served.shown.log_texts)
+
+
+def _explaining(app: FastAPI, served: Served) -> None:
+    async def answered(request: Request, asked: Asked) -> Response:
+        answer = await served.answer(request, asked)
+        return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
+
+    @app.post("/api/explain", responses={200: {"model": Explanation}})
+    async def explain(request: Request, body: ExplainBody) -> Response:
+        """Explain a text: the JSON of an Explanation (of several, or of an output, where these are asked for)."""
+        served.worker(body.model)
+        return await answered(request, AskedExplanation.read(body, served.limits))
+
+    @app.post("/api/predict")
+    async def predict(request: Request, body: PredictBody) -> Response:
+        """Predict, or write, without an explanation."""
+        served.worker(body.model)
+        return await answered(request, AskedPrediction.read(body, served.limits))
+
+
+def _listing(app: FastAPI, served: Served) -> None:
+    offered, catalogue = facts.offer(served.models, served.limits), facts.catalogue()
+
+    @app.get("/api/models")
+    async def models() -> facts.Offer:
+        """The models, the methods that work on each, and the limits of requests."""
+        return offered
+
+    @app.get("/api/methods")
+    async def methods() -> facts.Catalogue:
+        """The catalogue of methods."""
+        return catalogue
+
+    @app.get("/healthz")
+    async def health() -> Response:
+        """Whether every model answers."""
+        status = "ok" if served.healthy else "a model's thread has ended"
+        return JSONResponse({"status": status}, HTTPStatus.OK if served.healthy else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Counts and times for Prometheus."""
+        return Response(served.counts.told(), media_type="text/plain; version=0.0.4")
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(RaisonError)
+    async def refused(_: Request, error: RaisonError) -> Response:
+        return _error(422, str(error))
+
+    @app.exception_handler(AbsentError)
+    async def absent(_: Request, error: AbsentError) -> Response:
+        return _error(404, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def unread(_: Request, error: RequestValidationError) -> Response:
+        status, line = _mistake(error.errors()[0])
+        return _error(status, line)
+
+    @app.exception_handler(FullError)
+    async def full(_: Request, error: FullError) -> Response:
+        return _error(429, str(error), {"retry-after": str(error.seconds)})
+
+    @app.exception_handler(LeftError)
+    async def left(_: Request, error: LeftError) -> Response:
+        return _error(GONE, "the client left.")
+
+    @app.exception_handler(Exception)
+    async def mistaken(_: Request, error: Exception) -> Response:
+        # The guard logs where it happened.
+        return _error(500, MISTAKEN)
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> Response:
+        return _error(error.status_code, f"{str(error.detail).rstrip('.')}.", dict(error.headers or {}))
+
+
+def _error(status: int, line: str, headers: dict[str, str] | None = None) -> Response:
+    content = dump({"error": line.replace(MISTAKE, " ")})
+    return Response(content, status, headers, "application/json")
+
+
+def _mistake(error: dict[str, Any]) -> tuple[int, str]:
+    """The status and the line of what a body or a query holds that it may not."""
+    kind, place = error["type"], [part for part in error["loc"] if part not in ("body", "query")]
+    name = str(place[0]) if place else ""
+    if kind == "json_invalid" or not isinstance(name, str):
+        return 400, "the body is no JSON."
+    if kind == "extra_forbidden":
+        return 422, str(UnknownNameError("field", name, ExplainBody.model_fields))
+    if kind == "missing":
+        return 422, f"{name or 'the body'} is missing: give {described(name) or 'a JSON object'}."
+    wanted = described(name)
+    return 422, str(InputError(f"{name or 'the body'} cannot be {error['input']!r:.80}: give {wanted or 'another'}."))

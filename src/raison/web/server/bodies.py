@@ -1,0 +1,106 @@
+"""The bodies of requests, as OpenAPI describes them. What their values mean is the library's to check."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from raison.core.errors import InputError
+
+Name = Annotated[str, Field(max_length=500)]
+Place = list[int]
+Class = str | int
+
+
+class Message(BaseModel):
+    """A turn of a chat."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: Name
+    content: str
+
+
+Text = Annotated[
+    str | list[Message] | list[str | list[str]],
+    Field(
+        description="a string; a list of two strings (a pair) or of three; a query and its documents "
+        '["query", ["document", ...]]; or a chat, a list of {"role", "content"}'
+    ),
+]
+
+
+class PredictBody(BaseModel):
+    """What POST /api/predict takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: Annotated[Name, Field(description="the name of a model of GET /api/models")]
+    text: Text
+    truncate: Annotated[bool, Field(description="whether to read only the beginning of a text that is too long")] = (
+        False
+    )
+    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens from 1 on")] = None
+
+
+class ExplainBody(PredictBody):
+    """What POST /api/explain takes: the keywords of raison.explain."""
+
+    method: Annotated[Name, Field(description='a name or a call: "kernel_shap(samples=512)"')] = "auto"
+    unit: Annotated[Name | None, Field(description="token, word, sentence or part")] = None
+    units: Annotated[
+        Name | list[Place] | dict[str, Place] | None,
+        Field(description='spans [[start, end], ...], {name: [start, end], ...}, or "first", "second", "third"'),
+    ] = None
+    language: Annotated[Name | None, Field(description="of sentences, such as de")] = None
+    target: Annotated[
+        Class | list[Class | list[Class]] | None,
+        Field(description='a label or its number, two of them for this and not that, or "each"'),
+    ] = None
+    of: Annotated[Name | None, Field(description="probability, logit, log_odds, margin or log_probability")] = None
+    removal: Annotated[Name | None, Field(description="one of the model's removals")] = None
+    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number from 0 on")] = 0
+    precision: Annotated[Name, Field(description="float32 or bfloat16")] = "float32"
+    select: Annotated[Name | None, Field(description="the metric that chooses among a method's maps")] = None
+    budget: Annotated[int | None, Field(ge=2, description="the passes that auto may take")] = None
+    output: Annotated[str | None, Field(description="the output of a language model to explain")] = None
+    contrast: Annotated[
+        Class | list[Class] | None, Field(description="a word or a token's number, or one for each output token")
+    ] = None
+    earlier: Annotated[bool, Field(description="whether earlier output tokens get scores, too")] = False
+    threshold: Annotated[float | None, Field(ge=0, le=1, description="a probability")] = None
+
+
+def characters(body: PredictBody) -> int:
+    """The characters of a request's texts."""
+    output = body.output or "" if isinstance(body, ExplainBody) else ""
+    return len(output) + _length(body.text)
+
+
+def given(text: Any) -> Any:
+    """A text as raison.explain takes it: pairs are tuples, and so is a query with its documents. Raises InputError."""
+    if isinstance(text, str):
+        return text
+    if text and all(isinstance(part, Message) for part in text):
+        return [{"role": message.role, "content": message.content} for message in text]
+    if len(text) in (2, 3) and all(isinstance(part, str) for part in text):
+        return tuple(text)
+    if len(text) == 2 and isinstance(text[0], str):
+        return text[0], list(text[1])
+    raise InputError(f"text cannot be {text!r:.60}: give {described('text')}.")
+
+
+def tupled(value: Any) -> Any:
+    """Lists as tuples, to any depth: a target of several parts."""
+    return tuple(map(tupled, value)) if isinstance(value, list) else value
+
+
+def described(name: str) -> str:
+    """What a field may hold, to follow "give"; "" for an unknown one."""
+    field = ExplainBody.model_fields.get(name)
+    return (field.description or "") if field is not None else ""
+
+
+def _length(text: Any) -> int:
+    if isinstance(text, str):
+        return len(text)
+    return sum(len(part.content) if isinstance(part, Message) else _length(part) for part in text)

@@ -1,0 +1,250 @@
+"""Requests as calls of the library: what may be asked, which requests go together, and their answers."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from raison.core.errors import InputError
+from raison.core.method import Method
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import dump
+from raison.explaining.explain import explain
+from raison.explaining.texts import Reading
+from raison.methods import CATALOGUE as METHODS
+from raison.metrics import CATALOGUE as METRICS
+from raison.models.adapters.generator import Generator
+from raison.web.server.bodies import ExplainBody, PredictBody, characters, given, tupled
+from raison.web.server.settings import ANSWER, Limits
+
+OUTSIDE = ("checkpoint", "filler", "student")
+"""Settings of methods and metrics that name a folder or a model: requests cannot."""
+TOGETHER = 32
+"""Requests that are answered by one call, at most."""
+WORK = 640
+"""Passes of such a call, about: others wait meanwhile."""
+USUAL = 20
+"""Units of a usual text."""
+NEW_TOKENS = 20
+"""What raison.explain lets a language model write by default."""
+
+
+class Asked(ABC):
+    """A request for a model. Requests that `joins` says can be answered by one call."""
+
+    body: PredictBody
+    together: int
+    """How many of its kind make one call."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> str:
+        """All but the text, equal where the same is asked."""
+
+    @abstractmethod
+    def check(self, model: LanguageModel | Generator, limits: Limits) -> None:
+        """Raise a RaisonError for a text that cannot be answered, before it is answered with others."""
+
+    @abstractmethod
+    def run(self, model: Any, asked: Sequence["Asked"]) -> list[bytes]:
+        """The answers of requests that join, in JSON. Raises RaisonErrors."""
+
+    @property
+    def key(self) -> bytes:
+        """Equal for equal requests; says nothing of the text."""
+        whole = dump([type(self).__name__, self.settings, self.body.model_dump()["text"]])
+        return hashlib.sha256(whole.encode()).digest()
+
+    def joins(self, other: "Asked") -> bool:
+        """Whether one call can answer both."""
+        return type(self) is type(other) and self.settings == other.settings
+
+
+@dataclass(frozen=True)
+class AskedExplanation(Asked):
+    """POST /api/explain."""
+
+    body: ExplainBody
+    method: Method
+    label: str
+    together: int
+
+    @classmethod
+    def read(cls, body: ExplainBody, limits: Limits) -> "AskedExplanation":
+        """Raises a RaisonError for what no text could be explained by."""
+        _check_size(body, limits)
+        within = "" if body.budget is None else f"auto(budget={body.budget})"
+        if within and body.method != "auto":
+            raise InputError("budget is for the method auto; others have settings: kernel_shap(samples=100).")
+        method = METHODS.create(within or body.method)
+        check_call(method, limits)
+        if body.select is not None:
+            check_call(METRICS.create(body.select), limits)
+        most = max(1, min(TOGETHER, WORK // max(1, passes(method, USUAL))))
+        return cls(body, method, label_of(method), most)
+
+    @property
+    def settings(self) -> str:
+        values = self.body.model_dump(exclude={"text", "budget"}) | {"method": self.label}
+        return dump(values)
+
+    def check(self, model: LanguageModel | Generator, limits: Limits) -> None:
+        text, body = given(self.body.text), self.body
+        if isinstance(model, Generator) or _is_ranking(text):
+            return
+        reading = Reading(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
+        texts, unit, _ = reading.any(text)
+        [count] = model.encode(texts, unit, body.truncate).unit_counts
+        if (most := passes(self.method, count)) > limits.passes:
+            raise InputError(
+                f"{self.label:.80} takes up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "
+                f"{limits.passes:,}: take another method, fewer samples or unit='sentence'."
+            )
+
+    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+        body, texts = self.body, [given(one.body.text) for one in asked]
+        spans = tupled_spans(body.units)
+        units: Any = spans if spans is None or isinstance(spans, str) else [spans] * len(texts)
+        # Which of the signatures of `explain` it is, the request says.
+        found: Any = explain(
+            model,
+            cast("Any", texts),
+            self.method,
+            unit=cast("Any", body.unit),
+            units=units,
+            language=body.language,
+            target=tupled(body.target),
+            of=body.of,
+            removal=body.removal,
+            seed=body.seed,
+            truncate=body.truncate,
+            precision=cast("Any", body.precision),
+            select=body.select,
+            progress=False,
+            output=body.output,
+            max_new_tokens=body.max_new_tokens,
+            contrast=body.contrast,
+            earlier=body.earlier,
+            threshold=body.threshold,
+        )
+        return [_json(_plain(one)) for one in found]
+
+
+@dataclass(frozen=True)
+class AskedPrediction(Asked):
+    """POST /api/predict."""
+
+    body: PredictBody
+    together: int = TOGETHER
+
+    @classmethod
+    def read(cls, body: PredictBody, limits: Limits) -> "AskedPrediction":
+        """Raises InputError for a text that is too long."""
+        _check_size(body, limits)
+        return cls(body)
+
+    @property
+    def settings(self) -> str:
+        return dump(self.body.model_dump(exclude={"text"}))
+
+    def check(self, model: LanguageModel | Generator, limits: Limits) -> None:
+        text = given(self.body.text)
+        if isinstance(model, Generator) or _is_ranking(text):
+            return
+        texts, unit, _ = Reading().any(text)
+        model.encode(texts, unit, self.body.truncate)
+
+    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+        texts, tokens = [given(one.body.text) for one in asked], self.body.max_new_tokens
+        if isinstance(model, Generator):
+            return [_json(_written(model, text, tokens or NEW_TOKENS)) for text in texts]
+        if tokens is not None:
+            raise InputError("max_new_tokens is for a language model that writes: leave it out.")
+        # A method that looks at nothing: what is left is the prediction.
+        found = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
+        return [_json(_predicted(one)) for one in cast("list[Explanation]", found)]
+
+
+def check_call(instance: object, limits: Limits) -> None:
+    """Raise InputError for a method or metric whose settings name a file or a model, or ask for too much.
+
+    A setting may itself be a call: the same holds of that one.
+    """
+    for one in fields(instance):  # type: ignore[arg-type]
+        value = getattr(instance, one.name)
+        if one.name in OUTSIDE and value != one.default:
+            raise InputError(f"{one.name} names a file or a model, and a request cannot: leave it out.")
+        for part in _parts(value):
+            if isinstance(part, int | float) and abs(part) > limits.passes:
+                raise InputError(f"{one.name} is {part:.6g}, and this server allows {limits.passes:,}.")
+            if isinstance(part, str) and "(" in part:
+                name = part.partition("(")[0].strip()
+                catalogue: Any = METRICS if name in METRICS.names else METHODS
+                check_call(catalogue.create(part), limits)
+
+
+def passes(method: Method, units: int) -> int:
+    """Passes, forward and backward, that one text may take."""
+    costs = [part.cost(units) for part in method.parts]
+    return sum(cost.forwards + cost.backwards for cost in costs)
+
+
+def tupled_spans(units: Any) -> Any:
+    """Spans as raison.explain takes them."""
+    if isinstance(units, dict):
+        return {name: tuple(span) for name, span in units.items()}
+    return [tuple(span) for span in units] if isinstance(units, list) else units
+
+
+def _check_size(body: PredictBody, limits: Limits) -> None:
+    if (found := characters(body)) > limits.characters:
+        raise InputError(f"the text has {found:,} characters, and this server reads {limits.characters:,}.")
+    if (body.max_new_tokens or 0) > limits.new_tokens:
+        raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
+
+
+def _is_ranking(text: object) -> bool:
+    return isinstance(text, tuple) and isinstance(text[-1], list)
+
+
+def _parts(value: object) -> Iterator[object]:
+    """A setting's value; of a list or a table every one in it."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield value
+
+
+def _plain(found: object) -> object:
+    """The explanation as JSON values, or those of each target."""
+    return [one.to_dict() for one in found] if isinstance(found, list) else cast("Explanation", found).to_dict()
+
+
+def _json(value: object) -> bytes:
+    answer = dump(value).encode()
+    if len(answer) > ANSWER:
+        raise InputError(f"the answer has {len(answer):,} bytes, and this server gives {ANSWER:,}: ask for less.")
+    return answer
+
+
+def _predicted(e: Explanation) -> dict[str, object]:
+    """What of an explanation is the prediction, by the same names."""
+    known = e.to_dict()
+    names = ("model", "text", "outputs", "classes", "probabilities", "truncated", "answer", "place")
+    told: dict[str, object] = {name: known[name] for name in names if name in known}
+    value = e.value_full if e.outputs == "number" else None
+    return {**told, "prediction": e.prediction, "decided": list(e.decided), "value": value}
+
+
+def _written(model: Generator, text: Any, tokens: int) -> dict[str, object]:
+    """What a language model writes after a prompt or a chat."""
+    [asked], _, _ = Reading().prompts(text)
+    prompt = model.prompt(cast("Any", asked))
+    written = model.continuation(prompt, tokens)
+    return {"model": model.name, "outputs": "text", "prompt": prompt.text, "output": written.text}

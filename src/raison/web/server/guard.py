@@ -1,0 +1,231 @@
+"""Before any request is read: who asks, from which page, and how much. Behind every answer: its headers."""
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from raison.core.results.printable import printable
+from raison.core.settings.reading import dump
+from raison.web.server.counts import Counts
+from raison.web.server.settings import BODY, Access
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN = ("/", "/healthz")
+"""Paths without a token; and so are the page's own files, whose paths begin with ASSETS."""
+ASSETS = "/assets/"
+BODY_SECONDS = 10.0
+"""How long a body may take to arrive."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+MISTAKEN = "a mistake of the server; its log says where."
+LOG = logging.getLogger("raison.serve")
+
+
+class RefusedError(Exception):
+    """A request that is not read, with the status and the line that it gets."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(line)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a request says of itself before its body."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+
+    @classmethod
+    def of(cls, scope: Scope) -> "Asking":
+        """Of several headers of a name the last one; a second Host is refused."""
+        pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        if sum(name == "host" for name, _ in pairs) > 1:
+            raise RefusedError(400, "a request has one Host.")
+        return cls(scope["method"], scope["path"], dict(pairs))
+
+    @property
+    def is_navigation(self) -> bool:
+        """Whether somebody opens the page, by a link of another site perhaps."""
+        return self.method == "GET" and self.path == "/" and self.headers.get("sec-fetch-mode") == "navigate"
+
+
+class Guard:
+    """An application that only lets in what may come in."""
+
+    def __init__(self, app: App, access: Access, counts: Counts, log_texts: bool = False) -> None:
+        self._app = app
+        self._access = access
+        self._counts = counts
+        self._log_texts = log_texts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI says."""
+        if scope["type"] != "http":
+            # Only the life of the server itself: there are no other protocols.
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        began, answered = time.monotonic(), _Answered(send)
+        try:
+            asking = Asking.of(scope)
+            self._check(asking)
+            body = await _body(asking, receive)
+            if self._log_texts and body:
+                LOG.info("body: %s", printable(body.decode(errors="replace")))
+            await self._app(scope, _replayed(body, receive), answered.send)
+        except RefusedError as refused:
+            await answered.refuse(refused.status, str(refused))
+        except Exception as error:  # noqa: BLE001 - nothing may end the server, and no answer shows where it happened
+            LOG.error("a mistake: %s", told(error))
+            await answered.refuse(500, MISTAKEN)
+        route = getattr(scope.get("route"), "path", "elsewhere")
+        self._counts.requested(route, answered.status)
+        LOG.info("%s %s %d %.0f ms", scope["method"], route, answered.status, 1000 * (time.monotonic() - began))
+
+    def _check(self, asking: Asking) -> None:
+        host = asking.headers.get("host", "")
+        if not self._called(host):
+            raise RefusedError(403, "this Host is not the server's: give --allow-host if it is.")
+        origin = asking.headers.get("origin")
+        if origin is not None and urlsplit_host(origin) != host.lower():
+            raise RefusedError(403, "another site asks (Origin): only this server's page may.")
+        if asking.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not asking.is_navigation:
+            raise RefusedError(403, "another site asks (Sec-Fetch-Site): only this server's page may.")
+        if asking.path in OPEN or asking.path.startswith(ASSETS) or self._access.token is None:
+            return
+        scheme, _, token = asking.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._access.token.encode()):
+            raise RefusedError(401, "give the server's token: Authorization: Bearer TOKEN.")
+
+    def _called(self, host: str) -> bool:
+        """Whether a Host is a name of this server. A number is: no other site can claim it."""
+        name = urlsplit_name(host)
+        if name is None:
+            return False
+        allowed = {"localhost", self._access.host.lower(), *(known.lower() for known in self._access.allow_host)}
+        return name in allowed or _is_own(name, self._access.is_local)
+
+
+class _Answered:
+    """Sends an answer with the headers that all have, and knows what was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        """Pass a part of the answer on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = {name for name, _ in message["headers"]}
+            more = [(name, value) for name, value in HEADERS if name not in own]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await self._send(message)
+
+    async def refuse(self, status: int, line: str) -> None:
+        """Answer with an error, unless an answer has begun."""
+        if self.status:
+            return
+        content = dump({"error": line}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        if status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        if status in (408, 413):
+            # What of the body is still to come is not read.
+            headers.append((b"connection", b"close"))
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": content})
+
+
+def told(error: BaseException) -> str:
+    """The kind of an error and where it was raised, without its message, which may quote a text."""
+    places, step = [], error.__traceback__
+    while step is not None:
+        places.append(f"{step.tb_frame.f_globals.get('__name__')}:{step.tb_lineno}")
+        step = step.tb_next
+    return f"{type(error).__name__} at {' > '.join(places[-4:])}"
+
+
+def urlsplit_host(origin: str) -> str | None:
+    """The host and port of an Origin; None for none."""
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
+
+
+def urlsplit_name(host: str) -> str | None:
+    """The name in a Host, without its port; None for what is no Host."""
+    try:
+        split = urlsplit(f"//{host}")
+        port = split.port
+    except ValueError:
+        return None
+    bare = f"[{split.hostname}]" if ":" in (split.hostname or "") else split.hostname or ""
+    return split.hostname if host.lower() in (bare, f"{bare}:{port}") else None
+
+
+def _is_own(name: str, local: bool) -> bool:
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or not local
+
+
+async def _body(asking: Asking, receive: Receive) -> bytes:
+    """The whole body. Raises RefusedError for one that is too large, too slow or of another kind."""
+    declared = asking.headers.get("content-length", "0")
+    if not declared.isdecimal() or int(declared[:20]) > BODY:
+        raise RefusedError(413, f"a request has at most {BODY:,} bytes.")
+    if asking.method == "POST":
+        kind = asking.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise RefusedError(415, "give the body as application/json.")
+    parts: list[bytes] = []
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RefusedError(400, "the client left.")
+                parts.append(message.get("body", b""))
+                if sum(map(len, parts)) > BODY:
+                    raise RefusedError(413, f"a request has at most {BODY:,} bytes.")
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise RefusedError(408, f"the body took more than {BODY_SECONDS:g} seconds.") from None
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body at once; then what else comes, which is that the client leaves."""
+    given = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replayed() -> Message:
+        return next(given, None) or await receive()
+
+    return replayed

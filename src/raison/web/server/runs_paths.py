@@ -1,0 +1,81 @@
+"""The paths below /api/runs."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from raison.core.errors import InputError
+from raison.core.results.explanation import Explanation
+from raison.web.server.runs import Place, RunFacts, Runs
+from raison.web.server.slices import Cut, Slice, Wanted, slice_of
+
+Name = Annotated[str, Query(max_length=500)]
+Whole = Annotated[int, Query(ge=0, le=1 << 31)]
+
+
+class RunList(BaseModel):
+    """What GET /api/runs gives."""
+
+    runs: list[RunFacts]
+
+
+class Row(BaseModel):
+    """One row of a run's table under one seed, as a query says it."""
+
+    model_config = {"extra": "forbid"}
+
+    run: Name
+    row: Name
+    seed: Whole = 0
+
+    @property
+    def place(self) -> Place:
+        """The same as the runs know it."""
+        return Place(self.run, self.row, self.seed)
+
+
+class OneText(Row):
+    """One text of a row."""
+
+    number: Whole
+
+
+class SomeTexts(Row):
+    """Some texts of a row: which, in which order, from where on."""
+
+    start: Whole = 0
+    count: Annotated[int, Query(ge=1, le=200)] = 50
+    sort: Name = "number"
+    descending: bool = False
+    prediction: Name | None = None
+    target: Name | None = None
+    wrong: bool = False
+    word: Name | None = None
+    top: Name | None = None
+    least: Whole = 0
+    most: Whole | None = None
+
+
+def runs_paths(app: FastAPI, runs: Runs) -> None:
+    """Add the paths. They read files, so each request has a thread of its own."""
+
+    @app.get("/api/runs")
+    def listed() -> RunList:
+        """The comparisons below the folder of --runs."""
+        return RunList(runs=runs.all())
+
+    @app.get("/api/runs/texts")
+    def texts(query: Annotated[SomeTexts, Query()]) -> Slice:
+        """A slice of one row of a run's table."""
+        if query.wrong and not runs.labelled(query.run):
+            raise InputError("wrong needs the texts' own labels, and this run explained other targets.")
+        names = ("prediction", "target", "wrong", "word", "top", "least", "most")
+        wanted = Wanted(*(getattr(query, name) for name in names))
+        return slice_of(runs.lines(query.place), wanted, Cut(query.start, query.count, query.sort, query.descending))
+
+    @app.get("/api/runs/explanation", responses={200: {"model": Explanation}})
+    def explanation(query: Annotated[OneText, Query()]) -> Response:
+        """One explanation of a run."""
+        return Response(runs.explanation(query.place, query.number).to_json(), media_type="application/json")

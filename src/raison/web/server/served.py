@@ -1,0 +1,118 @@
+"""What is served: models with their queues, and the results that are kept."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+
+from raison.core.errors import UnknownNameError
+from raison.web.server.calls import Asked
+from raison.web.server.counts import Counts
+from raison.web.server.kept import Kept
+from raison.web.server.runs import AbsentError
+from raison.web.server.settings import Access, Limits, Shown
+from raison.web.server.turns import Client, Waiting
+from raison.web.server.worker import Worker
+
+NAME = "x-raison-client"
+"""The header by which one of several clients at an address names itself."""
+LONGEST = 64
+"""Characters of such a name that count."""
+
+
+class LeftError(Exception):
+    """The client closed the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer's JSON, and how long it took, as the header Server-Timing says it."""
+
+    content: bytes
+    timing: str
+
+
+@dataclass
+class Served:
+    """Models by their names; requests can name no other."""
+
+    models: Mapping[str, Any]
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    shown: Shown = field(default_factory=Shown)
+    counts: Counts = field(default_factory=Counts)
+
+    def __post_init__(self) -> None:
+        self.kept = Kept(self.limits.keep << 20)
+        self.workers = {name: Worker(name, model, self.limits, self.counts) for name, model in self.models.items()}
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every model answers."""
+        return all(worker.alive for worker in self.workers.values())
+
+    def start(self) -> None:
+        """Begin to answer."""
+        for worker in self.workers.values():
+            worker.start()
+
+    def stop(self) -> None:
+        """End; what waits is not answered."""
+        for worker in self.workers.values():
+            worker.stop()
+
+    def worker(self, model: str) -> Worker:
+        """Raises AbsentError for a model that is not served."""
+        if model not in self.workers:
+            raise AbsentError(str(UnknownNameError("model", model[:200], self.workers)))
+        return self.workers[model]
+
+    async def answer(self, request: Request, asked: Asked) -> Answer:
+        """The answer, known or computed when its turn comes.
+
+        Raises FullError, RaisonErrors of the call, and LeftError if the client leaves before.
+        """
+        key = asked.key
+        known = self.kept.get(key)
+        if known is not None:
+            self.counts.known()
+            return Answer(known, "kept")
+        worker = self.worker(asked.body.model)
+        waiting = worker.ask(self._client(request), asked)
+        content = await _unless_left(request, worker, waiting)
+        self.kept.put(key, content)
+        self.counts.holds(self.kept.size)
+        queued, spent = waiting.begun - waiting.since, time.monotonic() - waiting.begun
+        return Answer(content, f"wait;dur={1000 * queued:.1f}, run;dur={1000 * spent:.1f}")
+
+    def _client(self, request: Request) -> Client:
+        """Who asks. Behind a proxy, the address is the one that the proxy itself has seen."""
+        address = "" if request.client is None else request.client.host
+        if self.access.behind_proxy:
+            address = request.headers.get("x-forwarded-for", address).rpartition(",")[2].strip()
+        return Client(address, request.headers.get(NAME, "")[:LONGEST])
+
+
+async def _unless_left(request: Request, worker: Worker, waiting: Waiting) -> bytes:
+    """The answer, unless the client leaves first; then the request is taken back."""
+    answered: asyncio.Future[Any] = asyncio.wrap_future(waiting.future)
+    left: asyncio.Future[Any] = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({answered, left}, return_when=asyncio.FIRST_COMPLETED)
+        if not answered.done() or answered.cancelled():
+            raise LeftError
+        content: bytes = answered.result()
+        return content
+    finally:
+        left.cancel()
+        if not answered.done():
+            worker.withdraw(waiting)
+
+
+async def _left(request: Request) -> None:
+    """Returns when the client has closed the connection; its body was read before."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

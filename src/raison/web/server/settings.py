@@ -1,0 +1,89 @@
+"""What a server is told when it starts."""
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+from raison.core.errors import InputError
+from raison.core.settings.fields import Setting
+
+BODY = 1 << 18
+"""Bytes of a request."""
+ANSWER = 1 << 22
+"""Bytes of an answer."""
+TOKEN = "RAISON_TOKEN"
+"""The variable of the environment that may hold the token, which a command line would show to everybody here."""
+SHORTEST = 16
+"""Characters that a token has at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may take, and how many may wait."""
+
+    characters: Annotated[int, Setting("Characters of a request's texts.", 1, options=("--max-characters",))] = 20_000
+    passes: Annotated[int, Setting("Passes that one explanation may take.", 1, options=("--max-passes",))] = 5_000
+    seconds: Annotated[
+        int, Setting("Seconds that requests explained together may take.", 1, options=("--max-seconds",))
+    ] = 60
+    new_tokens: Annotated[
+        int, Setting("Tokens that a language model may write for a request.", 20, options=("--max-new-tokens",))
+    ] = 50
+    waiting: Annotated[int, Setting("Requests that may wait for one model.", 1, options=("--max-waiting",))] = 256
+    waiting_each: Annotated[
+        int, Setting("Requests of one client that may wait for one model.", 1, options=("--max-waiting-each",))
+    ] = 16
+    keep: Annotated[int, Setting("MiB of results that are kept for equal requests; 0 keeps none.", 0)] = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may come, and by which name. `token` None asks for none."""
+
+    host: Annotated[str, Setting("Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Setting("Port to listen on.", 0, most=65535)] = 8000
+    token: Annotated[
+        str | None, Setting(f"Ask for this token ({TOKEN} does the same); needed beyond this machine.")
+    ] = None
+    behind_proxy: Annotated[bool, Setting("A proxy in front asks who comes; its X-Forwarded-For names the client.")] = (
+        False
+    )
+    allow_host: Annotated[
+        tuple[str, ...], Setting("Names by which the server may be called besides its address, with commas between.")
+    ] = ()
+
+    def check(self) -> None:
+        """Raise InputError unless only those can come who are meant to."""
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
+            raise InputError("a token is of printable ASCII characters without spaces.")
+        if self.token is not None and len(self.token) < SHORTEST:
+            raise InputError(f"a token has at least {SHORTEST} characters, so that nobody guesses it.")
+        if not self.is_local and self.token is None and not self.behind_proxy:
+            raise InputError(
+                f"--host {self.host} lets other machines in: give --token (or {TOKEN}), or --behind-proxy if a proxy "
+                "in front asks who comes."
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What requests can see besides the models. `runs` None shows no run."""
+
+    runs: Annotated[Path | None, Setting("Folder of comparisons to show.")] = None
+    log_texts: Annotated[bool, Setting("Log the texts of requests, too.")] = False
+
+    def check(self) -> None:
+        """Raise InputError for a folder that is none."""
+        if self.runs is not None and not self.runs.is_dir():
+            raise InputError(f"--runs {self.runs} is no folder.")

@@ -1,0 +1,159 @@
+"""One model with its queue: requests wait, are answered together, or are taken back."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from raison.core.errors import InputError, RaisonError
+from raison.progress import hearing
+from raison.web.server.calls import Asked
+from raison.web.server.counts import Counts
+from raison.web.server.settings import Limits
+from raison.web.server.turns import Client, Turns, Waiting
+
+LATELY = 20
+"""Calls from which the time that a request takes is known."""
+
+
+class FullError(Exception):
+    """Too many requests wait. `seconds` is when to come again."""
+
+    def __init__(self, line: str, seconds: int) -> None:
+        super().__init__(line)
+        self.seconds = seconds
+
+
+class _EndedError(Exception):
+    """The work is not to be finished: nobody waits any more, or it took too long."""
+
+
+class Worker:
+    """Answers requests for one model in a thread of its own, which alone calls the model."""
+
+    def __init__(self, name: str, model: Any, limits: Limits, counts: Counts) -> None:
+        self.name = name
+        self.model = model
+        self._limits = limits
+        self._counts = counts
+        self._turns = Turns()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._lately: deque[tuple[float, int]] = deque([(0.1, 1)], maxlen=LATELY)
+        """Seconds of the last calls, and how many requests each answered."""
+        self._thread = threading.Thread(target=self._work, name=f"raison {name}", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests are being answered."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, also in the middle of the work; requests that wait are cancelled."""
+        with self._changed:
+            self._stopping = True
+            for waiting in self._turns.all():
+                self._turns.remove(waiting)
+                waiting.future.cancel()
+            self._changed.notify()
+        self._thread.join()
+
+    def ask(self, client: Client, asked: Asked) -> Waiting:
+        """Put a request into the queue. Raises FullError."""
+        waiting = Waiting(client, asked, since=time.monotonic())
+        with self._changed:
+            if self._turns.of(client) >= self._limits.waiting_each:
+                line = f"{self._limits.waiting_each} of your requests wait for {self.name}: wait for their answers."
+                raise FullError(line, self._seconds(self._limits.waiting_each))
+            if len(self._turns) >= self._limits.waiting:
+                line = f"{len(self._turns)} requests wait for {self.name}: come again later."
+                raise FullError(line, self._seconds(len(self._turns)))
+            self._turns.add(waiting)
+            self._counts.waiting(self.name, len(self._turns))
+            self._changed.notify()
+        return waiting
+
+    def withdraw(self, waiting: Waiting) -> None:
+        """Take a request back: work that nobody else waits for ends."""
+        with self._changed:
+            self._turns.remove(waiting)
+            waiting.future.cancel()
+            waiting.left = True
+            self._counts.waiting(self.name, len(self._turns))
+            self._counts.withdrawn(self.name)
+
+    def _seconds(self, requests: int) -> int:
+        """How long so many requests will take, as the last ones did."""
+        spent, answered = (sum(column) for column in zip(*self._lately, strict=True))
+        return max(1, round(requests * spent / max(1, answered)))
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping or len(self._turns))
+                if self._stopping:
+                    return
+                batch = [waiting for waiting in self._turns.take() if waiting.future.set_running_or_notify_cancel()]
+                self._counts.waiting(self.name, len(self._turns))
+            if batch:
+                self._answer(batch)
+
+    def _answer(self, batch: Sequence[Waiting]) -> None:
+        """Answer requests that go together; each has its own answer or its own error."""
+        began = time.monotonic()
+        for waiting in batch:
+            waiting.begun = began
+        ready = [waiting for waiting in batch if self._fits(waiting)]
+        if ready and not self._run(ready) and len(ready) > 1:
+            # One of them spoilt it for the others.
+            for waiting in ready:
+                self._run([waiting])
+        spent = time.monotonic() - began
+        self._lately.append((spent, len(batch)))
+        self._counts.answered(self.name, len(batch), spent)
+
+    def _fits(self, waiting: Waiting) -> bool:
+        """Whether a request can be answered at all; otherwise it has its error now."""
+        try:
+            waiting.asked.check(self.model, self._limits)
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to this request
+            _fail(waiting.future, error)
+            return False
+        return True
+
+    def _run(self, batch: Sequence[Waiting]) -> bool:
+        """One call. False where it failed and each request of several is to be tried by itself."""
+        end = time.monotonic() + self._limits.seconds
+
+        def go_on(_: int) -> None:
+            if self._stopping or all(waiting.left for waiting in batch):
+                raise _EndedError("nobody waits")
+            if time.monotonic() > end:
+                raise InputError(
+                    f"this takes more than {self._limits.seconds} seconds, which is all that this server gives: take "
+                    "another method, fewer samples or a shorter text."
+                )
+
+        try:
+            with hearing(go_on):
+                answers = batch[0].asked.run(self.model, [waiting.asked for waiting in batch])
+        except Exception as error:  # noqa: BLE001 - the thread outlives whatever a request did to it
+            if len(batch) > 1 and not isinstance(error, _EndedError):
+                return False
+            for waiting in batch:
+                _fail(waiting.future, error)
+            return True
+        for waiting, answer in zip(batch, answers, strict=True):
+            waiting.future.set_result(answer)
+        return True
+
+
+def _fail(future: "Future[bytes]", error: Exception) -> None:
+    # Without what led to it, which holds the batch's tensors.
+    future.set_exception(error.with_traceback(None) if isinstance(error, RaisonError) else error)

@@ -1,0 +1,409 @@
+"""The contract of the server's JSON: what docs/serve.md says, by the library's own answers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_type_hints
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import raison
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.explaining.explain import Options
+from raison.methods import CATALOGUE
+from raison.web.server.bodies import ExplainBody
+from raison.web.server.served import Served
+from raison.web.server.settings import Access, Limits, Shown
+from tests.functions import CLASSES, TEXTS, labels, overlap, rating
+from tests.serving import BERT, LOCAL, WORDS, bert, served_words, serving, without_time, words
+from tests.tiny import build_language_model
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+MODELS = {
+    BERT: bert(),
+    WORDS: words(),
+    "number": raison.load(rating, classes=["weight"]),
+    "labels": raison.load(labels, classes=CLASSES, multi_label=True),
+    "pairs": raison.load(overlap, classes=["overlap"], pairs=True),
+    "writer": raison.load(*build_language_model("llama")),
+}
+ONE = {"model": WORDS, "text": "A good film"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with serving(Served(MODELS)) as client:
+        yield client
+
+
+def test_the_body_has_every_keyword_of_explain() -> None:
+    keywords = {*get_type_hints(Options), "method"} - {"progress", "text"}
+    assert set(ExplainBody.model_fields) == {"model", "text", *keywords}
+
+
+def test_the_defaults_are_those_of_explain(client: TestClient) -> None:
+    found = client.post("/api/explain", json=ONE)
+    assert found.status_code == 200
+    assert found.headers["content-type"] == "application/json"
+    expected = raison.explain(MODELS[WORDS], ONE["text"], progress=False)
+    assert without_time(found.json()) == without_time(json.loads(expected.to_json()))
+    assert Explanation.from_json(found.text).scores == expected.scores
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "options"),
+    [
+        (BERT, "a dull plot", {"method": "deep_lift"}),
+        (BERT, "a dull plot", {"method": "kernel_shap(samples=16)", "unit": "token", "seed": 3}),
+        (BERT, ["a dull plot", "dull"], {"method": "occlusion", "units": "second"}),
+        (BERT, "a dull plot", {"method": "saliency", "target": ["positive", "negative"], "of": "logit"}),
+        (BERT, "a dull plot", {"method": "occlusion", "units": {"the end": [2, 6]}, "removal": "delete"}),
+        (BERT, "a dull plot. The end.", {"method": "occlusion", "unit": "sentence", "precision": "bfloat16"}),
+        (BERT, "a dull plot", {"method": "random(draws=3)", "select": "comprehensiveness"}),
+        (WORDS, TEXTS[2], {"budget": 12}),
+        (WORDS, TEXTS[2], {"method": "occlusion", "unit": "sentence", "language": "de", "target": 0}),
+        ("number", TEXTS[0], {"method": "shapley_sampling(samples=20)"}),
+        ("labels", TEXTS[0], {"method": "occlusion", "target": "each", "threshold": 0.2}),
+        ("pairs", ["a good film", "bad"], {"method": "occlusion"}),
+        ("pairs", ["good", ["a bad film", "quiet"]], {"method": "occlusion", "target": [1, 0]}),
+        ("writer", "a dull", {"method": "occlusion", "max_new_tokens": 2, "earlier": True}),
+        ("writer", "a dull", {"method": "occlusion", "output": " plot", "contrast": " end"}),
+    ],
+)
+def test_every_keyword_does_what_it_does_in_python(
+    client: TestClient, model: str, text: object, options: dict[str, object]
+) -> None:
+    found = client.post("/api/explain", json={"model": model, "text": text, **options})
+    assert found.status_code == 200, found.text
+    given, called = _python(text), {name: _python(value) for name, value in options.items()}
+    expected = raison.explain(MODELS[model], given, **called, progress=False)
+    if isinstance(expected, list):
+        assert list(map(without_time, found.json())) == [without_time(json.loads(e.to_json())) for e in expected]
+    else:
+        assert without_time(found.json()) == without_time(json.loads(expected.to_json()))
+    kind = GenerationExplanation if model == "writer" else Explanation
+    first = found.json()[0] if isinstance(expected, list) else found.json()
+    assert kind.from_dict(first).method == str(options.get("method", "")).partition("(")[0] or options.get("budget")
+
+
+def _python(value: object) -> object:
+    """Lists of JSON as the tuples that a call in Python takes; documents stay a list."""
+    if isinstance(value, dict):
+        return {name: tuple(span) for name, span in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+def test_a_chat_is_a_list_of_messages(client: TestClient) -> None:
+    chat = [{"role": "user", "content": "a dull plot"}]
+    found = client.post("/api/explain", json={"model": "writer", "text": chat, "method": "occlusion"})
+    # The tiny model's tokenizer has no template: the library says so, in its own words.
+    assert found.status_code == 422
+    with pytest.raises(raison.RaisonError) as refused:
+        raison.explain(MODELS["writer"], chat, "occlusion", progress=False)
+    assert found.json() == {"error": str(refused.value)}
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "expected"),
+    [
+        (WORDS, "A good film", {"outputs": "classes", "prediction": "positive", "value": None}),
+        ("number", "A good film", {"outputs": "number", "prediction": "weight", "value": 1.25}),
+        ("labels", "A good film", {"outputs": "labels", "decided": ["negative", "positive"]}),
+        ("pairs", ["good", "bad"], {"outputs": "number", "value": -1.5}),
+    ],
+)
+def test_a_prediction_has_the_names_of_an_explanation(
+    client: TestClient, model: str, text: object, expected: dict[str, object]
+) -> None:
+    found = client.post("/api/predict", json={"model": model, "text": text})
+    assert found.status_code == 200, found.text
+    assert {name: found.json()[name] for name in expected} == expected
+    explained = client.post("/api/explain", json={"model": model, "text": text, "method": "occlusion"}).json()
+    for name in ("classes", "probabilities", "text", "outputs"):
+        assert found.json()[name] == explained[name]
+
+
+def test_a_writer_writes(client: TestClient) -> None:
+    found = client.post("/api/predict", json={"model": "writer", "text": "a dull", "max_new_tokens": 3}).json()
+    e = raison.explain(MODELS["writer"], "a dull", "random", max_new_tokens=3, progress=False)
+    assert (found["prompt"], found["output"], found["outputs"]) == ("a dull", e.output, "text")
+
+
+def test_models_say_what_can_be_asked_of_them(client: TestClient) -> None:
+    offered = client.get("/api/models").json()
+    known = {model["name"]: model for model in offered["models"]}
+    assert list(known) == list(MODELS)
+    assert known[BERT]["quick"] == "deep_lift"
+    assert known[WORDS]["quick"] is None
+    assert known["writer"]["outputs"] == "text"
+    assert known["pairs"]["strings"] == 2
+    assert offered["limits"]["characters"] == Limits().characters
+    for name, facts in known.items():
+        assert {*facts["methods"], *facts["unable"]} == set(CATALOGUE.names)
+        assert not {*facts["methods"]} & {*facts["unable"]}
+        assert all(facts["unable"].values()), name
+    why = client.post("/api/explain", json={**ONE, "method": "deep_lift"})
+    assert why.status_code == 422
+    assert known[WORDS]["unable"]["deep_lift"] in why.json()["error"]
+
+
+def test_methods_are_the_catalogue(client: TestClient) -> None:
+    rows = {row["name"]: row for row in client.get("/api/methods").json()["methods"]}
+    assert list(rows) == list(CATALOGUE.names)
+    assert rows["kernel_shap"]["settings"]["samples"] == raison.methods.KernelShap().samples
+    assert rows["occlusion"]["forwards"] == CATALOGUE.create("occlusion").cost(20).forwards
+    assert rows["random"]["about"].startswith("Independent standard normal scores")
+
+
+def test_equal_requests_are_answered_once(client: TestClient) -> None:
+    asked = {**ONE, "method": "occlusion", "seed": 77}
+    first, again = (client.post("/api/explain", json=asked) for _ in range(2))
+    assert first.headers["server-timing"].startswith("wait;dur=")
+    assert again.headers["server-timing"] == "kept"
+    assert first.content == again.content
+    other = client.post("/api/explain", json={**asked, "method": " occlusion( ) "})
+    assert other.headers["server-timing"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "line"),
+    [
+        ("/api/explain", {"text": "a"}, 422, "model is missing: give the name of a model of GET /api/models."),
+        ("/api/explain", {**ONE, "model": "demo/sst2"}, 404, "unknown model 'demo/sst2'."),
+        ("/api/explain", {**ONE, "methods": "auto"}, 422, "unknown field 'methods'. Did you mean 'method'?"),
+        (
+            "/api/explain",
+            {**ONE, "method": "kernelshap"},
+            422,
+            "unknown method 'kernelshap'. Did you mean 'kernel_shap'?",
+        ),
+        ("/api/explain", {**ONE, "text": 5}, 422, "text cannot be 5: give a string"),
+        ("/api/explain", {**ONE, "text": "  "}, 422, "the text is empty or blank"),
+        ("/api/explain", {**ONE, "text": ["a", "b", "c", "d"]}, 422, "text cannot be ['a', 'b', 'c', 'd']: give"),
+        ("/api/explain", {**ONE, "seed": -1}, 422, "seed cannot be -1: give a whole number"),
+        ("/api/explain", {**ONE, "seed": "1"}, 422, "seed cannot be '1': give a whole number"),
+        ("/api/explain", {**ONE, "unit": "words"}, 422, "unknown unit 'words'. Did you mean 'word'?"),
+        ("/api/explain", {**ONE, "target": "great"}, 422, "unknown label 'great'."),
+        ("/api/explain", {**ONE, "text": "x" * 20_001}, 422, "the text has 20,001 characters, and this server reads"),
+        ("/api/explain", {**ONE, "max_new_tokens": 51}, 422, "max_new_tokens is 51, and this server allows 50."),
+        (
+            "/api/explain",
+            {**ONE, "method": "kernel_shap(samples=1000000000)"},
+            422,
+            "samples is 1e+09, and this server allows 5,000.",
+        ),
+        (
+            "/api/explain",
+            {**ONE, "text": "dull plot " * 14, "method": "sequential_integrated_gradients(steps=400)", "model": BERT},
+            422,
+            "sequential_integrated_gradients(steps=400) takes up to",
+        ),
+        ("/api/explain", {**ONE, "method": "aml(checkpoint='/etc')"}, 422, "checkpoint names a file or a model"),
+        ("/api/explain", {**ONE, "method": "reagent(filler='gpt2')"}, 422, "filler names a file or a model"),
+        (
+            "/api/explain",
+            {**ONE, "method": "ensemble(methods=('saliency', 'aml(check' 'point=\"/etc\")'))"},
+            422,
+            "checkpoint names a file or a model",
+        ),
+        ("/api/explain", {**ONE, "select": "simulatability(student='x')"}, 422, "student names a file or a model"),
+        ("/api/predict", {**ONE, "method": "auto"}, 422, "unknown field 'method'."),
+    ],
+)
+def test_mistakes_are_one_line(client: TestClient, path: str, body: dict[str, object], status: int, line: str) -> None:
+    found = client.post(path, json=body)
+    assert (found.status_code, list(found.json())) == (status, ["error"])
+    assert found.json()["error"].startswith(line)
+    assert "\n" not in found.json()["error"]
+
+
+def test_what_is_no_json_is_said_so(client: TestClient) -> None:
+    kind = {"content-type": "application/json"}
+    for body in (b"", b"{", b"[" * 5000, b"\xff", b'{"model": NaN'):
+        assert client.post("/api/explain", content=body, headers=kind).status_code in (400, 422)
+    assert client.post("/api/explain", content=b"model=a").status_code == 415
+    assert client.get("/api/explain").status_code == 405
+    assert client.get("/api/nothing").json() == {"error": "Not Found."}
+
+
+def test_openapi_describes_what_there_is(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    assert set(described["paths"]) == {
+        "/api/explain",
+        "/api/predict",
+        "/api/models",
+        "/api/methods",
+        "/api/runs",
+        "/api/runs/texts",
+        "/api/runs/explanation",
+        "/healthz",
+        "/metrics",
+    }
+    body = described["components"]["schemas"]["ExplainBody"]
+    assert set(body["required"]) == {"model", "text"}
+    assert body["additionalProperties"] is False
+    assert all(field.get("description") or name == "model" for name, field in body["properties"].items())
+
+
+def test_health_and_numbers_have_no_text(client: TestClient) -> None:
+    client.post("/api/explain", json={**ONE, "text": "a very secret film"})
+    assert client.get("/healthz").json() == {"status": "ok"}
+    told = client.get("/metrics").text
+    assert 'raison_requests_total{path="/api/explain",status="200"}' in told
+    assert "secret" not in told
+
+
+def test_a_batch_gives_what_each_text_gives_alone() -> None:
+    """Requests that come together are one call; the scores are those of a call for each, within rounding."""
+    texts = ["a dull plot", "dull", "the end is good", "a quiet end", "the the the plot is a dull end"]
+    served = Served({BERT: MODELS[BERT]})
+    asked = [{"model": BERT, "text": text, "method": "deep_lift"} for text in texts]
+    from raison.web.server.calls import AskedExplanation
+
+    read = [AskedExplanation.read(ExplainBody(**body), served.limits) for body in asked]
+    assert all(one.joins(read[0]) for one in read)
+    answers = [json.loads(answer) for answer in read[0].run(MODELS[BERT], read)]
+    for text, answer in zip(texts, answers, strict=True):
+        expected = raison.explain(MODELS[BERT], text, "deep_lift", progress=False)
+        np.testing.assert_allclose(answer["scores"], expected.scores, **CLOSE)
+        assert answer["units"] == [unit.to_dict() for unit in expected.units]
+
+
+def test_requests_of_other_settings_do_not_join() -> None:
+    from raison.web.server.calls import AskedExplanation, AskedPrediction
+
+    limits = Limits()
+    one = AskedExplanation.read(ExplainBody(**ONE), limits)
+    for other in ({"seed": 1}, {"unit": "token"}, {"method": "occlusion"}, {"target": 1}, {"units": [[0, 1]]}):
+        assert not one.joins(AskedExplanation.read(ExplainBody(**ONE, **other), limits))
+    prediction = AskedPrediction.read(ExplainBody(**ONE), limits)
+    assert not one.joins(prediction)
+    assert one.key != prediction.key
+    assert one.joins(AskedExplanation.read(ExplainBody(model=WORDS, text="another"), limits))
+
+
+def test_runs_need_a_folder(client: TestClient) -> None:
+    assert client.get("/api/runs").json() == {"runs": []}
+    missing = client.get("/api/runs/texts", params={"run": "../..", "row": "random"})
+    assert missing.status_code == 404
+    assert missing.json()["error"].startswith("unknown run '../..'")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("runs")
+    texts = [*TEXTS, "not a good film", "quiet"]
+    raison.compare(
+        MODELS[WORDS], texts, methods=["occlusion"], metrics=["comprehensiveness"], target=[1, 1, 1, 1, 0],
+        out=place / "deep" / "words", progress=False,
+    )  # fmt: skip
+    return place
+
+
+def test_runs_are_shown_in_slices(folder: Path) -> None:
+    with serving(served_words(shown=Shown(runs=folder))) as client:
+        [run] = client.get("/api/runs").json()["runs"]
+        assert (run["run"], run["texts"], run["explained"], run["labelled"]) == ("deep/words", 5, True, True)
+        assert [row["label"] for row in run["rows"]] == ["occlusion", "random"]
+        row = {"run": "deep/words", "row": "occlusion"}
+        found = client.get("/api/runs/texts", params={**row, "count": 2, "sort": "units", "descending": True}).json()
+        assert (found["texts"], found["matching"], found["start"]) == (5, 5, 0)
+        assert [line["number"] for line in found["rows"]] == [2, 0]
+        wrong = client.get("/api/runs/texts", params={**row, "wrong": True}).json()
+        assert all(line["prediction"] != line["target"] for line in wrong["rows"])
+        assert 0 < wrong["matching"] < 5
+        worded = client.get("/api/runs/texts", params={**row, "word": "BAD", "sort": "comprehensiveness"}).json()
+        assert sorted(line["number"] for line in worded["rows"]) == [0, 1]
+        top = client.get("/api/runs/texts", params={**row, "top": "good", "least": 2}).json()
+        assert all("good" in line["text"] for line in top["rows"])
+        e = client.get("/api/runs/explanation", params={**row, "number": 1})
+        assert Explanation.from_json(e.text).text == "bad"
+        for params, status in (
+            ({**row, "number": 5}, 404),
+            ({**row, "row": "lime", "number": 0}, 404),
+            ({**row, "seed": 9, "number": 0}, 404),
+        ):
+            assert client.get("/api/runs/explanation", params=params).status_code == status
+        assert client.get("/api/runs/texts", params={**row, "sort": "beauty"}).status_code == 422
+        assert client.get("/api/runs/texts", params={**row, "count": 201}).status_code == 422
+
+
+def test_no_link_leads_out_of_the_folder_of_runs(folder: Path, tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / "linked").symlink_to(folder / "deep" / "words", target_is_directory=True)
+    (shown / "part").mkdir()
+    for file in (folder / "deep" / "words").iterdir():
+        (shown / "part" / file.name).symlink_to(file)
+    with serving(served_words(shown=Shown(runs=shown))) as client:
+        assert client.get("/api/runs").json() == {"runs": []}
+        for run in ("linked", "part", "../runs0/deep/words", str(folder / "deep" / "words"), "", ".", "\x00"):
+            assert client.get("/api/runs/texts", params={"run": run, "row": "occlusion"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("access", "headers", "status"),
+    [
+        (Access(), {}, 200),
+        (Access(), {"host": "127.0.0.1:9000"}, 200),
+        (Access(), {"host": "[::1]:9000"}, 200),
+        (Access(), {"host": "evil.example"}, 403),
+        (Access(), {"host": "evil.example:8000"}, 403),
+        (Access(), {"host": "localhost.evil.example"}, 403),
+        (Access(), {"host": "localhost@evil.example"}, 403),
+        (Access(), {"host": ""}, 403),
+        (Access(), {"host": "10.0.0.7"}, 403),
+        (Access(allow_host=("here.example",)), {"host": "here.example"}, 200),
+        (Access(), {"origin": LOCAL}, 200),
+        (Access(), {"origin": "https://evil.example"}, 403),
+        (Access(), {"origin": "http://localhost:9999"}, 403),
+        (Access(), {"origin": "null"}, 403),
+        (Access(), {"sec-fetch-site": "same-origin"}, 200),
+        (Access(), {"sec-fetch-site": "cross-site"}, 403),
+        (Access(host="0.0.0.0", token="t" * 16), {}, 401),
+        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "Bearer " + "t" * 15}, 401),
+        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "Basic " + "t" * 16}, 401),
+        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "Bearer " + "t" * 16}, 200),
+        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "bearer " + "t" * 16, "host": "10.0.0.7"}, 200),
+        (Access(host="0.0.0.0", token="t" * 16), {"host": "evil.example"}, 403),
+    ],
+)
+def test_only_who_may_come_comes_in(access: Access, headers: dict[str, str], status: int) -> None:
+    with serving(served_words(access=access)) as client:
+        found = client.get("/api/models", headers=headers)
+        assert found.status_code == status
+        assert "access-control-allow-origin" not in found.headers
+        asked = client.post("/api/explain", json=ONE, headers=headers)
+        assert asked.status_code == status
+        if status != 200:
+            assert list(found.json()) == ["error"]
+
+
+def test_no_page_of_another_site_may_ask_whether_it_may(client: TestClient) -> None:
+    wanted = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    found = client.options("/api/explain", headers=wanted)
+    assert found.status_code == 403
+    assert not [name for name in found.headers if name.startswith("access-control")]
+
+
+def test_the_page_needs_no_token_and_allows_no_script_in_it() -> None:
+    with serving(served_words(access=Access(token="t" * 16))) as client:
+        for path in ("/", "/assets/page.js", "/assets/page.css", "/healthz"):
+            found = client.get(path)
+            assert found.status_code == 200
+            policy = found.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert found.headers["x-content-type-options"] == "nosniff"
+        page = client.get("/").text
+        assert "<script>" not in page
+        assert "style=" not in page
+        assert (
+            client.get("/", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}).status_code == 200
+        )
+        for name in ("../app.py", "..%2fapp.py", "index.html", "%2e%2e/guard.py", "nothing.js"):
+            assert client.get(f"/assets/{name}").status_code in (401, 404)
+        assert client.get("/metrics").status_code == 401
