@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
     from raison.text.template import template
+    from raison.web.component.widget import Widget
 
 __all__ = [
     "Chat",
@@ -49,6 +50,7 @@ __all__ = [
     "Scores",
     "Served",
     "Unit",
+    "Widget",
     "__version__",
     "audit",
     "cite",
@@ -82,6 +84,7 @@ _FUNCTIONS = {
     "log": "raison.report.pages.tracking",
     "show": "raison.report.pages.showing",
     "template": "raison.text.template",
+    "Widget": "raison.web.component.widget",
 }
 _PACKAGES = ("methods", "metrics", "data")
 

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raison.core.inputs.unit import segments
 from raison.core.results.explanation import Explanation
 from raison.report.explanations.facts import facts
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, level, peak, scale_of
+from raison.report.style.markup import minus
 
 TOP = 8
 """Units that are listed as the strongest."""
@@ -34,7 +35,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit, 0 for none."""
+    """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit, 0 for none.
+
+    `said` is what is said of it beside its text: its name, its score, its rank.
+    """
 
     piece: Piece
     parts: tuple[AnswerPart, ...]
@@ -42,6 +46,7 @@ class Span:
     value: str = ""
     rank: int = 0
     unread: bool = False
+    said: str = ""
 
     @property
     def is_unit(self) -> bool:
@@ -190,13 +195,24 @@ def _passages(e: Explanation, scale: float) -> tuple[Passage, ...]:
         score = _score(e, piece)
         known = level(score, scale) if math.isfinite(score) else None
         rank = min((ranks[unit] for unit in piece.units if unit in ranks), default=0)
-        return Span(piece, cut, known, phrases.score(e, score, places), rank, not unread.isdisjoint(piece.units))
+        shown = Span(piece, cut, known, phrases.score(e, score, places), rank, not unread.isdisjoint(piece.units))
+        return replace(shown, said=_said(e, shown))
 
     labels = phrases.text_labels(e)
     cuts = [parts(e, number, [piece.text for piece in text]) for number, text in enumerate(pieces(e))]
     return tuple(
         Passage(label, tuple(map(span, text, cut))) for label, text, cut in zip(labels, pieces(e), cuts, strict=True)
     )
+
+
+def _said(e: Explanation, span: Span) -> str:
+    """What is said of a span beside its text."""
+    names = "".join(f"{e.units[unit].name}: " for unit in span.piece.units if e.units[unit].name)
+    count = len(span.piece.units)
+    together = f" ({phrases.count(count, e.unit)} together)" if count > 1 else ""
+    unread = ", unknown to the model" if span.unread else ""
+    rank = f"rank {span.rank} of {len(e.scores)}" if span.rank else "within the noise"
+    return f"{names}{minus(span.value)}{together}, {rank}{unread}"
 
 
 def _cut(e: Explanation, segment: int, text: str) -> list[Piece]:

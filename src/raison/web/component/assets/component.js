@@ -1,0 +1,248 @@
+// The component: settings and maps of one model, as anywidget gives it, in one element.
+import { button, exchangeContent, focused, make } from "./elements.js";
+import { latest, paused, remembered, talker } from "./talk.js";
+import { Past, fromHash, toHash } from "./past.js";
+import { focusUnit, painted } from "./map.js";
+import { wordBar } from "./words.js";
+import { withoutSpan } from "./texts.js";
+import { comparisonForm, settingsForm } from "./form.js";
+import { taking } from "./taking.js";
+
+const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
+const TYPING = 120;
+const RESTING = 250;
+const KEPT = 60;
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+class Component {
+  constructor(model, el) {
+    this.model = model;
+    this.talk = talker(model);
+    this.past = new Past();
+    this.compared = { with: "before", value: null };
+    this.settings = this.read();
+    this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
+    this.refresh = latest((stale) => this.follow(stale));
+    this.typed = paused(() => this.refresh(), TYPING);
+    this.root = make("div", { class: "raison-component" });
+    this.places = {};
+    for (const name of ["asking", "comparing", "status", "maps", "word", "past"]) this.places[name] = make("div", { class: `place-${name}` });
+    this.places.status.setAttribute("role", "status");
+    this.root.append(...Object.values(this.places));
+    this.root.addEventListener("keydown", (event) => this.undoKey(event));
+    el.append(this.root);
+    this.listen();
+  }
+
+  listen() {
+    const heard = () => this.outside(this.read());
+    for (const trait of Object.values(TRAITS)) this.model.on(`change:${trait}`, heard);
+    const moved = () => this.open(fromHash(location.hash, Object.keys(TRAITS)));
+    const linked = Boolean(this.model.get("linked"));
+    if (linked) addEventListener("hashchange", moved);
+    this.close = () => {
+      for (const trait of Object.values(TRAITS)) this.model.off(`change:${trait}`, heard);
+      removeEventListener("hashchange", moved);
+      this.talk.close();
+    };
+    this.linked = linked;
+    const state = linked ? fromHash(location.hash, Object.keys(TRAITS)) : undefined;
+    if (state) this.open(state);
+    else this.start();
+  }
+
+  start() {
+    this.showForms();
+    this.refresh();
+  }
+
+  /** A state that an address holds; what it does not name is as before. */
+  open(state) {
+    if (!state) return;
+    this.compared = state.compared;
+    this.write({ ...this.settings, ...state.settings });
+    this.start();
+  }
+
+  read() {
+    return Object.fromEntries(Object.entries(TRAITS).map(([name, trait]) => [name, this.model.get(trait) ?? null]));
+  }
+
+  write(settings) {
+    // The bar belongs to a word of the text before.
+    if (JSON.stringify(settings.text) !== JSON.stringify(this.settings.text)) this.places.word.replaceChildren();
+    this.settings = settings;
+    for (const [name, trait] of Object.entries(TRAITS)) this.model.set(trait, settings[name]);
+    this.model.save_changes();
+  }
+
+  /** Settings that were changed elsewhere: in a notebook's cell, or in another view. */
+  outside(settings) {
+    if (JSON.stringify(settings) === JSON.stringify(this.settings)) return;
+    this.settings = settings;
+    this.start();
+  }
+
+  change(settings, typing) {
+    this.write(settings);
+    if (typing) this.typed();
+    else this.start();
+  }
+
+  showForms() {
+    const models = this.model.get("models");
+    const asking = settingsForm(this.settings, models, (settings, typing) => this.change({ ...settings, text: typing ? settings.text : this.settings.text }, typing));
+    const comparing = comparisonForm(this.compared, this.settings, models, (compared, typing) => this.compare(compared, typing));
+    exchangeContent(this.places.asking, asking);
+    exchangeContent(this.places.comparing, comparing);
+  }
+
+  compare(compared, typing) {
+    this.compared = compared;
+    if (typing) this.typed();
+    else this.start();
+  }
+
+  /** The quick method first, then the one that is asked for; neither once something else is asked. */
+  async follow(stale) {
+    const settings = this.settings;
+    const facts = this.model.get("models").find((one) => one.name === settings.model);
+    this.places.maps.setAttribute("aria-busy", "true");
+    try {
+      const quick = facts?.quick;
+      if (quick && quick !== settings.method && !this.explain.knows(settings)) {
+        this.say(`Explaining, first with ${quick}, which takes few passes.`);
+        const explanation = await this.explain({ ...settings, method: quick });
+        if (stale()) return;
+        await this.show([explanation], ["Quick map"], settings);
+        this.say(`Quick map by ${quick}; ${settings.method} follows.`);
+        await pause(RESTING);
+        if (stale()) return;
+      }
+      await this.ask(settings, stale);
+    } catch (error) {
+      if (!stale()) this.fail(error.message);
+    }
+  }
+
+  async ask(settings, stale) {
+    const explanation = await this.explain(settings);
+    if (stale()) return;
+    this.past.add({ settings, explanation });
+    const other = await this.other(settings);
+    if (stale()) return;
+    const shown = other ? [other.explanation, explanation] : [explanation];
+    await this.show(shown, other ? [other.heading, other.own] : [""], settings);
+    this.places.maps.removeAttribute("aria-busy");
+    this.say("");
+    this.showPast();
+    if (this.linked) history.replaceState(null, "", toHash(settings, this.compared));
+  }
+
+  /** What the map is compared with, and what stands over the two. */
+  async other(settings) {
+    const { with: sort, value } = this.compared;
+    if (sort === "before") {
+      const before = this.past.before;
+      return before && { heading: "Before", own: "Now", explanation: before.explanation };
+    }
+    if (sort === "nothing" || value === null) return undefined;
+    const explanation = await this.explain({ ...settings, [sort]: value });
+    return { heading: `${[value].flat().join(" / ")}`, own: `${[settings[sort] ?? "what is predicted"].flat().join(" / ")}`, explanation };
+  }
+
+  async show(explanations, headings, settings) {
+    const seen = await this.talk.ask("view", { explanations });
+    const last = explanations.length - 1;
+    const articles = seen.views.map((view, place) => painted(view, headings[place], place === last ? (span, wish) => this.touch(settings, span, wish) : null));
+    const held = this.held();
+    const lines = seen.remarks.map((line) => make("p", { class: "raison told" }, `${line}.`));
+    this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...lines);
+    this.own = articles[last];
+    if (held !== undefined) focusUnit(this.own, held);
+  }
+
+  /** The number of the unit that has the focus, or is to get it. */
+  held() {
+    const next = this.next;
+    this.next = undefined;
+    if (next !== undefined) return next;
+    const place = this.own ? [...this.own.querySelectorAll(".unit")].indexOf(focused(this.root)) : -1;
+    return place < 0 ? undefined : place;
+  }
+
+  /** A unit of the present text was clicked, entered or deleted. */
+  touch(settings, span, wish) {
+    if (this.settings.text !== settings.text) return;
+    const place = [...this.own.querySelectorAll(".unit")].findIndex((one) => one.dataset.units === span.units.join(" "));
+    const change = (text) => {
+      this.next = place;
+      this.change({ ...this.settings, text }, false);
+    };
+    if (wish === "delete") return change(withoutSpan(settings.text, span));
+    const { bar, input } = wordBar(settings.text, span, change, () => {
+      this.places.word.replaceChildren();
+      focusUnit(this.own, place);
+    });
+    this.places.word.replaceChildren(bar);
+    input.focus();
+    input.select();
+  }
+
+  showPast() {
+    const step = (count) => () => this.undo(count);
+    const { entries, place } = this.past;
+    const list = make("ol");
+    entries.forEach((entry, number) => {
+      const said = `${[entry.settings.text].flat().join(" / ")} (${entry.settings.method})`;
+      const go = button(said, step(number - place), { "aria-current": number === place ? "step" : null });
+      list.append(make("li", {}, go));
+    });
+    const row = make(
+      "div",
+      { class: "row" },
+      button("Undo", step(-1), { "aria-disabled": String(place < 1) }),
+      button("Redo", step(1), { "aria-disabled": String(place > entries.length - 2) }),
+      make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
+    );
+    const link = this.linked ? location.href : null;
+    const take = taking(this.past.now.settings, this.past.now.explanation, link);
+    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
+  }
+
+  undo(count) {
+    const entry = this.past.step(count);
+    if (!entry) return;
+    this.write(entry.settings);
+    this.start();
+  }
+
+  undoKey(event) {
+    const typing = event.target.closest?.("input, textarea, select");
+    if (typing || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+    event.preventDefault();
+    this.undo(event.shiftKey ? 1 : -1);
+  }
+
+  say(message) {
+    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
+  }
+
+  /** Nothing is shown beside an error: the maps are those of another text. */
+  fail(message) {
+    this.places.maps.replaceChildren();
+    this.places.maps.removeAttribute("aria-busy");
+    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
+  }
+}
+
+/** Show the component in an element; what is given back takes it away again. */
+export function render({ model, el }) {
+  const component = new Component(model, el);
+  return () => {
+    component.close();
+    component.root.remove();
+  };
+}
+
+export default { render };

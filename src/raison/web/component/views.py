@@ -1,0 +1,195 @@
+"""Explanations as the component paints them: the layout that every other view has, as plain JSON values."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from itertools import accumulate
+
+import numpy as np
+
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import plain_values
+from raison.numerics.measures.agreement import spearman
+from raison.report.explanations.layout import AnswerPart, Bar, Ends, Layout, Passage, Span, largest, layout
+from raison.report.style import phrases
+from raison.report.style.colours import Scale
+from raison.report.style.markup import minus
+
+FEW = 3
+"""Units that two explanations need in common for a rank correlation."""
+BAR = 0.75
+"""The level whose colour a bar has: strong, whatever its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaintedSpan:
+    """Some characters, from `start` to `end` of their text in code points; `said` is empty where they have no score.
+
+    `colour` is what the style sheet paints, as variables of a style; empty without a finite score.
+    """
+
+    parts: tuple[AnswerPart, ...]
+    start: int
+    end: int
+    units: tuple[int, ...]
+    colour: str
+    unread: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaintedPassage:
+    """One of the one or two texts, with what stands over it."""
+
+    label: str
+    spans: tuple[PaintedSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PaintedBar:
+    """A unit with its score; `length` from 0 to 1, `side` is where the bar goes."""
+
+    unit: int
+    name: str
+    value: str
+    length: float
+    side: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """An explanation as the component paints it."""
+
+    unit: str
+    signed: bool
+    verdict: phrases.Verdict
+    goal: str
+    made_by: str
+    passages: tuple[PaintedPassage, ...]
+    ends: Ends
+    strip: str
+    bars: tuple[PaintedBar, ...]
+    rest: str
+    certainty: str | None
+    unread: str | None
+    cautions: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Explanations side by side, on one scale where they have one; of two, what is to be said of both."""
+
+    views: tuple[Painted, ...]
+    remarks: tuple[str, ...]
+
+
+def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
+    """The explanations as plain JSON values for the component."""
+    apart = _apart(explanations)
+    shared = None if apart or not explanations else max(map(largest, explanations))
+    of_two = (change, agreement, _targets) if len(explanations) == 2 else ()
+    remarks = [*(said(*explanations) for said in of_two), apart]
+    told = Seen(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
+    values: dict[str, object] = plain_values(asdict(told))
+    return values
+
+
+def agreement(first: Explanation, second: Explanation) -> str:
+    """How far two explanations agree on the units that both texts have, in words and a number."""
+    common = _common(first, second)
+    if len(common) < FEW:
+        return f"Agreement: not measured, fewer than {FEW} {first.unit}s are in both"
+    ours, theirs = (np.array(scores) for scores in zip(*common, strict=True))
+    sizes = not (first.signed and second.signed)
+    value = spearman(*(np.abs(scores) if sizes else scores for scores in (ours, theirs)))
+    about = "sizes of the scores" if sizes else "scores"
+    told = minus(phrases.signed(value, 2))
+    return f"Agreement: rank correlation of the {about} {told}, over {phrases.count(len(common), first.unit)}"
+
+
+def change(first: Explanation, second: Explanation) -> str:
+    """From which value to which; if the two explain different classes, how the first one's probability changes."""
+    if phrases.goal(first) == phrases.goal(second):
+        return _from_to(phrases.goal(second), first.value_full, second.value_full)
+    shares = [dict(zip(e.classes, e.probabilities, strict=False)) for e in (first, second)]
+    if any(first.target not in share for share in shares):
+        return ""
+    return _from_to(f"probability of {first.target}", *(share[first.target] for share in shares))
+
+
+def _from_to(what: str, before: float, after: float) -> str:
+    places = phrases.places(before, after)
+    values = [phrases.number(value, places) for value in (before, after)]
+    difference = phrases.signed(after - before, places)
+    return minus(f"{what[0].upper()}{what[1:]}: {values[0]} \N{RIGHTWARDS ARROW} {values[1]} ({difference})")
+
+
+def _targets(first: Explanation, second: Explanation) -> str:
+    """That the two explain different targets, where they do."""
+    goals = [phrases.goal(e) for e in (first, second)]
+    return "" if goals[0] == goals[1] else f"The first map explains the {goals[0]}, the second the {goals[1]}"
+
+
+def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]]:
+    """Both scores of every unit that stands in both texts, in the same order."""
+    ours, theirs = ([(unit.segment, unit.text) for unit in e.units] for e in (first, second))
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return [
+        (first.scores[block.a + place], second.scores[block.b + place])
+        for block in blocks
+        for place in range(block.size)
+    ]
+
+
+def _apart(explanations: Sequence[Explanation]) -> str:
+    """Why explanations have no common scale; nothing where they have one."""
+    quantities = list(dict.fromkeys(phrases.quantity(e.of) for e in explanations))
+    if len(quantities) > 1:
+        return f"{' and '.join(quantities)} have no common scale: each map has its own"
+    if len({e.signed for e in explanations}) > 1:
+        return "scores with a sign and scores without have no common scale: each map has its own"
+    return ""
+
+
+def _painted(shown: Layout) -> Painted:
+    e = shown.e
+    return Painted(
+        unit=e.unit,
+        signed=e.signed,
+        verdict=phrases.verdict(e),
+        goal=phrases.goal(e),
+        made_by=phrases.made_by(e),
+        passages=tuple(_passage(passage, shown.scale) for passage in shown.passages),
+        ends=Ends(shown.ends.lowest, minus(shown.ends.low), minus(shown.ends.high), shown.ends.highest),
+        strip=shown.scale.gradient(),
+        bars=tuple(_bar(shown, bar) for bar in shown.bars),
+        rest=minus(shown.rest),
+        certainty=phrases.certainty(e),
+        unread=phrases.unread(e),
+        cautions=tuple(phrases.cautions(e)),
+        facts=tuple((name, str(fact)) for name, fact in shown.facts.items()),
+    )
+
+
+def _passage(passage: Passage, scale: Scale) -> PaintedPassage:
+    ends = list(accumulate(len(span.piece.text) for span in passage.spans))
+    starts = [0, *ends]
+    return PaintedPassage(
+        passage.label,
+        tuple(_span(span, start, scale) for span, start in zip(passage.spans, starts, strict=False)),
+    )
+
+
+def _span(span: Span, start: int, scale: Scale) -> PaintedSpan:
+    end = start + len(span.piece.text)
+    colour = "" if span.level is None else scale.css(span.level)
+    return PaintedSpan(span.parts, start, end, span.piece.units, colour, span.unread, span.said)
+
+
+def _bar(shown: Layout, bar: Bar) -> PaintedBar:
+    side = "amount" if not shown.scale.signed else "for" if bar.level > 0 else "against"
+    colour = shown.scale.css(BAR if bar.level > 0 else -BAR) if bar.level else ""
+    name = phrases.named(shown.e.units[bar.unit], 90)
+    return PaintedBar(bar.unit, name, minus(bar.value), abs(bar.level), side, colour)

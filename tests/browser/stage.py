@@ -1,0 +1,122 @@
+"""The component on a page of its own, with a model as anywidget gives it, and models of this process that answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raison.core.errors import RaisonError
+from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
+from raison.web.component.asked import Request, explained, read_explanations
+from raison.web.component.facts import facts_of
+from raison.web.component.sources import module, style
+from raison.web.component.views import seen
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+TEXT = "a modest pleasure with ease"
+ADDRESS = "http://raison.test/"
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data: blob:; base-uri 'none'"
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>raison</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="/style.css"></head>
+<body><main id="here"><h1>Explain a text</h1></main><script type="module" src="/stage.js"></script></body></html>
+"""
+# What a page of its own adds, in place of a notebook's.
+GROUND = "html { color-scheme: light dark; } .raison { color-scheme: light dark; }"
+FILES = {
+    "/": ("text/html", PAGE),
+    "/stage.js": ("text/javascript", Path(__file__).with_name("stage.js").read_text("utf-8")),
+    "/component.js": ("text/javascript", module()),
+    "/style.css": ("text/css", style() + GROUND),
+}
+
+
+@dataclass
+class Stage:
+    """The page, and what it asked so far. `problems` are errors of its console; there have to be none."""
+
+    page: "Page"
+    models: Mapping[str, LanguageModel]
+    asked: list[tuple[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What the page is told."""
+        self.asked.append((message["ask"], message["body"]))
+        try:
+            if message["ask"] == "explain":
+                return {"id": message["id"], "answer": explained(self.models, Request.read(message["body"])).to_dict()}
+            return {"id": message["id"], "answer": seen(read_explanations(message["body"]))}
+        except RaisonError as error:
+            return {"id": message["id"], "error": str(error)}
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that were asked for, in order."""
+        return [body["method"] for what, body in self.asked if what == "explain"]
+
+    def settle(self) -> None:
+        """Wait until nothing is on its way."""
+        self.page.wait_for_function(
+            "() => { const maps = document.querySelector('.place-maps');"
+            " return maps && !maps.hasAttribute('aria-busy'); }"
+        )
+
+    def words(self, article: int = -1) -> list[str]:
+        """The units of an article, the last one by default."""
+        return self.page.locator(".place-maps article").nth(article).locator(".unit").all_inner_texts()
+
+    def labels(self, article: int = -1) -> list[str]:
+        """What is said of the units of an article."""
+        units = self.page.locator(".place-maps article").nth(article).locator(".unit")
+        return [str(label) for label in units.evaluate_all("all => all.map((one) => one.ariaLabel)")]
+
+    def told(self) -> str:
+        """What stands below the maps."""
+        return " ".join(self.page.locator(".place-maps > .told").all_inner_texts())
+
+
+def open_stage(
+    browser: "Browser", models: Mapping[str, LanguageModel], values: Mapping[str, Any], options: Mapping[str, Any]
+) -> Stage:
+    """The component with these values of its traits, in a new window of the given options; `hash` is the address's."""
+    named = dict(options)
+    address = ADDRESS + named.pop("hash", "")
+    page = browser.new_context(**named).new_page()
+    stage = Stage(page, models)
+    facts = [facts_of(name, model).to_dict() for name, model in models.items()]
+    initial = {"models": facts, "model_name": next(iter(models)), "method": "occlusion", "unit": "word", **values}
+    page.on("console", lambda said: stage.problems.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: stage.problems.append(str(error)))
+    page.expose_function("initial", lambda: initial)
+    page.expose_function("asked", stage.answer)
+    page.route("**/*", _answer)
+    page.goto(address)
+    stage.page.locator(".place-maps article, .warning").first.wait_for()
+    stage.settle()
+    return stage
+
+
+def numbers(explanation: Explanation) -> list[str]:
+    """The scores as the component says them at the beginning of its labels."""
+    [view] = _views([explanation])
+    return [bar["said"] for passage in view["passages"] for bar in passage["spans"] if bar["units"]]
+
+
+def _views(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+    views: list[dict[str, Any]] = seen(explanations)["views"]  # type: ignore[assignment]
+    return views
+
+
+def _answer(route: "Route") -> None:
+    place = "/" + route.request.url.removeprefix(ADDRESS).partition("#")[0]
+    if place not in FILES:
+        route.fulfill(status=404, body="")
+        return
+    kind, body = FILES[place]
+    headers = {"content-security-policy": POLICY, "content-type": f"{kind}; charset=utf-8"}
+    route.fulfill(status=200, body=body, headers=headers)

@@ -1,0 +1,83 @@
+"""What may be asked of the component's other side, and what is refused in one line."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raison
+from raison.core.errors import RaisonError
+from raison.web.component.asked import Request, explained, read_explanations
+from raison.web.component.facts import QUICK, facts_of
+from tests.explained import of_words
+from tests.tiny import build
+
+
+def lengths(texts: list[str]) -> np.ndarray:
+    sizes = np.array([(1 + min(len(text), 100)) / 102 for text in texts])
+    return np.stack([sizes, 1 - sizes], axis=1)
+
+
+MODEL = raison.load(lengths, classes=["long", "short"])
+
+
+def test_a_request_is_a_call_of_explain() -> None:
+    body = {"model": "m", "text": "a b c", "method": "occlusion", "unit": "token", "of": "log_odds"}
+    body["target"] = ["short", "long"]  # type: ignore[assignment]
+    request = Request.read(body)
+    assert request == Request("m", "a b c", "occlusion", "token", ("short", "long"), "log_odds")
+    told = explained({"m": MODEL}, request)
+    expected = raison.explain(
+        MODEL, "a b c", "occlusion", unit="token", target=("short", "long"), of="log_odds", progress=False
+    )
+    assert told.scores == expected.scores
+    assert (told.target, told.against) == ("short", "long")
+
+
+def test_what_is_left_out_is_as_in_explain() -> None:
+    assert Request.read({"model": "m", "text": ["a", "b"]}) == Request("m", ("a", "b"), "auto", "word", None, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": "a"}, "model"),
+        ({"model": "m"}, "text"),
+        ({"model": "m", "text": None}, "text"),
+        ({"model": "m", "text": 3}, "text"),
+        ({"model": "m", "text": ["a"]}, "text"),
+        ({"model": "m", "text": "a", "target": [1, 2]}, "target"),
+        ({"model": "m", "text": "a", "unit": "paragraph"}, "paragraph"),
+        ({"model": "m", "text": "a", "method": None}, "method"),
+        ({"model": "m", "text": "a", "checkpoint": "/etc/passwd"}, "checkpoint"),
+    ],
+)
+def test_what_is_no_request_is_refused_in_one_line(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(RaisonError, match=said) as refused:
+        Request.read(body)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_model_that_is_not_offered_is_refused() -> None:
+    with pytest.raises(RaisonError, match="unknown model 'other'"):
+        explained({"m": MODEL}, Request.read({"model": "other", "text": "a"}))
+
+
+def test_explanations_are_read_and_none_is_refused() -> None:
+    e = of_words("a b")
+    assert read_explanations({"explanations": [e.to_dict(), e.to_dict()]}) == [e, e]
+    for body in ({}, {"explanations": []}, {"explanations": [1]}, {"explanations": [{}]}):
+        with pytest.raises(RaisonError):
+            read_explanations(body)
+
+
+def test_facts_name_what_works_and_the_first_quick_method_that_does() -> None:
+    facts = facts_of("m", MODEL)
+    assert (facts.classes, facts.strings, facts.quick) == (("long", "short"), 1, None)
+    assert "occlusion" in facts.methods
+    assert "saliency" not in facts.methods
+    transformer = facts_of("t", raison.load(*build("bert")))
+    assert transformer.quick == QUICK[0]
+    assert {"saliency", "occlusion", "auto"} <= set(transformer.methods)
+    # It needs a trained explainer.
+    assert "smat" not in transformer.methods

@@ -1,0 +1,109 @@
+"""The widget's Python side: settings both ways, answers to the component's messages, HTML where nothing runs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raison
+from raison.core.errors import RaisonError
+from raison.web.component.sources import module, style
+
+pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")
+
+
+def by_length(texts: list[str]) -> np.ndarray:
+    sizes = np.array([min(len(text), 100) / 101 for text in texts])
+    return np.stack([sizes, 1 - sizes], axis=1)
+
+
+MODEL = raison.load(by_length, classes=["long", "short"])
+
+
+class Heard:
+    """What a widget sends."""
+
+    def __init__(self, widget: Any) -> None:
+        self.messages: list[dict[str, Any]] = []
+        widget.send = self.messages.append
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.messages[-1]
+
+
+def asked(widget: Any, heard: Heard, ask: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What the widget answers to a message, as the kernel hands it over."""
+    widget._handle_custom_msg({"id": "1", "ask": ask, "body": body}, [])
+    assert heard.last["id"] == "1"
+    return heard.last
+
+
+def test_settings_go_both_ways_and_the_explanation_follows() -> None:
+    widget = raison.Widget(MODEL, "one two", method="occlusion")
+    assert widget.explanation.scores == raison.explain(MODEL, "one two", "occlusion", progress=False).scores
+    widget.text = "one two three"
+    assert [unit.text for unit in widget.explanation.units] == ["one", "two", "three"]
+    widget.target = ["short", "long"]
+    assert (widget.explanation.target, widget.explanation.against) == ("short", "long")
+    # What is typed arrives as a change of state.
+    widget.set_state({"text": "typed"})
+    assert widget.text == "typed"
+    assert [unit.text for unit in widget.explanation.units] == ["typed"]
+
+
+def test_the_component_and_its_model_are_sent() -> None:
+    widget = raison.Widget({"one": MODEL, "two": MODEL}, ("a", "b"))
+    state = widget.get_state()
+    assert (state["_esm"], state["_css"]) == (module(), style())
+    assert [facts["name"] for facts in state["models"]] == ["one", "two"]
+    assert (state["model_name"], state["text"]) == ("one", ["a", "b"])
+
+
+def test_messages_are_answered() -> None:
+    widget = raison.Widget(MODEL, "one two three", method="occlusion")
+    heard = Heard(widget)
+    name = widget.model_name
+    told = asked(widget, heard, "explain", {"model": name, "text": "one two three", "method": "occlusion"})
+    assert raison.Explanation.from_dict(told["answer"]) == widget.explanation
+    seen = asked(widget, heard, "view", {"explanations": [told["answer"]]})["answer"]
+    assert len(seen["views"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("ask", "body", "said"),
+    [
+        ("explain", {"model": "other", "text": "a"}, "unknown model"),
+        ("explain", {"model": MODEL.name, "text": " "}, "text"),
+        ("view", {"explanations": []}, "nothing to show"),
+        ("remove", {}, "remove"),
+    ],
+)
+def test_mistakes_are_one_line(ask: str, body: dict[str, Any], said: str) -> None:
+    widget = raison.Widget(MODEL, "one")
+    told = asked(widget, Heard(widget), ask, body)
+    assert said in told["error"]
+    assert "\n" not in told["error"]
+
+
+def test_a_mistake_of_the_library_reaches_the_page_and_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    widget = raison.Widget(MODEL, "one")
+    heard = Heard(widget)
+    monkeypatch.setattr(type(widget), "_answer", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        widget._asked(widget, {"id": "1", "ask": "view", "body": {}}, [])
+    assert "ZeroDivisionError" in heard.last["error"]
+
+
+def test_html_stands_beside_the_widget_for_where_nothing_runs() -> None:
+    widget = raison.Widget(MODEL, "one two", method="occlusion")
+    data, _ = widget._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/html"] == widget.explanation._repr_html_()
+    assert "text/html" not in raison.Widget(MODEL)._repr_mimebundle_()[0]
+
+
+@pytest.mark.parametrize("given", [{}, "demo/sst2", {"one": by_length}])
+def test_what_is_no_model_is_refused(given: Any) -> None:
+    with pytest.raises(RaisonError, match="model"):
+        raison.Widget(given, "one")
