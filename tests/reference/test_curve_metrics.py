@@ -115,6 +115,8 @@ class Fixed:
     def values(self, keeps: np.ndarray, removal: str) -> np.ndarray:
         raise AssertionError("curves read probabilities")
 
+    log_probabilities = values
+
     def shifted_scores(self, shift: Shift) -> np.ndarray:
         raise AssertionError("curves explain nothing again")
 

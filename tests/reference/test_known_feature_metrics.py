@@ -27,7 +27,7 @@ class Marked:
     def probabilities(self, keeps: object, removal: str) -> np.ndarray:
         raise AssertionError("asked for a prediction")
 
-    values = probabilities
+    values = log_probabilities = probabilities
 
     def shifted_scores(self, shift: object) -> np.ndarray:
         raise AssertionError("asked for another explanation")

@@ -48,6 +48,8 @@ class Literal:
     def probabilities(self, keeps: KeepRows, removal: str) -> np.ndarray:
         raise AssertionError("these metrics judge the explained value, whatever it is")
 
+    log_probabilities = probabilities
+
     def shifted_scores(self, shift: Shift) -> np.ndarray:
         e = self.explanation
         with self.model.ask(WordEmbeddings).shifted(shift):

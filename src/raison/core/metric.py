@@ -46,6 +46,8 @@ class Need(StrEnum):
     """What is explained has a probability: a class, a label or a statement, and not one number."""
     WHOLE_TEXTS = "whole_texts"
     """The model predicts something of a text as a whole, and not at places of it."""
+    VALUES = "values"
+    """The explained value is that of a prediction, and not a sum of those of an output's tokens."""
     METHOD = "method"
     """The method itself, to explain another text: not one of its maps that was chosen."""
 

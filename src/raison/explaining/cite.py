@@ -149,6 +149,8 @@ def _cited(writer: Generator, found: Asked, answer: Told, how: _How) -> Citation
         seconds=0.0,
         notes=answer.notes,
         version=__version__,
+        removed=source.blocks,
+        answer_ids=answered.output.ids,
     )
 
 

@@ -35,6 +35,7 @@ LACKS = {
     Need.CLASSES: "probabilities of classes",
     Need.PROBABILITIES: "probabilities of classes or statements",
     Need.WHOLE_TEXTS: "predictions of whole texts, and the model predicts at places of a text (leave the metric out)",
+    Need.VALUES: "explanations of an output's log-probability (of='log_probability'), not sums over its tokens",
     Need.METHOD: "the method itself, and has scores alone",
 }
 

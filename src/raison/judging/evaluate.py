@@ -11,7 +11,9 @@ from raison.core.inputs.unknown import caution_of_texts, share_in
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO
 from raison.core.results.scores import Scores
 from raison.core.targets.choices import One
@@ -27,9 +29,14 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
+from raison.judging.written import SUMMED, statements_of
 from raison.metrics import CATALOGUE
+from raison.models.adapters.generator import Generator
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
+
+Written = Citations | GenerationExplanation
+Explained = Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]] | Written | Iterable[Written]
 
 DEFAULT_METRICS = (
     "comprehensiveness",
@@ -41,8 +48,8 @@ DEFAULT_METRICS = (
 
 
 def evaluate(
-    model: LanguageModel,
-    explanations: Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]],
+    model: LanguageModel | Generator,
+    explanations: Explained,
     metrics: Metrics | None = None,
     *,
     rationales: Annotations | None = None,
@@ -53,7 +60,8 @@ def evaluate(
     Args:
         model: the model that was explained.
         explanations: one, or any sequence of them, of one method with one setting or all of auto, all at the same unit;
-            also the lists that target="each" gives.
+            also the lists that target="each" gives. Of a language model that writes: Citations, whose statements are
+            judged by their sources, or GenerationExplanations, by the log-probability of the whole output.
         metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None: DEFAULT_METRICS that apply.
         rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
             the metrics that need them; as a Dataset's `rationales`.
@@ -67,20 +75,16 @@ def evaluate(
         InputError: explanations of several methods or units, or with units that the model's tokenizer does not find.
         UnsupportedError: metrics that need what the model or the data lacks.
     """
-    if not isinstance(model, LanguageModel):
-        raise InputError(
-            "evaluate judges explanations of a model that predicts classes or a number, one that raison.load gave. A "
-            "language model's own output is judged token by token: as a classifier, load it with a prompt."
-        )
-    given = _listed(explanations)
-    if not all(isinstance(explanation, Explanation) for explanation in given):
-        raise InputError(
-            "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier."
-        )
-    model, given = fitting(model, [e.text for e in given]), list(map(unnamed, given))
+    model, given = _given(model, explanations)
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
-    check_metrics(model, chosen, has_rationales=rationales is not None, texts=len(given))
+    check_metrics(
+        model,
+        chosen,
+        has_rationales=rationales is not None,
+        texts=len(given),
+        summed=any(SUMMED in e.notes for e in given),
+    )
     marks = [()] * len(given) if rationales is None else [tuple(one) for one in rationales]
     if len(marks) != len(given):
         raise InputError(f"{len(given)} explanations but rationales of {len(marks)} texts: give one entry per text.")
@@ -100,6 +104,21 @@ def evaluate(
     if (model.outputs != "labels" and model.choosing is None) or len(targets) < 2:
         return whole
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
+
+
+def _given(model: LanguageModel | Generator, explanations: Explained) -> tuple[LanguageModel, list[Explanation]]:
+    """The model that predicts what was explained, and the explanations in its terms. Raises InputError."""
+    if isinstance(model, Generator):
+        return statements_of(model, explanations)
+    if not isinstance(model, LanguageModel):
+        raise InputError("evaluate judges explanations of a model that raison.load gave.")
+    given = _listed(explanations)  # type: ignore[arg-type]
+    if not all(isinstance(explanation, Explanation) for explanation in given):
+        raise InputError(
+            "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier; what a "
+            "language model wrote is judged with that model."
+        )
+    return fitting(model, [e.text for e in given]), list(map(unnamed, given))
 
 
 def _listed(given: Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]]) -> list[Explanation]:
@@ -137,8 +156,13 @@ def default_metrics(model: LanguageModel) -> list[str]:
     return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & {*lacking}]
 
 
-def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int) -> None:
-    """Raise UnsupportedError, with every reason, unless the model and the data have what the metrics need."""
+def check_metrics(
+    model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int, summed: bool = False
+) -> None:
+    """Raise UnsupportedError, with every reason, unless the model and the data have what the metrics need.
+
+    `summed` says that explanations are sums over tokens of a value that no statement has.
+    """
     given = {
         Need.RATIONALES: has_rationales,
         Need.EMBEDDINGS: model.offers(WordEmbeddings),
@@ -146,6 +170,7 @@ def check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rat
         Need.SEVERAL_TEXTS: texts > 1,
         Need.WHOLE_TEXTS: model.choosing is None,
         Need.METHOD: True,
+        Need.VALUES: not summed,
     }
     asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
     why = {need: model.lacks(kind) for need, kind in asked.items() if not given[need]}

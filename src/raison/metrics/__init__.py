@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from raison.metrics.inverse_activation_auc import InverseActivationAuc as InverseActivationAuc
     from raison.metrics.iou_f1 import IouF1 as IouF1
     from raison.metrics.leave_one_out_correlation import LeaveOneOutCorrelation as LeaveOneOutCorrelation
+    from raison.metrics.linear_datamodeling_score import LinearDatamodelingScore as LinearDatamodelingScore
     from raison.metrics.log_odds import LogOdds as LogOdds
+    from raison.metrics.log_probability_drop import LogProbabilityDrop as LogProbabilityDrop
     from raison.metrics.max_sensitivity import MaxSensitivity as MaxSensitivity
     from raison.metrics.mean_rank import MeanRank as MeanRank
     from raison.metrics.mean_rank_percentage import MeanRankPercentage as MeanRankPercentage
     from raison.metrics.monotonicity import Monotonicity as Monotonicity
+    from raison.metrics.precision_at_top import PrecisionAtTop as PrecisionAtTop
+    from raison.metrics.recall_at_top import RecallAtTop as RecallAtTop
     from raison.metrics.simulatability import Simulatability as Simulatability
     from raison.metrics.sufficiency import Sufficiency as Sufficiency
     from raison.metrics.token_f1 import TokenF1 as TokenF1

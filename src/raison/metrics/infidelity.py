@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import InputError
-from raison.core.metric import Evidence, KeepRows, Metric
+from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
 
 
@@ -35,6 +35,7 @@ class Infidelity(Metric):
     scaled: bool = True
     reference: ClassVar[str] = "yeh2019fidelity"
     higher_is_better: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.VALUES})
     ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

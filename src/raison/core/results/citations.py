@@ -20,7 +20,7 @@ Light = Literal["used", "not used", "undecided"]
 Origin = Literal["sources", "together", "memory", "undecided"]
 """What a statement rests on: at least one source that is used; only several sources together; none of them."""
 
-_OPTIONAL = ("intervals", "supported", "notes", "version", "schema")
+_OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ class Citations:
     - `checks[i][j]` has the lights; none without draws (`draws=0`).
     - `supported[i][j]` is how far source j entails statement i, from 0 to 1, where the caller gave a judge of that.
     - `of` is what the method explained of each statement: its log-probability, or its log-odds.
+    - `removed[j]` are the characters of the prompt that go with source j: its text and its label. `answer_ids` are the
+      tokens of the answer.
     - `evaluations` counts the masked prompts that were run with the whole answer after them, for everything here.
     """
 
@@ -91,6 +93,8 @@ class Citations:
     notes: dict[str, Any] = field(default_factory=dict)
     version: str = ""
     schema: int = SCHEMA
+    removed: tuple[tuple[int, int], ...] = ()
+    answer_ids: tuple[int, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -154,6 +158,7 @@ class Citations:
             values[name] = Fields({"units": data[name]}, f"citations: {name}").units((data["prompt"],))
         ids = [source.name for source in values["sources"]]
         _check_names(found, ids, [sentence.name for sentence in values["sentences"]])
+        values |= _read_again(found, len(ids))
         values["statements"] = tuple(_statement(one, len(data["answer"])) for one in found.objects("statements"))
         return cls(**values | _tables(found, len(values["statements"]), len(ids), len(values["sentences"])))
 
@@ -208,6 +213,26 @@ class Citations:
         if not -len(self.statements) <= statement < len(self.statements):
             raise InputError(f"there is no statement {statement}: there are {len(self.statements)}, counted from 0.")
         return statement % len(self.statements)
+
+
+def _read_again(found: Fields, sources: int) -> dict[str, Any]:
+    """What the model is asked again by, where it was recorded."""
+    values: dict[str, Any] = {}
+    if found.data.get("answer_ids"):
+        values["answer_ids"] = tuple(_count(found, "answer_ids", one) for one in found.items("answer_ids", None))
+    if found.data.get("removed"):
+        pairs = found.items("removed", sources)
+        values["removed"] = tuple(
+            tuple(_count(found, "removed", one) for one in Fields({"row": pair}, found.what).items("row", 2))
+            for pair in pairs
+        )
+    return {name: values.get(name, ()) for name in ("answer_ids", "removed")}
+
+
+def _count(found: Fields, name: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        found.refuse(name, "whole numbers from 0 on")
+    return int(value)
 
 
 def _check_names(found: Fields, ids: list[str], homes: list[str]) -> None:

@@ -21,7 +21,7 @@ from raison.models.passes.readout import TokenReadout
 from raison.models.stack.modes import evaluating, quiet
 from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
-from raison.models.tokens.chats import chat_prompt
+from raison.models.tokens.chats import chat_prompt, rendered_prompt
 from raison.models.tokens.continuation import (
     ContinuationEncoder,
     Output,
@@ -69,6 +69,13 @@ class Generator:
             raise InputError(f"{self.name} is an encoder-decoder, which reads a text and no chat: give it as a string.")
         return chat_prompt(self._tokenizer, prompt)
 
+    def prompts_again(self, text: str) -> list[Prompt]:
+        """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
+        plain = self.prompt(text)
+        if self.core.config.is_encoder_decoder or self.tokenizer.chat_template is None:
+            return [plain]
+        return [plain, rendered_prompt(self._tokenizer, text)]
+
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""
         if new_tokens < 1:
@@ -105,6 +112,11 @@ class Generator:
         if prompt.border is None and prompt.text[-1:].isalnum() and text[:1].isalnum():
             return found, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
         return found, None
+
+    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+        """An output whose tokens are known. Raises TextTooLongError."""
+        self._check_room(prompt, len(ids))
+        return spell(self._tokenizer, prompt, ids)
 
     def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
         """The first token of a word that would replace output token `number`; an id is returned unchanged.

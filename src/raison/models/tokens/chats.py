@@ -156,3 +156,10 @@ def _parts(text: str, slots: Sequence[_Slot], places: Mapping[int, tuple[int, in
             names[slot.part] = slot.name
     ordered = sorted(spans, key=lambda part: spans[part])
     return tuple(Unit(*spans[part], text[slice(*spans[part])], 0, names[part]) for part in ordered)
+
+
+def rendered_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> Prompt:
+    """A chat that was rendered before. Special tokens' names in its messages are no longer told from its own."""
+    sealed = sealed_around(tokenizer, text, ())
+    ids, offsets = sealed_tokens(tokenizer, sealed)
+    return Prompt(text, ids, offsets, ((0, len(text)),), sealed=sealed)

@@ -23,6 +23,8 @@ class Sourced:
     sentences: tuple[Unit, ...]
     of_source: tuple[int, ...]
     of_sentence: tuple[int, ...]
+    blocks: tuple[Span, ...] = ()
+    """The characters that go with each source: its text and its label."""
 
     @property
     def homes(self) -> tuple[int, ...]:
@@ -61,6 +63,7 @@ def sourced(prompt: Prompt, places: Sequence[Place]) -> Sourced:
         tuple(sentences),
         tuple(of_source),
         tuple(of_sentence),
+        tuple((place.start, place.end) for place in places),
     )
 
 

@@ -44,6 +44,12 @@ def check_top(top: int | None) -> None:
         raise InputError(f"top is a number of units, at least 1, or None for as many as were marked; got {top}.")
 
 
+def check_count(top: int) -> None:
+    """Raise InputError unless it is a whole number of at least 1."""
+    if type(top) is not int or top < 1:
+        raise InputError(f"top is {top!r}: give a number of units, at least 1.")
+
+
 def combine(rationales: Sequence[Marks], annotators: str) -> tuple[Marks, ...]:
     """The rationales to compare with: a single one, or with "each" one per annotator."""
     marks = np.stack(list(rationales))
@@ -141,6 +147,24 @@ def expected_depth(scores: UnitScores, known: Marks) -> float:
         return math.nan
     above, tied, marked = _around_last(scores, known)
     return above + marked * (tied + 1) / (marked + 1)
+
+
+def top_precision(scores: UnitScores, top: int, known: Marks) -> float:
+    """Expected share of the `top` units that are known, over random breaking of ties; NaN without known units."""
+    return _top_hits(scores, top, known) / min(top, len(scores)) if known.any() else math.nan
+
+
+def top_recall(scores: UnitScores, top: int, known: Marks) -> float:
+    """Expected share of the known units among the `top`, over random breaking of ties; NaN without known units."""
+    return _top_hits(scores, top, known) / int(known.sum()) if known.any() else math.nan
+
+
+def _top_hits(scores: UnitScores, top: int, known: Marks) -> float:
+    """Expected number of known units among the `top` highest scores, over random breaking of ties."""
+    cut = np.sort(scores)[::-1][min(top, len(scores)) - 1]
+    above, tied = scores > cut, scores == cut
+    share = (min(top, len(scores)) - int(above.sum())) / int(tied.sum())
+    return float((known & above).sum() + share * (known & tied).sum())
 
 
 def _around_last(scores: UnitScores, known: Marks) -> tuple[int, int, int]:

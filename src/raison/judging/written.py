@@ -1,0 +1,149 @@
+"""What a language model wrote, and was explained, as statements to judge."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from raison.core.errors import InputError
+from raison.core.inputs.unit import PART
+from raison.core.results.citations import Citations
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import OTHER, GenerationExplanation
+from raison.core.targets.place import Place
+from raison.models.adapters.generator import Generator
+from raison.models.adapters.statements import STATEMENT, ForcedAnswer, Statements
+from raison.models.tokens.answered import Answered
+from raison.models.tokens.sourced import Sourced, sourced
+from raison.text.segment import Span
+from raison.text.sourced import Place as SourcePlace
+
+SUMMED = "summed"
+"""The note of a sum, over an output's tokens, of a value that is no log-probability."""
+CLOSE = 1e-2
+"""How near the log-probability of what was recorded has to be, in nats, and as a share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What an explanation says of an answer: its tokens, its statements, and how likely each of them is."""
+
+    ids: tuple[int, ...]
+    spans: tuple[Span, ...]
+    log_probabilities: tuple[float, ...]
+    removal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What was explained, read again: the explanation of each statement, and the answer that they are parts of."""
+
+    answered: Answered
+    unit: str
+    explanations: tuple[Explanation, ...]
+
+
+def statements_of(writer: Generator, given: object) -> tuple[Statements, list[Explanation]]:
+    """A model of the explained answers, and the explanations as those of its statements.
+
+    Of citations each statement is one, and the units are the sources; of an output it is the whole. Raises InputError.
+    """
+    listed = [given] if isinstance(given, Citations | GenerationExplanation) else _listed(given)
+    found = [
+        _of_citations(writer, one) if isinstance(one, Citations) else _of_output(writer, one)  # type: ignore[arg-type]
+        for one in listed
+    ]
+    return Statements(writer, [one.answered for one in found]), [e for one in found for e in one.explanations]
+
+
+def _listed(given: object) -> list[object]:
+    found = list(given) if isinstance(given, Iterable) else [given]
+    if not found or not all(isinstance(one, Citations | GenerationExplanation) for one in found):
+        raise InputError(
+            "of a language model that writes, evaluate takes what raison.cite or raison.explain gave for it: at least "
+            "one Citations or GenerationExplanation."
+        )
+    return found
+
+
+def _of_citations(writer: Generator, c: Citations) -> Again:
+    if not c.answer_ids:
+        raise InputError("these citations are of a version that did not record the answer's tokens: cite again.")
+    blocks = c.removed or tuple((source.start, source.end) for source in c.sources)
+    places = [
+        SourcePlace(source.name, start, source.start, source.end, end)
+        for source, (start, end) in zip(c.sources, blocks, strict=True)
+    ]
+    spans = tuple((statement.start, statement.end) for statement in c.statements)
+    recorded = Recorded(c.answer_ids, spans, tuple(one.log_probability for one in c.statements), c.removal)
+    candidates = [(sourced(prompt, places), PART) for prompt in writer.prompts_again(c.prompt)]
+    answered, unit = _matching(writer, candidates, recorded)
+    shared = {"of": c.of, "method": c.method, "config": c.config, "removal": c.removal, "seed": c.seed}
+    explanations = tuple(
+        Explanation(
+            **_statement(answered, spans[i], full),
+            **shared,
+            value_full=full,
+            value_empty=empty,
+            model=c.model,
+            unit=unit,
+            units=c.sources,
+            scores=c.scores[i],
+            evaluations=c.evaluations,
+            gradients=0,
+            seconds=c.seconds / len(spans),
+        )
+        for i, (full, empty) in enumerate((s.log_probability, s.without) for s in c.statements)
+    )
+    return Again(answered, unit, explanations)
+
+
+def _of_output(writer: Generator, e: GenerationExplanation) -> Again:
+    if e.earlier or e.contrast:
+        what = "earlier output tokens are units" if e.earlier else "every token stands against another one"
+        raise InputError(f"what is judged is an output after its prompt, and here {what}: explain it without.")
+    prompts = writer.prompts_again(e.prompt)
+    # Of a chat only what its messages say are units, which the rendered text does not show.
+    candidates = [
+        (Sourced(prompt, (), (), (), ()), e.unit)
+        if prompt.sealed is None and e.unit != PART
+        else (Sourced(replace(prompt, parts=e.units), (), (), (), ()), PART)
+        for prompt in prompts
+    ]
+    whole, span = e.whole(), (0, len(e.output.strip()))
+    recorded = Recorded(tuple(token.id for token in e.tokens), (span,), (e.log_probability,), e.removal)
+    answered, unit = _matching(writer, candidates, recorded)
+    stated = _statement(answered, span, e.log_probability)
+    notes = whole.notes if e.of == "log_probability" else whole.notes | {SUMMED: True}
+    return Again(answered, unit, (replace(whole, unit=unit, notes=notes, **stated),))
+
+
+def _statement(answered: Answered, span: Span, log_probability: float) -> dict[str, Any]:
+    """What an explanation of a statement says of it."""
+    share = math.exp(min(0.0, log_probability))
+    return {
+        "text": answered.texts,
+        "classes": (STATEMENT, OTHER),
+        "probabilities": (share, 1 - share),
+        "target": STATEMENT,
+        "against": None,
+        "outputs": "statement",
+        "place": Place(STATEMENT, *span, answered.text[slice(*span)], STATEMENT, 1),
+    }
+
+
+def _matching(writer: Generator, candidates: Sequence[tuple[Sourced, str]], recorded: Recorded) -> tuple[Answered, str]:
+    """The reading of a prompt under which the statements are as likely as they were when they were explained."""
+    for source, unit in candidates:
+        answered = Answered(source, writer.written(source.prompt, recorded.ids), recorded.spans)
+        forced = ForcedAnswer(writer, answered, unit)  # type: ignore[arg-type]
+        keep = np.ones((1, forced.encoding.unit_counts[0]), dtype=bool)
+        [found] = forced.log_probabilities(keep, answered.tokens(recorded.spans), recorded.removal)
+        if np.allclose(found, recorded.log_probabilities, rtol=CLOSE, atol=CLOSE):
+            return answered, unit
+    raise InputError(
+        f"{writer.name} does not say {candidates[0][0].prompt.text[-30:]!r} ... with the probability that the "
+        "explanation states: it is of another model, or its chat cannot be read again; explain it again."
+    )

@@ -1,0 +1,65 @@
+"""Linear datamodeling score: do sums of scores predict how likely the output is after random removals?"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.errors import InputError
+from raison.core.metric import Evidence, KeepRows, Metric, Need
+from raison.core.results.explanation import Explanation
+from raison.numerics.measures.agreement import spearman
+
+DECIMALS = 6
+"""Values that agree to so many decimals of the largest one tie: what is left is rounding of the passes."""
+
+
+@dataclass(frozen=True)
+class LinearDatamodelingScore(Metric):
+    """Spearman's correlation of sum_{i kept} s_i with log p(output | kept units), over random removals.
+
+    LDS = rho({f(v_1), ..., f(v_m)}, {<s, v_1>, ..., <s, v_m>}), after Park et al. 2023, for contexts by Cohen-Wang et
+    al. 2024 (their section 4.1): each of the m = `samples` vectors v keeps every unit with probability `keep`. The
+    output is the statement that a language model wrote, or the explained class; ranks do not change between its
+    log-probability and its log-odds, which the paper has. The removals are held out: they depend on the text, its units
+    and this metric alone, never on what a method drew, and are the same for all methods. In -1..1, higher is better;
+    NaN where all sums or all outputs are equal. `removal` None is that of the explanation.
+
+    Cost: up to `samples` evaluations, shared by all methods.
+    """
+
+    samples: int = 64
+    keep: float = 0.5
+    removal: str | None = None
+    reference: ClassVar[str] = "cohenwang2024contextcite"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.PROBABILITIES})
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if type(self.samples) is not int or self.samples < 3:
+            raise InputError(f"samples is {self.samples!r}: give at least 3 random removals.")
+        if not 0 < self.keep < 1:
+            raise InputError(f"keep is {self.keep!r}: it is the probability that a unit stays, between 0 and 1.")
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        spans = [(unit.start, unit.end, unit.segment) for unit in explanation.units]
+        name = repr((explanation.text, spans, self.keep, "linear_datamodeling_score"))
+        digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "little"))
+        return {self.removal or explanation.removal: rng.random((self.samples, len(spans))) < self.keep}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        [(removal, keeps)] = self.keeps(explanation).items()
+        found = evidence.log_probabilities(keeps, removal)
+        if not np.isfinite(found).all():
+            return math.nan
+        return spearman(_rounded(keeps @ np.array(explanation.scores, dtype=np.float64)), _rounded(found))
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Relative to the largest magnitude, so that ties do not depend on the scale."""
+    largest = np.abs(values).max()
+    return np.round(values / largest, DECIMALS) if largest > 0 else values

@@ -1,0 +1,40 @@
+"""Precision at the top: how many of the top units are known to matter?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.metric import Evidence, Metric, Need
+from raison.core.results.explanation import Explanation
+from raison.numerics.measures.plausibility import check_annotators, check_count, combine, mean_defined, top_precision
+
+
+@dataclass(frozen=True)
+class PrecisionAtTop(Metric):
+    """Share of the `top` units with the highest scores that are known to matter.
+
+    P@k = |top k and known| / k with k = `top`, as in information retrieval. What is known are marks of people, or the
+    sources that an answer rests on. A text of fewer than k units counts all of them. With one known unit, the default
+    says how often the best unit is the right one; a random order reaches |known| / n. If scores tie at the cut, the
+    value is the mean over all ways to break the tie. `annotators` says how several rationales count (see
+    raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text without known units is left
+    out.
+
+    Cost: no evaluation.
+    """
+
+    top: int = 1
+    annotators: str = "majority"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_count(self.top)
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        marked = combine(evidence.rationales, self.annotators)
+        return mean_defined([top_precision(scores, self.top, relevant) for relevant in marked])

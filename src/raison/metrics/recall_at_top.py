@@ -1,0 +1,39 @@
+"""Recall at the top: how many of the known units are among the top ones?"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.metric import Evidence, Metric, Need
+from raison.core.results.explanation import Explanation
+from raison.numerics.measures.plausibility import check_annotators, check_count, combine, mean_defined, top_recall
+
+
+@dataclass(frozen=True)
+class RecallAtTop(Metric):
+    """Share of the units that are known to matter that are among the `top` with the highest scores.
+
+    R@k = |top k and known| / |known| with k = `top`, as in information retrieval. What is known are marks of people, or
+    the sources that an answer rests on. With more known units than `top` it stays below 1; a random order reaches k /
+    n. If scores tie at the cut, the value is the mean over all ways to break the tie. `annotators` says how several
+    rationales count (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text without
+    known units is left out.
+
+    Cost: no evaluation.
+    """
+
+    top: int = 1
+    annotators: str = "majority"
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
+
+    def __post_init__(self) -> None:
+        check_count(self.top)
+        check_annotators(self.annotators)
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        scores = np.array(explanation.scores, dtype=float)
+        marked = combine(evidence.rationales, self.annotators)
+        return mean_defined([top_recall(scores, self.top, relevant) for relevant in marked])
