@@ -15,7 +15,7 @@ from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
     from raison.core.results.citations import Citations
-    from raison.data.questions import AskedRow
+    from raison.data.asked import AskedRow
 
 Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]
 Sources = Annotated[
@@ -82,7 +82,8 @@ def cite(
 
 def _rows(question: str | None, sources: list[Path], data: Path | None, answer: str | None) -> "list[AskedRow]":
     """What is asked. Raises InputError or DataError."""
-    from raison.data.questions import AskedRow, read_questions
+    from raison.data.asked import AskedRow
+    from raison.data.questions import read_questions
 
     if data is not None:
         if question is not None or sources or answer is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.rows import Source, readable_texts
+from raison.cli.rows import Source, judged_rows
 from raison.explaining.settings import Compared, Settings
 
 if TYPE_CHECKING:
@@ -21,18 +21,17 @@ def estimate(
     entry: options.Model,
     asked: Annotated[Compared, options.But(without=("seeds", "select"))],
     settings: Annotated[Settings, options.But(without=("seed",))],
+    template: options.Template = None,
     json: options.Json = False,
 ) -> None:
     """Estimate the passes, memory and time of `compare`."""
     from raison.judging.estimate import estimate as run
-    from raison.models.adapters.classifier import Classifier
-    from raison.studies.plans import load_named_model
+    from raison.studies.plans import load_judged
 
     options.check_named(asked)
-    model = load_named_model(entry)
-    assert isinstance(model, Classifier)
-    data = readable_texts(model, source, settings.truncate)
-    methods = options.methods_of(asked, model, data.texts, settings)
+    model = load_judged(entry)
+    data = judged_rows(model, source, settings, template)
+    methods = options.methods_of(asked, data.given.model, data.given.texts, settings)
     cost = run(model, data.texts, methods, options.metrics_of(asked), settings)
     if json:
         typer.echo(json_module.dumps(asdict(cost), indent=1))

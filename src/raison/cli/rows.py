@@ -1,7 +1,6 @@
 """Texts of a data set that the model can read; the others are reported."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -76,20 +75,19 @@ def judged_rows(
 
     Raises DataError, InputError.
     """
-    from raison.data.questions import read_questions
     from raison.explaining.answers import answers_of, judged
     from raison.explaining.texts import Reading
     from raison.models.adapters.generator import Generator
 
     reading = Reading(settings.unit)
     if not isinstance(model, Generator):
-        data = readable_texts(model, source, settings.truncate)
-        return Rows(judged(model, data.texts, reading, template), data.texts, data.rationales, data.name)
+        found = readable_texts(model, source, settings.truncate)
+        return Rows(judged(model, found.texts, reading, template), found.texts, found.rationales, found.name)
     if source.wanted != Wanted() or source.skip_bad:
         raise InputError("questions have the columns question, sources, answer and gold: leave columns and skips out.")
-    path = Path(source.data)
-    answers = answers_of(model, read_questions(path)[: source.limit], template)
-    return Rows(judged(model, answers, reading), answers, None, f"{path.resolve().parent.name}/{path.name}")
+    data = load_data(source.data, split=source.split, limit=source.limit)
+    answers = answers_of(model, data, template)
+    return Rows(judged(model, answers, reading), answers, None, data.name)
 
 
 def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Readable:

@@ -8,6 +8,7 @@ from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.files import KINDS, load_file
 from raison.data.known_features import known_features
 from raison.data.named import NamedSet, load_named, name_of_folder, named
+from raison.data.questions import holds_questions, load_questions
 from raison.data.windows import around_answers
 from raison.jobs.store import RecordStore, Stored
 
@@ -44,6 +45,8 @@ def load(
     from the Hub. A path to a folder with a data set's name is recognised (".../eraser_movies"). A source that has a
     file's ending, or that exists, is a file (tsv, csv, txt, jsonl, parquet). `wanted` names the columns of a file or a
     Hub data set if they cannot be inferred from the data, and `encoding` is for files; a named data set needs neither.
+    A .jsonl or .parquet file of questions with sources has them in its rows (`Dataset.questions`), for language models
+    that write.
     `limit` takes the first rows. Raises DataError and UnknownNameError; see `load_named`, `load_file` and `load_hub`.
     """
     path = Path(source)
@@ -56,6 +59,8 @@ def load(
         raise DataError(f"'{source}' is no named data set ({', '.join(named())}), so it has no folder.")
     if path.suffix.lower() in KINDS or path.exists():
         asked = wanted or Wanted()
+        if asked == Wanted() and holds_questions(path):
+            return load_questions(path, limit)
         return load_file(
             path,
             asked.text,

@@ -7,6 +7,7 @@ from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
 from raison.core.targets.answer import Answer
+from raison.data.asked import AskedRow
 
 Label = str | int | None
 
@@ -18,7 +19,7 @@ class Row:
     `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has one
     entry per annotator, empty for one who marked nothing; () if the text was not annotated. `answers` are those of a
     pair (question, context), of which the first is learned; () if there is none. `units` are the parts of the text that
-    the source names; () if there is none.
+    the source names; () if there is none. `asked` is the question with its sources, of which the text is the title.
     """
 
     text: Text
@@ -27,6 +28,7 @@ class Row:
     rationales: tuple[Rationale, ...] = ()
     answers: tuple[Answer, ...] = ()
     units: tuple[Unit, ...] = ()
+    asked: AskedRow | None = None
 
     @property
     def given(self) -> Given:
@@ -75,6 +77,12 @@ class Dataset:
     def has_units(self) -> bool:
         """Whether every row names parts of its text."""
         return bool(self.rows) and all(row.units for row in self.rows)
+
+    @property
+    def questions(self) -> tuple[AskedRow, ...]:
+        """The rows' questions with their sources; () unless every row has one."""
+        found = tuple(row.asked for row in self.rows if row.asked is not None)
+        return found if len(found) == len(self.rows) else ()
 
     @property
     def rationales(self) -> tuple[tuple[Rationale, ...], ...]:

@@ -2,39 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
+from raison.data.asked import AskedRow, Gold
+from raison.data.dataset import Dataset, Row
+from raison.data.files import sha256_of
 from raison.data.lines import LineRecord, read_records
 
 KINDS = (".jsonl", ".parquet")
 _INDEX = re.compile(r"\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class Gold:
-    """What an answer is known to rest on: a source, or characters `start` to `end` of its text."""
-
-    source: str
-    start: int = 0
-    end: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AskedRow:
-    """A row of a file: a question, or the messages of a conversation; its sources by id; its answer, if recorded.
-
-    `sources` None are those that the conversation holds. `gold` is what the answer is known to rest on, if the row says
-    it.
-    """
-
-    number: int
-    question: str | tuple[Mapping[str, Any], ...]
-    sources: dict[str, str] | None
-    answer: str | None = None
-    gold: tuple[Gold, ...] = ()
 
 
 def read_questions(path: Path) -> list[AskedRow]:
@@ -68,6 +46,24 @@ def row_of(cells: Mapping[str, Any], number: int, place: str) -> AskedRow:
     question = asked if isinstance(asked, str) else tuple(asked)
     sources = None if given is None else _sources(given, place)
     return AskedRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))
+
+
+def holds_questions(path: Path) -> bool:
+    """Whether a file has questions with their sources, by its first row."""
+    if path.suffix.lower() not in KINDS or not path.is_file():
+        return False
+    first = next(iter(read_records(path, "utf-8")), None)
+    cells = None if first is None else first.cells
+    return isinstance(cells, Mapping) and (
+        "attributes" in cells or "messages" in cells or {"question", "sources"} <= {*cells}
+    )
+
+
+def load_questions(path: Path, limit: int | None = None) -> Dataset:
+    """The file's questions as a data set without labels. Raises DataError."""
+    rows = read_questions(path)[:limit]
+    name = "/".join(path.resolve().parts[-2:])
+    return Dataset(name, tuple(Row(row.title, None, row.number, asked=row) for row in rows), sha256=sha256_of([path]))
 
 
 def _row(record: LineRecord, path: Path) -> AskedRow:

@@ -6,13 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from raison.core.errors import DataError, InputError, RaisonError
+from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, Span
 from raison.core.inputs.unit import PART, Granularity, check_unit
 from raison.core.model import LanguageModel
-from raison.data.questions import AskedRow, Gold, row_of
+from raison.data.asked import AskedRow, Gold
+from raison.data.dataset import Dataset
+from raison.data.questions import row_of
 from raison.explaining.attribution import check_model
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting
@@ -23,7 +25,7 @@ from raison.models.adapters.generator import Generator
 from raison.models.adapters.statements import Statements
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
-from raison.text.sourced import SourceTemplate
+from raison.text.sourced import SourceTemplate, find
 
 Rows = Iterable[AskedRow | Mapping[str, Any]]
 """Questions with their sources: rows as `raison.data.questions` reads them, or mappings with the same names."""
@@ -104,16 +106,15 @@ def answers_of(writer: Generator, rows: Any, template: SourceTemplate | str | Pa
 
     Raises InputError, TextTooLongError, DataError, with the number of the row, counted from 0.
     """
+    chosen = template if template is None else find(template)
     found, gold = [], []
     for number, row in enumerate(_listed(rows)):
         try:
-            one = _asked(writer, row, template, number)
+            one = _asked(writer, row, chosen)
             answer = row.answer if isinstance(row, AskedRow) else None
             found.append(told(writer, one, Telling(answer)).answered)
             gold.append(_marked(one.source, row.gold) if isinstance(row, AskedRow) else ())
-        except DataError:
-            raise
-        except RaisonError as error:
+        except InputError as error:
             raise type(error)(f"texts[{number}]: {error}") from None
     if not found:
         raise InputError("there is no text: give a list of at least one question with its sources.")
@@ -122,11 +123,15 @@ def answers_of(writer: Generator, rows: Any, template: SourceTemplate | str | Pa
 
 def _listed(rows: Any) -> list[AskedRow | str]:
     """Rows and prompts. Raises InputError or DataError."""
-    if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable | Dataset):
         raise InputError(
             "a language model that writes is judged on several texts: a list of rows with 'question', 'sources' and "
             "'answer', or a list of prompts."
         )
+    if isinstance(rows, Dataset):
+        if not rows.questions:
+            raise InputError(f"{rows.name} has no questions with sources, which a language model that writes answers.")
+        return [*rows.questions]
     found = [_row(one, number) for number, one in enumerate(rows)]
     if len({isinstance(one, str) for one in found}) > 1:
         raise InputError("some texts have sources and others have none: judge them apart.")
@@ -143,7 +148,7 @@ def _row(one: object, number: int) -> AskedRow | str:
     )
 
 
-def _asked(writer: Generator, row: AskedRow | str, template: SourceTemplate | str | Path | None, number: int) -> Asked:
+def _asked(writer: Generator, row: AskedRow | str, template: SourceTemplate | None) -> Asked:
     if isinstance(row, str):
         return Asked(row, Sourced(writer.prompt(row), (), (), (), ()), "")
     question = row.question if isinstance(row.question, str) else Chat(row.question)

@@ -9,16 +9,18 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric
-from raison.core.model import asked_of
+from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
+from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import Metrics, create_metrics
-from raison.explaining.texts import Texts, read_names, read_texts
+from raison.explaining.texts import Reading, Texts, read_names
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.generator import Generator
 from raison.models.adapters.throughput import Speed, measure_speed
 
 PROBED = 8
@@ -52,21 +54,23 @@ class Estimate:
 
 
 def estimate(
-    model: Classifier,
-    texts: Texts,
+    model: LanguageModel | Generator,
+    texts: Texts | Rows | Answers,
     methods: str | Method | Iterable[str | Method],
     metrics: Metrics | None,
     settings: Settings | None = None,
 ) -> Estimate:
     """Count the passes of a comparison, and time a few to estimate its duration.
 
-    Tokenizes every text; runs the model for a few seconds.
+    Tokenizes every text; runs the model for a few seconds. A language model that writes answers first where the rows
+    give no answer.
     """
     settings = settings or Settings()
-    settings = replace(settings, of=asked_of(model, settings.of))
+    given = judged(model, texts, Reading(settings.unit))
+    settings = replace(settings, of=asked_of(given.model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
-    chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
-    return estimate_plan(Plan(model, tuple(read_texts(texts)), (), rows, tuple(chosen), settings, ""))
+    chosen = create_metrics(default_metrics(given.model) if metrics is None else metrics)
+    return estimate_plan(Plan(given.model, given.texts, given.gold, rows, tuple(chosen), settings, ""))
 
 
 def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:

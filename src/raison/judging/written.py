@@ -80,7 +80,7 @@ def _of_citations(writer: Generator, c: Citations) -> Again:
     recorded = Recorded(c.answer_ids, spans, tuple(one.log_probability for one in c.statements), c.removal)
     candidates = [(sourced(prompt, places), PART) for prompt in writer.prompts_again(c.prompt)]
     answered, unit = _matching(writer, candidates, recorded)
-    shared = {"of": c.of, "method": c.method, "config": c.config, "removal": c.removal, "seed": c.seed}
+    shared: dict[str, Any] = {"of": c.of, "method": c.method, "config": c.config, "removal": c.removal, "seed": c.seed}
     explanations = tuple(
         Explanation(
             **_statement(answered, spans[i], full),

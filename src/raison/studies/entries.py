@@ -79,7 +79,8 @@ class StudyData:
 
     `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
     words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
-    before all of these. `known_features` None leaves the data as it is.
+    before all of these. `template` puts questions with sources to a language model that writes; see raison.cite.
+    `known_features` None leaves the data as it is.
     """
 
     source: str
@@ -92,6 +93,7 @@ class StudyData:
     first_words: Count = None
     unit: Granularity | None = None
     answer_window: Count = None
+    template: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from raison.core.model import LanguageModel, asked_of
 from raison.core.targets.target import TargetSpec
 from raison.data import Dataset
 from raison.data.named import shared
+from raison.explaining.answers import Judged, judged
 from raison.explaining.attribution import Settings, check, prepare
 from raison.explaining.measuring import create_metrics
+from raison.explaining.texts import Reading
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
@@ -34,6 +36,7 @@ class Asked:
     metrics: tuple[str, ...]
     settings: StudySettings
     select: tuple[str, ...] = ()
+    template: str | None = None
 
 
 def load_entry(entry: StudyModel) -> LanguageModel | Any:
@@ -66,25 +69,40 @@ class Models:
     """A study's models, one in memory at a time: the last one is released before the next is loaded."""
 
     def __init__(self) -> None:
-        self._known: tuple[StudyModel, LanguageModel] | None = None
+        self._known: tuple[StudyModel, LanguageModel | Generator] | None = None
 
-    def of(self, entry: StudyModel) -> LanguageModel:
+    def of(self, entry: StudyModel) -> LanguageModel | Generator:
         """Raises RaisonError."""
         if self._known is None or self._known[0] != entry:
             self._known = None
-            self._known = (entry, load_named_model(entry))
+            self._known = (entry, load_judged(entry))
         return self._known[1]
 
+    def predicting(self, entry: StudyModel) -> LanguageModel:
+        """The same of a model that classifies, or gives a number."""
+        return as_classifier(self.of(entry))
 
-def plan_of(asked: Asked, model: LanguageModel, data: Dataset) -> Plan:
+
+def judged_on(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> Judged:
+    """What a model explains of the data; a language model that writes answers its questions. Raises RaisonError."""
+    unit = asked.settings.unit
+    if isinstance(model, Generator):
+        return judged(model, data, Reading(unit), asked.template)
+    if data.questions:
+        raise InputError(f"{data.name} has questions with sources, which only a language model that writes answers.")
+    return Judged(model, data.parted if unit == PART else data.texts, unit)
+
+
+def plan_of(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> Plan:
     """A comparison. Raises InputError where labels are asked for that are not the model's."""
-    stated, target = asked.settings, _target(asked, model, data)
+    stated, found = asked.settings, judged_on(asked, model, data)
+    target = _target(asked, found.model, data)
     removal = asked.model.removal or stated.removal
-    of = asked_of(model, stated.of)
+    of = asked_of(found.model, stated.of)
     return Plan(
-        model=model,
-        texts=data.parted if stated.unit == PART else data.texts,
-        rationales=data.rationales if data.has_rationales else (),
+        model=found.model,
+        texts=found.texts,
+        rationales=found.gold or (data.rationales if data.has_rationales else ()),
         rows=plan_rows(_created(asked.methods), create_metrics(asked.select), asked.settings.seeds),
         metrics=tuple(create_metrics(asked.metrics)),
         settings=Settings(stated.unit, target, of, removal, stated.seeds[0], stated.truncate),
@@ -92,8 +110,21 @@ def plan_of(asked: Asked, model: LanguageModel, data: Dataset) -> Plan:
     )
 
 
-def reasons_against(asked: Asked, model: LanguageModel, data: Dataset) -> list[str]:
+def reasons_against(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> list[str]:
     """Why a comparison cannot be: every reason, one line each."""
+    if isinstance(model, Generator) or data.questions:
+        try:
+            plan = plan_of(asked, model, data)
+            check_metrics(
+                plan.model,
+                [*plan.metrics, *create_metrics(asked.select)],
+                has_rationales=bool(plan.rationales),
+                texts=len(plan.texts),
+            )
+            prepare(plan.model, plan.texts[:1], plan.settings)
+        except RaisonError as error:
+            return [*(error.reasons if isinstance(error, UnsupportedError) else [str(error)])]
+        return learned_from(asked.model, data)
     reasons = [*_unfit_labels(asked, model, data), *_unfit_metrics(asked, model, data)]
     reasons += learned_from(asked.model, data)
     unreadable = unreadable_texts(model, data, asked.settings.unit, asked.settings.truncate)

@@ -8,7 +8,8 @@ import pytest
 
 import raison
 from raison.core.errors import DataError, InputError, UnsupportedError
-from raison.data.questions import AskedRow, Gold, read_questions
+from raison.data.asked import AskedRow, Gold
+from raison.data.questions import read_questions
 from raison.explaining.answers import answers_of
 from raison.runs.run import read_run
 from tests.copying import copying_writer, log_probability

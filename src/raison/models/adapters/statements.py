@@ -182,12 +182,22 @@ class Statements(LanguageModel):
         self.capabilities = (StatementLengths(),)
         self.name, self.max_tokens = writer.name, writer.max_tokens
         first = answers[0]
-        self.reader = writer.reader(ContinuationEncoder(first.source.prompt, first.output), first.output.ids[:1])
+        self._rows = ContinuationEncoder(first.source.prompt, first.output)
+        self.reader = writer.reader(self._rows, first.output.ids[:1])
         self.removals, self.unknown_id = self.reader.removals, self.reader.unknown_id
 
     @property
     def outputs(self) -> Outputs:
         return "statement"
+
+    @property
+    def probe(self) -> Encoding:
+        """The first answer's prompt as `reader` reads it."""
+        return self.reader.encode(self._rows.texts, "token").select([0])
+
+    def fresh(self) -> "Statements":
+        """The same without what was computed."""
+        return Statements(self.writer, [*self.answers.values()])
 
     def forced(self, text: Text, unit: Granularity) -> ForcedAnswer:
         """The answer of a text after its prompt, with what was computed of it lately."""

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.passes import Passes
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost
 from raison.core.targets.target import Target
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.statements import Statements
 
 REPEATS = 8
 
@@ -35,20 +37,49 @@ class Speed:
         return length * (alone * self.forward + cost.backwards * self.backward)
 
 
-def measure_speed(model: Classifier | BlackBox, encoding: Encoding) -> Speed:
+def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding) -> Speed:
     """Time one forward and one backward pass of the texts of an encoding, after a warm-up on one text.
 
     A function, whose calls may be expensive, is called once per text and without gradients; larger batches may be
-    faster.
+    faster. Statements have no gradients, and share the beginnings of their prompts, as they will later.
     """
+    if isinstance(model, Statements):
+        return _of_statements(model, encoding)
     if isinstance(model, BlackBox):
         asked = _seconds(lambda: model.asking.answers(list(dict.fromkeys(encoding.texts))))
         return Speed(forward=asked / sum(encoding.lengths), backward=0.0, model_bytes=0, batch_bytes=0)
-    weights = {parameter.data_ptr(): parameter.nbytes for parameter in model.model.parameters()}
     keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
     one = encoding.select([0])
     model.masked_logits(one, keeps[:1], model.removals[0])
     forward = _seconds(lambda: model.masked_logits(encoding, keeps, model.removals[0]))
+    activations = _kept(model, lambda: _gradients(model, one))
+    backward = _seconds(lambda: _gradients(model, encoding))
+    tokens = sum(encoding.lengths)
+    return Speed(
+        forward=forward / (REPEATS * tokens),
+        backward=backward / (REPEATS * tokens),
+        model_bytes=_weights(model),
+        batch_bytes=int(activations / (REPEATS * one.lengths[0]) * model.budget.tokens),
+    )
+
+
+def _of_statements(model: Statements, encoding: Encoding) -> Speed:
+    keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
+    model.fresh().masked_logits(encoding.select([0]), keeps[:1], model.removals[0])
+    fresh, reader, probe = model.fresh(), model.reader, model.probe
+    seconds = _seconds(lambda: fresh.masked_logits(encoding, keeps, model.removals[0]))
+    # Equal keeps are run once.
+    tokens = sum(length * len(rows.unique(dim=0)) for length, rows in zip(encoding.lengths, keeps, strict=True))
+    with torch.enable_grad():
+        # What a pass keeps for a backward pass is more than it needs without one.
+        kept = _kept(reader, lambda: reader.ask(Passes).logits(probe))
+    batch = max(reader.budget.tokens, *encoding.lengths)
+    return Speed(seconds / tokens, 0.0, _weights(reader), int(kept / probe.lengths[0] * batch))
+
+
+def _kept(model: Classifier, work: Callable[[], object]) -> int:
+    """Bytes that passes keep for their backward pass, besides the weights."""
+    weights = {parameter.data_ptr() for parameter in model.model.parameters()}
     saved: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -57,16 +88,12 @@ def measure_speed(model: Classifier | BlackBox, encoding: Encoding) -> Speed:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        _gradients(model, one)
-    backward = _seconds(lambda: _gradients(model, encoding))
-    activations = sum(size for pointer, size in saved.items() if pointer not in weights)
-    tokens = sum(encoding.lengths)
-    return Speed(
-        forward=forward / (REPEATS * tokens),
-        backward=backward / (REPEATS * tokens),
-        model_bytes=sum(weights.values()),
-        batch_bytes=int(activations / (REPEATS * one.lengths[0]) * model.budget.tokens),
-    )
+        work()
+    return sum(size for pointer, size in saved.items() if pointer not in weights)
+
+
+def _weights(model: Classifier) -> int:
+    return sum({parameter.data_ptr(): parameter.nbytes for parameter in model.model.parameters()}.values())
 
 
 def _gradients(model: Classifier, encoding: Encoding) -> None:

@@ -48,14 +48,15 @@ class Comparison:
 
     def asked(self, run: GridRun) -> Asked:
         """What is asked of one run."""
-        unit = self.grid.data[run.data].unit or self.settings.unit
+        data = self.grid.data[run.data]
         return Asked(
             run.model,
             self.grid.models[run.model],
             tuple(method for method in self.methods if method not in run.without),
             self.metrics,
-            replace(self.settings, unit=unit),
+            replace(self.settings, unit=data.unit or self.settings.unit),
             self.select,
+            data.template,
         )
 
 

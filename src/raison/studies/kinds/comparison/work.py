@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import RaisonError
+from raison.core.model import LanguageModel
 from raison.jobs.engine import Job
 from raison.judging.compare import noted_header
 from raison.judging.estimate import estimate_plan
@@ -26,7 +27,7 @@ from raison.studies.folder import header_of as study_header
 from raison.studies.kind import EstimateTable
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
-from raison.studies.plans import Models, load_named_model, plan_of, reasons_against, to_compute, unable
+from raison.studies.plans import Models, load_judged, plan_of, reasons_against, to_compute, unable
 from raison.studies.rows import load_all
 
 
@@ -64,28 +65,32 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
     known: dict[str, set[str]] = {}
     for key in spec.grid.model_keys:
         try:
-            model = load_named_model(spec.grid.models[key])
+            model = load_judged(spec.grid.models[key])
             models[key] = described(spec.grid.models[key], model)
         except RaisonError as error:
             reasons.append(f"[models.{key}]: {error}")
             continue
         computed = []
+        able = model if isinstance(model, LanguageModel) else None
         for run in spec.grid.of_model(key):
             asked, rows = spec.asked(run), data.get(run.data)
             if rows is not None:
                 against = reasons_against(asked, model, rows)
                 try:
-                    head = None if against else noted_header(plan_of(asked, model, rows))
+                    plan = None if against else plan_of(asked, model, rows)
+                    head = None if plan is None else noted_header(plan)
                 except RaisonError as error:
                     head, against = None, [str(error)]
                 reasons += [f"model '{key}' on data '{run.data}': {reason}" for reason in against]
-                if head is not None:
+                if head is not None and plan is not None:
+                    able = plan.model
                     headers[run.name] = head
                     known[run.name] = rows_in(head, sources, models[key], agreement=spec.agreement)
             computed += to_compute(asked, known.get(run.name, set()))
-        reasons += [f"[models.{key}]: {reason}" for reason in unable(model, computed)]
+        reasons += [f"[models.{key}]: {reason}" for reason in unable(able, computed)] if able is not None else []
         # The next one must not find this one in memory.
-        del model
+        del model, able
+        plan = None
     if reasons:
         raise StudyError(study.path, reasons)
     # Claims are in it as the records name methods and metrics, so that readers need no catalogue.

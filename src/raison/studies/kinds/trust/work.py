@@ -106,7 +106,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     study, models, listed = examined.study, Models(), []
     entries = {entry["name"]: head_of(entry) for entry in examined.header["runs"]}
     for run in study.spec.grid.wanted:
-        model = partial(models.of, study.spec.grid.models[run.model])
+        model = partial(models.predicting, study.spec.grid.models[run.model])
         texts, entry = examined.data[run.data].texts, entries[run.name]
         listed += Bench(study.spec.trial(run), study.tools, model, texts, entry, folder, shard).jobs()
     return listed

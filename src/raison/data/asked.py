@@ -1,0 +1,37 @@
+"""A question with its sources, and what its answer is known to rest on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What an answer is known to rest on: a source, or characters `start` to `end` of its text."""
+
+    source: str
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRow:
+    """A row of a file: a question, or the messages of a conversation; its sources by id; its answer, if recorded.
+
+    `sources` None are those that the conversation holds. `gold` is what the answer is known to rest on, if the row says
+    it.
+    """
+
+    number: int
+    question: str | tuple[Mapping[str, Any], ...]
+    sources: dict[str, str] | None
+    answer: str | None = None
+    gold: tuple[Gold, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The question, or the last message of the conversation that is text."""
+        if isinstance(self.question, str):
+            return self.question
+        texts = [message["content"] for message in self.question if isinstance(message.get("content"), str)]
+        return texts[-1] if texts else ""
