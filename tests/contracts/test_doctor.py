@@ -14,7 +14,7 @@ from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.tokens.words import WordEncoder
-from tests.tiny import TINY, build, build_answering, build_embedder, build_language_model
+from tests.tiny import TINY, build, build_answering, build_embedder, build_language_model, build_writer
 
 
 class Lengths(LanguageModel):
@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "pairs": (lambda: raison.load(lambda pairs: [1.0] * len(pairs), classes=["a"], pairs=True), "number", "document"),
     "answers": (lambda: raison.load(*build_answering("bert")), "classes", "answer to a question"),
     "writer": (lambda: raison.load(*build_language_model("gpt2")), "text", "every token that it writes"),
+    "encoder-decoder that writes": (lambda: raison.load(*build_writer("t5")), "text", "every token that it writes"),
     "another": (Lengths, "classes", "the predicted class"),
 }
 
@@ -62,6 +63,29 @@ def test_time_is_told_by_groups_of_methods() -> None:
     [told] = [value for name, value in found.facts.items() if name == "64 tokens"]
     assert any("100 masked texts" in line for line in told)
     assert any("50 gradients" in line for line in told)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_a_writer_has_the_full_report(family: str) -> None:
+    model = raison.load(*(build_writer(family) if family == "t5" else build_language_model(family)))
+    found = raison.doctor(model, tokens=100)
+    told = str(found.facts["100 tokens"])
+    attention = ("with all its attention",) if family == "gpt2" else ()
+    for group in ("a pass takes", "with gradients", *attention, "100 masked texts", "50 gradients"):
+        assert group in told
+    assert any(found.methods["decompx"])
+    assert "kernel_shap" in str(found.facts["auto takes"])
+
+
+def test_what_auto_would_take_is_what_it_takes() -> None:
+    model = raison.load(*TINY["bert"]())
+    told = raison.doctor(model).facts["auto takes"]
+    assert isinstance(told, list)
+    assert [line.split(" for ")[1] for line in told] == ["4 words", "12 words"], "more are too many for it"
+    for line in told:
+        name, _, words = line.partition(" for ")
+        e = raison.explain(model, " ".join(["film"] * int(words.split()[0])))
+        assert name.startswith(e.method)
 
 
 def test_unknown_tokens_are_a_warning() -> None:

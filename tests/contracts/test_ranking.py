@@ -1,6 +1,8 @@
 """Rankings: why one document comes before another, against differences of the plain model's own numbers."""
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,3 +191,33 @@ def test_the_command_line_ranks(tmp_path: object) -> None:
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert "document 2 before document 3 by" in done.output
+
+
+def test_rankings_of_a_file_are_compared(tmp_path: Path) -> None:
+    """And parts of its texts, where the file names them."""
+    model, tokenizer = build("bert", ("rating",))
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    rows = [{"query": QUERY, "document": DOCUMENTS[a], "other_document": DOCUMENTS[b]} for a, b in ((1, 2), (0, 1))]
+    file = tmp_path / "rankings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    asked = ["compare", "--model", str(tmp_path / "model"), "--data", str(file), "--methods", "occlusion", "--json"]
+    found = json.loads(CliRunner().invoke(app, [*asked, "--metrics", "comprehensiveness"]).stdout)
+    loaded = raison.load(tmp_path / "model")
+    triples = [(QUERY, DOCUMENTS[1], DOCUMENTS[2]), (QUERY, DOCUMENTS[0], DOCUMENTS[1])]
+    expected = raison.compare(loaded, triples, "occlusion", "comprehensiveness", progress=False)
+    assert [row["metrics"] for row in found["rows"]] == [
+        row["metrics"] for row in json.loads(expected.to_json())["rows"]
+    ]
+    parts = [row | {"units": {"query": [0, 3], "document": [2, 6, 1]}} for row in rows]
+    file.write_text("".join(json.dumps(row) + "\n" for row in parts), encoding="utf-8")
+    ranked = raison.data.load(file).parted
+    assert raison.explain(loaded, ranked[0], "occlusion").units[1].name == "document"
+    told = CliRunner().invoke(app, [*asked, "--metrics", "comprehensiveness", "--unit", "part"])
+    assert told.exit_code == 0, told.output
+    classifier, _ = build("bert")
+    classifier.save_pretrained(tmp_path / "classifier")
+    tokenizer.save_pretrained(tmp_path / "classifier")
+    refusal = CliRunner().invoke(app, [*asked[:2], str(tmp_path / "classifier"), *asked[3:]])
+    assert isinstance(refusal.exception, UnsupportedError)
+    assert "ranks no documents" in str(refusal.exception)

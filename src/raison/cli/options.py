@@ -208,11 +208,13 @@ def methods_of(
 ) -> Sequence[str]:
     """The methods by name; for "all", those that can explain the texts. The others are named on stderr."""
     from raison.core.registry import label_of
+    from raison.explaining.ranking import fitting
     from raison.judging.compare import allowed
     from raison.methods import CATALOGUE
 
     if asked.methods != (ALL,):
         return asked.methods
+    model = fitting(model, texts)
     longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
     able, reasons = allowed(model, [CATALOGUE.create(name) for name in named(asked.methods, CATALOGUE)], longest)
     for label, reason in reasons.items():

@@ -28,7 +28,9 @@ class Source:
         str,
         Setting(
             "A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id. What "
-            "people marked: a jsonl column rationale, a list of [start, end] in characters.",
+            "people marked: a jsonl column rationale, a list of [start, end] in characters. Parts of texts to score: a "
+            "jsonl column units, such spans or an object of spans by name. Rankings: columns query, document and "
+            "other_document.",
             options=("--data", "-d"),
         ),
     ]
@@ -95,13 +97,15 @@ def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Re
 
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """
+    from raison.explaining.ranking import fitting
+
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
     for line in dataset.broken:
         typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
     rows: list[Row] = []
     for row in dataset.rows:
         try:
-            model.encode([row.text], "token", truncate)
+            fitting(model, [row.text]).encode([row.text], "token", truncate)
         except InputError as error:
             message = f"row {row.number} of {source.data}: {error}"
             if not source.skip_bad:

@@ -41,6 +41,8 @@ PAIR_NAMES = (
     ("question", "sentence"),
     ("question", "context"),
 )
+RANKING_NAMES = ("query", "document", "other_document")
+"""A query with two documents, of which the first is to be explained as the one that comes before the second."""
 ANSWER_NAMES = ("answers",)
 UNIT_NAMES = ("units",)
 ID_NAMES = ("id", "idx")
@@ -65,7 +67,7 @@ class Wanted:
 class Layout:
     """Where a file keeps its texts, labels, rationales, answers (of a pair's first text in its second) and units.
 
-    `texts` holds one group of columns per text of a pair; a group's cells are joined with a space.
+    `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
     `header` tells that the first record is no row. `width` is the number of cells of a row, None for mappings.
     """
 
@@ -188,7 +190,7 @@ def _named(names: list[str], wanted: Wanted) -> Layout:
     if wanted.text is not None:
         return Layout((_existing(wanted.text, names),), label)
     lowered = [name.lower() for name in names]
-    for pair in PAIR_NAMES:
+    for pair in (RANKING_NAMES, *PAIR_NAMES):
         if all(name in lowered for name in pair):
             return Layout(tuple((names[lowered.index(name)],) for name in pair), label)
     text = _first_of(TEXT_NAMES, names)

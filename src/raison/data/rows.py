@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
+from typing import Any, cast
 
 from raison.core.errors import DataError
 from raison.core.inputs.rationale import Rationale
@@ -131,7 +131,7 @@ def _texts(cells: list[Any] | Mapping[str, Any], layout: Layout) -> tuple[str, .
 
 def _row(record: LineRecord, layout: Layout) -> Row:
     texts = _texts(record.cells, layout)
-    text: Text = texts[0] if len(texts) == 1 else (texts[0], texts[1])
+    text = cast("Text", texts[0] if len(texts) == 1 else texts)
     label: Label = None
     if layout.label is not None:
         value = _cell(record.cells, layout.label)

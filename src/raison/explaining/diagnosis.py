@@ -1,18 +1,21 @@
 """What a model is, what of it holds when it is tried, and which methods work on it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from raison.combining.advice import advised
 from raison.core.capability import Capability
-from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.errors import RaisonError, TextTooLongError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.results.printable import printable
 from raison.explaining.attribution import check_model
-from raison.methods import CATALOGUE
+from raison.methods import CATALOGUE, Auto
 from raison.models.adapters.blackbox import BlackBox
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.forecast import forecast
+from raison.models.adapters.forecast import Forecast, Sample, expected, forecast, repeated, sized
 from raison.models.adapters.functioncheck import check_function
 from raison.models.adapters.generator import Generator
 from raison.models.adapters.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
@@ -25,6 +28,8 @@ USUAL = 512
 """Tokens of the text whose time and memory are computed for a model without a limit."""
 PASSES = 100
 """Masked texts, of which a method that removes parts of a text asks for about so many."""
+LENGTHS = (4, 12, 40, 200)
+"""Words of texts for which it is told what auto takes."""
 STEPS = 50
 """Steps of a path along which gradients are taken."""
 FEW = 10
@@ -84,7 +89,13 @@ def doctor(model: LanguageModel | Generator, text: str | None = None, tokens: in
         facts, findings = _facts_of_classifier(model) | _lengthy(model, tokens), selfcheck(model, read)
     else:
         facts, findings = _facts(model), [same_again(model, model.encode([read], "word"))]
-    return _diagnosis(model, facts | _warnings(model, read), findings)
+
+    def encoded(string: str, *, truncate: bool) -> Encoding:
+        probe = model.use.probe if isinstance(model, Classifier) else str
+        return model.encode([(QUESTION, string) if model.pairs else probe(string)], "word", truncate)
+
+    facts |= _choices(model, lambda words: encoded(repeated(words), truncate=False))
+    return _diagnosis(model, facts | _warnings(model, encoded(read, truncate=True)), findings)
 
 
 def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
@@ -95,9 +106,27 @@ def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
     facts = _facts_of_classifier(reader) | {
         "outputs": "text",
         "classes": ["every token of the vocabulary"],
-        "explains": "every token that it writes, all of them together, or one token rather than another (contrast=)",
+        "explains": "every token that it writes, all of them together, or one token rather than another (contrast=); "
+        "with earlier=True also the tokens written before",
     }
-    return _diagnosis(reader, facts, [same_again(reader, reader.encode([text], "word"))])
+    length = tokens or model.max_tokens or USUAL
+    facts |= {f"{length:,} tokens": _told(reader, expected(partial(_prompted, model), model.max_tokens, length))}
+    facts |= _choices(reader, lambda words: _reading(model, repeated(words)).text)
+    encoding = reader.encode([text], "word")
+    return _diagnosis(reader, facts | _warnings(reader, encoding), [same_again(reader, encoding)])
+
+
+def _reading(model: Generator, text: str) -> Sample:
+    """A prompt, read for the first token of an output."""
+    prompt = model.prompt(text)
+    rows = ContinuationEncoder(prompt, model.output(prompt, " film")[0], earlier=False)
+    reader = model.reader(rows, rows.output.ids)
+    return Sample(reader, reader.encode(rows.texts, "word").select([0]))
+
+
+def _prompted(model: Generator, tokens: int) -> Sample:
+    """The same of a prompt of about so many tokens."""
+    return sized(lambda words: _reading(model, repeated(words)), tokens)
 
 
 def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[Finding]) -> Diagnosis:
@@ -136,12 +165,10 @@ def _explained(model: LanguageModel) -> str:
     return f"{given}; for a query, why one document comes before another (query, [document, ...])"
 
 
-def _warnings(model: LanguageModel, text: str) -> dict[str, object]:
+def _warnings(model: LanguageModel, encoding: Encoding) -> dict[str, object]:
     """What makes scores less trustworthy, where there is anything."""
     found = list(dict.fromkeys(why for why in model.withheld.values() if why.startswith("quantised")))
-    probe = model.use.probe if isinstance(model, Classifier) else str
-    read = (QUESTION, text) if model.pairs else probe(text)
-    [unknown] = model.encode([read], "word", truncate=True).unknown(model.unknown_id)
+    [unknown] = encoding.unknown(model.unknown_id)
     if unknown.units:
         found.append(f"{100 * unknown.share:.0f} % of the text's tokens are not in the vocabulary")
     return {"warnings": found} if found else {}
@@ -158,7 +185,11 @@ def _facts_of_classifier(model: Classifier) -> dict[str, object]:
 def _lengthy(model: Classifier, wanted: int | None) -> dict[str, object]:
     """What one text of so many tokens takes, as facts."""
     tokens = wanted or model.max_tokens or USUAL
-    found = forecast(model, tokens)
+    return {f"{tokens:,} tokens": _told(model, forecast(model, tokens))}
+
+
+def _told(model: Classifier, found: Forecast) -> list[str]:
+    """Time and memory by what methods do: perturb, follow gradients, read all attention."""
     told = [f"a pass takes about {found.evaluation.seconds:.2g} s"]
     named = (("with gradients", found.gradient), ("with all its attention", found.attention))
     told += [f"{name} {e.seconds:.2g} s and {e.kept / 2**30:.2g} GiB" for name, e in named if e is not None]
@@ -168,7 +199,20 @@ def _lengthy(model: Classifier, wanted: int | None) -> dict[str, object]:
     free = free_bytes(model.device)
     if free is not None:
         told.append(f"{free / 2**30:.2g} GiB are free")
-    return {f"{tokens:,} tokens": told}
+    return told
+
+
+def _choices(model: LanguageModel, read: Callable[[int], Encoding]) -> dict[str, object]:
+    """What auto takes for texts of several lengths, as a fact; of lengths that the model does not read, nothing."""
+    told = []
+    for words in LENGTHS:
+        try:
+            text = read(words)
+        except TextTooLongError:
+            break
+        option = next(Auto().able(model, text, 0, advised(model)))
+        told.append(f"{option.method} for {text.unit_counts[0]} words")
+    return {"auto takes": told}
 
 
 def _facts_of_function(model: BlackBox) -> dict[str, object]:

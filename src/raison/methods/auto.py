@@ -13,6 +13,7 @@ from raison.combining.advice import advised, harmless, kept
 from raison.combining.members import give_back, in_units, run_alone, some_texts
 from raison.combining.rule import Option, options
 from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem, StandIn
@@ -77,7 +78,7 @@ class Auto(Method):
         """The methods draw from the problem's own generators, as they do when they run alone, not from `rngs`."""
         encoding, advice = problem.encoding, advised(problem.model)
         scores = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
-        tried = [self._able(problem, text, advice) for text in range(len(encoding))]
+        tried = [self.able(problem.model, encoding, text, advice) for text in range(len(encoding))]
         waiting = list(range(len(encoding)))
         while waiting:
             taken = {text: next(tried[text]) for text in waiting}
@@ -90,11 +91,10 @@ class Auto(Method):
     def cost(self, units: int) -> Cost:
         return Cost(forwards=min(self.budget, 2**units))
 
-    def _able(self, problem: Problem, text: int, advice: str | None) -> Iterator[Option]:
-        """The options whose method the model allows, within the budget."""
-        units = problem.encoding.unit_counts[text]
-        for option in options(problem.model, problem.encoding, text, self.budget, advice):
-            if self._allowed(option, problem.model, units):
+    def able(self, model: LanguageModel, encoding: Encoding, text: int, advice: str | None) -> Iterator[Option]:
+        """The options whose method the model allows, within the budget: the first is taken if it works."""
+        for option in options(model, encoding, text, self.budget, advice):
+            if self._allowed(option, model, encoding.unit_counts[text]):
                 yield option
 
     def _allowed(self, option: Option, model: LanguageModel, units: int) -> bool:

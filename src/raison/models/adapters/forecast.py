@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
+from raison.core.errors import TextTooLongError
 from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import QUESTION
@@ -36,61 +38,100 @@ class Forecast:
     attention: Effort | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A text, and what reads it: of what a language model writes, a reader of its own for each prompt."""
+
+    model: Classifier
+    text: Encoding
+
+    @property
+    def tokens(self) -> int:
+        """The text's length."""
+        return self.text.lengths[0]
+
+
 def forecast(model: Classifier, tokens: int) -> Forecast:
+    """The cost of a text of `tokens` tokens, see `expected`."""
+    return expected(partial(_of_texts, model), model.max_tokens, tokens)
+
+
+def expected(sampled: Callable[[int], Sample], longest: int | None, tokens: int) -> Forecast:
     """The cost of a text of `tokens` tokens: c n + d n^2, with c and d fitted to two measured texts.
 
-    Times are for a single text on this machine under its current load; texts in a batch take less each.
+    `sampled` gives a text of about so many tokens, of which the model reads at most `longest`. Times are for a single
+    text on this machine under its current load; texts in a batch take less each.
     """
-    longest = tokens if model.max_tokens is None else min(tokens, model.max_tokens)
-    texts = [_text(model, min(LONG, longest) // share) for share in (LONG // SHORT, 1)]
+    most = min(LONG, tokens if longest is None else min(tokens, longest))
+    samples = [sampled(most // share) for share in (LONG // SHORT, 1)]
 
-    def expect(work: Callable[[Encoding], None]) -> Effort:
-        work(texts[0])
-        (few, less), (many, more) = ((text.lengths[0], _effort(model, work, text)) for text in texts)
+    def expect(work: Callable[[Sample], None]) -> Effort:
+        work(samples[0])
+        (few, less), (many, more) = ((sample.tokens, _effort(work, sample)) for sample in samples)
         seconds, kept = (
             _extended((few, float(one)), (many, float(other)), tokens)
             for one, other in ((less.seconds, more.seconds), (less.kept, more.kept))
         )
         return Effort(seconds, int(kept))
 
-    run = model.ask(Passes).logits
-
-    def evaluate(text: Encoding) -> None:
-        with torch.no_grad():
-            run(text)
-
-    def differentiate(text: Encoding) -> None:
-        embeds = model.ask(WordEmbeddings).embed(text).requires_grad_()
-        run(text, embeds).sum().backward(inputs=[embeds])
-
-    def attend(text: Encoding) -> None:
-        with model.ask(ReadableAttention).tap():
-            differentiate(text)
-
+    model = samples[0].model
     gradients = model.offers(WordEmbeddings)
     return Forecast(
         tokens,
-        expect(evaluate),
-        expect(differentiate) if gradients else None,
-        expect(attend) if gradients and model.offers(ReadableAttention) else None,
+        expect(_evaluate),
+        expect(_differentiate) if gradients else None,
+        expect(_attend) if gradients and model.offers(ReadableAttention) else None,
     )
 
 
-def _text(model: Classifier, tokens: int) -> Encoding:
-    """A text of about so many tokens, not more where one word has fewer; behind a question where the model answers."""
+def _of_texts(model: Classifier, tokens: int) -> Sample:
+    """A text of about so many tokens; behind a question where the model answers."""
 
-    def encode(words: int) -> Encoding:
-        text = " ".join(["film"] * words)
-        return model.encode([(QUESTION, text) if model.pairs else model.use.probe(text)], truncate=True)
+    def encode(words: int) -> Sample:
+        text = repeated(words)
+        read = (QUESTION, text) if model.pairs else model.use.probe(text)
+        return Sample(model, model.encode([read], truncate=True))
+
+    return sized(encode, tokens)
+
+
+def repeated(words: int) -> str:
+    """A text of so many words."""
+    return " ".join(["film"] * words)
+
+
+def sized(encode: Callable[[int], Sample], tokens: int) -> Sample:
+    """The sample of words that has about so many tokens, not more where one word has fewer."""
+
+    def fits(words: int) -> bool:
+        try:
+            return encode(words).tokens <= tokens
+        except TextTooLongError:
+            return False
 
     words = 1
-    while words < tokens and encode(2 * words).lengths[0] <= tokens:
+    while words < tokens and fits(2 * words):
         words *= 2
     return encode(words)
 
 
-def _effort(model: Classifier, work: Callable[[Encoding], None], text: Encoding) -> Effort:
-    weights = {parameter.data_ptr() for parameter in model.core.parameters()}
+def _evaluate(sample: Sample) -> None:
+    with torch.no_grad():
+        sample.model.ask(Passes).logits(sample.text)
+
+
+def _differentiate(sample: Sample) -> None:
+    embeds = sample.model.ask(WordEmbeddings).embed(sample.text).requires_grad_()
+    sample.model.ask(Passes).logits(sample.text, embeds).sum().backward(inputs=[embeds])
+
+
+def _attend(sample: Sample) -> None:
+    with sample.model.ask(ReadableAttention).tap():
+        _differentiate(sample)
+
+
+def _effort(work: Callable[[Sample], None], sample: Sample) -> Effort:
+    weights = {parameter.data_ptr() for parameter in sample.model.core.parameters()}
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -101,7 +142,7 @@ def _effort(model: Classifier, work: Callable[[Encoding], None], text: Encoding)
 
     started = time.perf_counter()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        work(text)
+        work(sample)
     return Effort(time.perf_counter() - started, sum(kept.values()))
 
 
