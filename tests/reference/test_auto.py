@@ -12,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.methods import CATALOGUE, Auto, Decompx, DeepLift
+from raison.methods import CATALOGUE, Auto, DeepLift
 from tests.tiny import TINY, build_language_model
 from tests.toys import Linear
 
@@ -32,15 +32,15 @@ def decoder() -> LanguageModel:
     return raison.load(*TINY["llama"]())
 
 
-def literal(units: int, tokens: int, budget: int, encodes: bool) -> str:
+def literal(units: int, budget: int, encodes: bool) -> str:
     """The rule: exact values, one pass on an encoder, or samples."""
     if 2**units <= budget:
         return "shapley_exact"
     for known in RECORDS["one_pass"]:
         enough = units >= known["units"] and budget <= known["passes"]
-        # As many passes' work: two forward and one backward, or one and one for each token.
-        work = {"decompx": 1 + tokens, "deep_lift": 2 + 2 * 1}[known["method"]]
-        if encodes and enough and work <= budget:
+        # Two passes forward and one back, which counts as two.
+        assert known["method"] == "deep_lift"
+        if encodes and enough and budget >= 2 + 2 * 1:
             return str(known["method"])
     few = RECORDS["few_passes"]
     if units / budget >= few["units"] / few["passes"]:
@@ -58,20 +58,14 @@ def test_takes_what_the_rule_says(encoder: LanguageModel, decoder: LanguageModel
     for model in (encoder, decoder, Linear()):
         found = raison.explain(model, TEXTS, budget=budget)
         for text, e in zip(TEXTS, found, strict=True):
-            [tokens] = model.encode([text], "word").lengths
-            assert label(e) == literal(len(e.units), tokens, budget, model is encoder)
+            assert label(e) == literal(len(e.units), budget, model is encoder)
             assert e.text == text
             assert e.evaluations + 2 * e.gradients <= budget
             assert e.notes["auto"].startswith(f"{e.method}: ")
 
 
 def test_every_way_is_taken(encoder: LanguageModel) -> None:
-    assert {e.method for e in raison.explain(encoder, TEXTS)} == {
-        "decompx",
-        "deep_lift",
-        "kernel_shap",
-        "shapley_exact",
-    }
+    assert {e.method for e in raison.explain(encoder, TEXTS)} == {"deep_lift", "kernel_shap", "shapley_exact"}
 
 
 @pytest.mark.parametrize("unit", ["word", "token", "sentence"])
@@ -96,19 +90,19 @@ def test_records_of_words_and_tokens_say_nothing_of_parts(encoder: LanguageModel
 def test_a_method_that_does_not_fit_the_model_makes_room_for_the_next(
     encoder: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attribute = Decompx.attribute
+    attribute = DeepLift.attribute
 
-    def leaky(self: Decompx, problem: Problem, rngs: Rngs) -> object:
+    def leaky(self: DeepLift, problem: Problem, rngs: Rngs) -> object:
         scores = attribute(self, problem, rngs)
-        problem.note("decomposition_gap", [float(scores.abs().sum())] * len(problem.encoding))
+        problem.note("completeness_gap", [float(scores.abs().sum())] * len(problem.encoding))
         return scores
 
     def refused(_self: DeepLift, _problem: Problem, _rngs: Rngs) -> object:
         raise UnsupportedError("no", ["no"])
 
-    monkeypatch.setattr(Decompx, "attribute", leaky)
+    monkeypatch.setattr(DeepLift, "attribute", leaky)
     found = raison.explain(encoder, TEXTS[0])
-    assert (found.method, found.evaluations, found.gradients) == ("deep_lift", 1 + 2, 1)
+    assert (found.method, found.evaluations, found.gradients) == ("kernel_shap", 2 + 100, 1)
     monkeypatch.setattr(DeepLift, "attribute", refused)
     assert raison.explain(encoder, TEXTS[0]).method == "kernel_shap"
 
@@ -133,7 +127,7 @@ def test_a_budget_is_one_of_passes() -> None:
 def test_a_row_of_a_comparison_has_its_own_cost(encoder: LanguageModel) -> None:
     table = raison.compare(encoder, TEXTS[:3], ["auto", "occlusion"], "comprehensiveness")
     auto = next(row for row in table.rows if row.method == "auto")
-    assert auto.evaluations.mean == pytest.approx((1 + 4 + 100) / 3)
+    assert auto.evaluations.mean == pytest.approx((2 + 4 + 100) / 3)
     explained = raison.explain(encoder, TEXTS[:3])
     scores = raison.evaluate(encoder, explained, "comprehensiveness")
     assert scores.method == "auto"

@@ -13,8 +13,6 @@ USUAL_LIMIT, MOST_UNITS = 16, 24
 """Of shapley_exact: the units of a text that it takes by default, and those that it can be set to."""
 SHOWN = ("word", "token")
 """The units that the records are about."""
-BY_TOKENS = frozenset({"decompx"})
-"""Methods whose one pass is as much work as a pass for each token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def options(
     if advice is not None:
         yield Option(advice, "an audit of this model recommended it")
     for known in evidence().one_pass:
-        if _speaks_of(known, model, encoding, text) and budget <= known.passes and _fits(known, encoding, text, budget):
+        if _speaks_of(known, model, encoding, text) and budget <= known.passes:
             yield Option(known.method, _told(known), proven=True)
     few = evidence().few_passes
     if units * few.passes >= few.units * budget:
@@ -68,10 +66,6 @@ def _architecture(model: LanguageModel) -> str | None:
     if model.offers(StepLogits):
         return "decoder"
     return "encoder" if model.offers(Anatomy) else None
-
-
-def _fits(known: OnePass, encoding: Encoding, text: int, budget: int) -> bool:
-    return known.method not in BY_TOKENS or encoding.lengths[text] + 1 <= budget
 
 
 def _told(known: OnePass) -> str:

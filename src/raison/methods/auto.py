@@ -22,8 +22,8 @@ from raison.core.results.notes import AUTO
 from raison.methods import CATALOGUE
 from raison.runs.statistics import BACKWARD
 
-GAPS = ("decomposition_gap", "completeness_gap")
-"""Notes of how far a method's terms are from their sum."""
+GAP = "completeness_gap"
+"""The note of how far a method's terms are from their sum."""
 ROUNDING = 0.01
 """A gap above this share of the scores' magnitudes is no rounding: the method does not know every part of the model."""
 
@@ -36,10 +36,9 @@ class Auto(Method):
 
     - shapley_exact, where the 2^n sets of units are within the `budget`.
     - What an audit of this very model recommended (`raison audit`), if it costs no more than the budget.
-    - A method of one pass that the committed records show to be as faithful as kernel_shap: decompx and deep_lift, on
-      encoders that classify, from so many words or tokens on (combining/evidence.json), where the model has what they
-      need and their terms sum up to what they should. decompx is as much work as a pass for each token, and is left out
-      where these are more than the budget.
+    - A method of one pass that the committed records show to be as faithful as kernel_shap: deep_lift, on encoders that
+      classify, from so many words or tokens on (combining/evidence.json), where the model has what it needs and its
+      terms sum up to what they should.
     - coarse_to_fine with `budget` samples, where there are so many units for each of these that it is ahead of
       kernel_shap (benchmarks/results/few_passes.md).
     - kernel_shap with `budget` samples, and the estimator that had the smallest error at so many
@@ -123,8 +122,8 @@ def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> list[int
     refused = []
     for row, text in enumerate(texts):
         notes, size = found.ledger.notes[row], float(rows[row].abs().sum())
-        gaps = [gap for name in GAPS if isinstance(gap := notes.get(name), float)]
-        if taken[text].proven and any(abs(gap) > ROUNDING * size for gap in gaps):
+        gap = notes.get(GAP)
+        if taken[text].proven and isinstance(gap, float) and abs(gap) > ROUNDING * size:
             refused.append(text)
             continue
         scores[text, : rows.shape[1]] = rows[row]
