@@ -83,11 +83,12 @@ def _parse(spec: str, kind: str) -> tuple[str, dict[str, Any]]:
     advice = f"cannot read the {kind} '{spec}': write it as a call with keyword settings, such as name(samples=512)."
     try:
         call = ast.parse(spec.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Not only what is no Python: halves of characters, and brackets without end.
         raise InputError(advice) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise InputError(advice)
     try:
         return call.func.id, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except ValueError:
+    except (ValueError, TypeError, RecursionError, MemoryError):
         raise InputError(advice) from None
