@@ -229,8 +229,17 @@ class Hostile:
 def requests(model: str, count: int, seed: int = 0) -> Iterator[Hostile]:
     """So many requests, the same ones for a seed."""
     rng = random.Random(seed)
-    makers: tuple[Callable[[random.Random, str], Hostile], ...] = (_text, _value, _call, _broken, _path, _head, _bytes)
-    weights = (6, 5, 4, 2, 2, 2, 1)
+    makers: tuple[Callable[[random.Random, str], Hostile], ...] = (
+        _text,
+        _value,
+        _call,
+        _view,
+        _broken,
+        _path,
+        _head,
+        _bytes,
+    )
+    weights = (6, 5, 4, 3, 2, 2, 2, 1)
     for _ in range(count):
         yield rng.choices(makers, weights)[0](rng, model)
 
@@ -299,6 +308,24 @@ def _call(rng: random.Random, model: str) -> Hostile:
     call = rng.choice(CALLS)
     body: dict[str, Json] = {"model": model, "text": "a dull plot", rng.choice(("method", "method", "select")): call}
     return Hostile(f"call: {call:.40}", post("/api/explain", json.dumps(body).encode()))
+
+
+def _view(rng: random.Random, model: str) -> Hostile:
+    """An explanation with some of its values exchanged, which is to be shown."""
+    units: list[Json] = [
+        {"start": 0, "end": 1, "text": "a", "segment": 0},
+        {"start": 2, "end": 6, "text": "dull", "segment": 0},
+    ]
+    whole: dict[str, Json] = {
+        "text": "a dull plot", "unit": "word", "units": units, "scores": [0.1, -0.2], "classes": ["no", "yes"],
+        "probabilities": [0.4, 0.6], "target": "yes", "against": None, "of": "probability", "value_full": 0.6,
+        "value_empty": 0.5, "method": "occlusion", "config": {}, "model": model, "removal": "mask", "seed": 0,
+        "evaluations": 2, "gradients": 0, "seconds": 0.1,
+    }  # fmt: skip
+    for field in rng.sample(sorted(whole), rng.choice((0, 1, 1, 2))):
+        whole[field] = rng.choice(VALUES)
+    body = json.dumps({"explanations": [whole] * rng.choice((1, 2, 5))}).encode()
+    return Hostile("view", post("/api/view", body))
 
 
 def _broken(rng: random.Random, model: str) -> Hostile:

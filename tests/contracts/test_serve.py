@@ -12,9 +12,12 @@ from starlette.testclient import TestClient
 import raison
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
+from raison.core.settings.reading import dump
 from raison.explaining.explain import Options
 from raison.methods import CATALOGUE
+from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
+from raison.web.server.pages import FILES
 from raison.web.server.served import Served
 from raison.web.server.settings import Access, Limits, Shown
 from tests.functions import CLASSES, TEXTS, labels, overlap, rating
@@ -158,6 +161,16 @@ def test_methods_are_the_catalogue(client: TestClient) -> None:
     assert rows["random"]["about"].startswith("Independent standard normal scores")
 
 
+def test_what_the_page_paints_is_the_components_view(client: TestClient) -> None:
+    explanation = client.post("/api/explain", json=ONE).json()
+    found = client.post("/api/view", json={"explanations": [explanation] * 2})
+    assert found.status_code == 200
+    assert found.json() == json.loads(dump(seen([Explanation.from_dict(explanation)] * 2)))
+    for wrong in ([], [explanation] * 5, [{}], [explanation | {"scores": [1]}], [5], "a"):
+        refused = client.post("/api/view", json={"explanations": wrong})
+        assert (refused.status_code, list(refused.json())) == (422, ["error"])
+
+
 def test_equal_requests_are_answered_once(client: TestClient) -> None:
     asked = {**ONE, "method": "occlusion", "seed": 77}
     first, again = (client.post("/api/explain", json=asked) for _ in range(2))
@@ -234,6 +247,7 @@ def test_openapi_describes_what_there_is(client: TestClient) -> None:
     assert set(described["paths"]) == {
         "/api/explain",
         "/api/predict",
+        "/api/view",
         "/api/models",
         "/api/methods",
         "/api/runs",
@@ -391,7 +405,7 @@ def test_no_page_of_another_site_may_ask_whether_it_may(client: TestClient) -> N
 
 def test_the_page_needs_no_token_and_allows_no_script_in_it() -> None:
     with serving(served_words(access=Access(token="t" * 16))) as client:
-        for path in ("/", "/assets/page.js", "/assets/page.css", "/healthz"):
+        for path in ("/", *(f"/assets/{name}" for name in FILES), "/healthz"):
             found = client.get(path)
             assert found.status_code == 200
             policy = found.headers["content-security-policy"]

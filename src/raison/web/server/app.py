@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from raison._version import __version__
-from raison.core.errors import MISTAKE, InputError, RaisonError, UnknownNameError
+from raison.core.errors import MISTAKE, RaisonError, UnknownNameError
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import dump
 from raison.web.server import facts, pages
@@ -152,11 +152,10 @@ def _mistake(error: dict[str, Any]) -> tuple[int, str]:
     """The status and the line of what a body or a query holds that it may not."""
     kind, place = error["type"], [part for part in error["loc"] if part not in ("body", "query")]
     name = str(place[0]) if place else ""
-    if kind == "json_invalid" or not isinstance(name, str):
+    if kind == "json_invalid":
         return 400, "the body is no JSON."
     if kind == "extra_forbidden":
         return 422, str(UnknownNameError("field", name, ExplainBody.model_fields))
     if kind == "missing":
-        return 422, f"{name or 'the body'} is missing: give {described(name) or 'a JSON object'}."
-    wanted = described(name)
-    return 422, str(InputError(f"{name or 'the body'} cannot be {error['input']!r:.80}: give {wanted or 'another'}."))
+        return 422, f"{name or 'the body'} is missing: give {described(name) if name else 'a JSON object'}."
+    return 422, f"{name or 'the body'} cannot be {error['input']!r:.80}: give {described(name)}."

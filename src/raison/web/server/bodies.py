@@ -97,7 +97,7 @@ def tupled(value: Any) -> Any:
 def described(name: str) -> str:
     """What a field may hold, to follow "give"; "" for an unknown one."""
     field = ExplainBody.model_fields.get(name)
-    return (field.description or "") if field is not None else ""
+    return "another" if field is None or field.description is None else field.description
 
 
 def _length(text: Any) -> int:

@@ -14,13 +14,12 @@ from raison.core.settings.reading import plain_values
 from raison.explaining.diagnosis import doctor
 from raison.methods import CATALOGUE
 from raison.models.adapters.generator import Generator
+from raison.web.component.facts import QUICK
 from raison.web.server.calls import USUAL
 from raison.web.server.settings import ANSWER, BODY, Limits
 
 SHOWN = 200
 """Classes that are named, at most."""
-QUICK = ("deep_lift", "attn_lrp", "decompx", "generic_attention")
-"""Methods of one to three passes: the first that works can answer while a text is being typed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from raison.core.results.printable import printable
 from raison.core.settings.reading import dump
 from raison.web.server.counts import Counts
-from raison.web.server.settings import BODY, Access
+from raison.web.server.settings import BODY, VIEW, Access
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -24,10 +24,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN = ("/", "/healthz")
 """Paths without a token; and so are the page's own files, whose paths begin with ASSETS."""
 ASSETS = "/assets/"
+VIEWED = "/api/view"
 BODY_SECONDS = 10.0
 """How long a body may take to arrive."""
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = (
@@ -198,9 +199,9 @@ def _is_own(name: str, local: bool) -> bool:
 
 async def _body(asking: Asking, receive: Receive) -> bytes:
     """The whole body. Raises RefusedError for one that is too large, too slow or of another kind."""
-    declared = asking.headers.get("content-length", "0")
-    if not declared.isdecimal() or int(declared[:20]) > BODY:
-        raise RefusedError(413, f"a request has at most {BODY:,} bytes.")
+    declared, most = asking.headers.get("content-length", "0"), VIEW if asking.path == VIEWED else BODY
+    if not declared.isdecimal() or int(declared[:20]) > most:
+        raise RefusedError(413, f"a request has at most {most:,} bytes.")
     if asking.method == "POST":
         kind = asking.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
@@ -213,8 +214,8 @@ async def _body(asking: Asking, receive: Receive) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise RefusedError(400, "the client left.")
                 parts.append(message.get("body", b""))
-                if sum(map(len, parts)) > BODY:
-                    raise RefusedError(413, f"a request has at most {BODY:,} bytes.")
+                if sum(map(len, parts)) > most:
+                    raise RefusedError(413, f"a request has at most {most:,} bytes.")
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:

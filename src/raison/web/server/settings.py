@@ -10,6 +10,8 @@ from raison.core.settings.fields import Setting
 
 BODY = 1 << 18
 """Bytes of a request."""
+VIEW = 1 << 21
+"""Bytes of a request to show explanations."""
 ANSWER = 1 << 22
 """Bytes of an answer."""
 TOKEN = "RAISON_TOKEN"
