@@ -60,7 +60,7 @@ class Meter:
     """Answers that were on disk."""
     rate: float = _FIRST_RATE
     """The most tokens per character that a prompt had."""
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
     _known: bool = False
 
     @property
