@@ -80,6 +80,7 @@ class StudyData:
     `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
     words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
     before all of these. `template` puts questions with sources to a language model that writes; see raison.cite.
+    `edited_words` keeps texts that differ from another one in so many words and in label: the edit is the rationale.
     `known_features` None leaves the data as it is.
     """
 
@@ -94,6 +95,7 @@ class StudyData:
     unit: Granularity | None = None
     answer_window: Count = None
     template: str | None = None
+    edited_words: Count = None
 
 
 @dataclass(frozen=True, slots=True)
