@@ -197,13 +197,13 @@ def test_a_link_holds_the_state(opened: Opened) -> None:
 
 
 def test_an_error_is_one_line_and_leaves_no_old_map(opened: Opened) -> None:
-    stage = opened(values={"model_name": "words"})
+    stage = opened()
     area = stage.page.get_by_label("Text", exact=True)
-    area.fill("   ")
+    area.fill("long " * 200)
     warning = stage.page.locator(".place-status .warning")
     warning.wait_for()
     with pytest.raises(raison.RaisonError) as refused:
-        of_words("   ")
+        raison.explain(models()["tiny"], "long " * 200, progress=False)
     assert warning.inner_text() == str(refused.value)
     assert stage.page.locator("article").count() == 0
     area.fill("dull")
@@ -211,6 +211,15 @@ def test_an_error_is_one_line_and_leaves_no_old_map(opened: Opened) -> None:
     stage.settle()
     assert stage.words() == ["dull"]
     assert warning.count() == 0
+
+
+def test_without_a_text_nothing_is_asked(opened: Opened) -> None:
+    stage = opened(values={"model_name": "words"})
+    count = len(stage.asked)
+    stage.page.get_by_label("Text", exact=True).fill("   ")
+    stage.page.get_by_text("Type or paste a text.").wait_for()
+    assert stage.page.locator("article").count() == 0
+    assert len(stage.asked) == count
 
 
 def test_nothing_in_a_text_is_markup(opened: Opened) -> None:

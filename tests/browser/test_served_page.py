@@ -1,5 +1,7 @@
 """The page of `raison serve`: the component over HTTP, under the server's own policy."""
 
+import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -60,16 +62,34 @@ def test_the_token_comes_from_the_address_and_leaves_it(browser: "Browser") -> N
         assert page.locator(".place-maps article .unit").count() == len(TEXT.split())
 
 
+def test_a_reload_keeps_the_token_and_a_link_the_map(browser: "Browser") -> None:
+    served = Served({"words": models()["words"]}, Access(token="t" * 16))
+    rest = f"#token={'t' * 16}&text=a+dull+pleasure&method=occlusion&target=negative&with=nothing"
+    with opened(browser, served, rest) as page:
+        for _ in range(2):
+            page.wait_for_function(SETTLED)
+            units = page.locator(".place-maps article").last.locator(".unit")
+            labels = units.evaluate_all("all => all.map((one) => one.ariaLabel)")
+            e = raison.explain(models()["words"], "a dull pleasure", "occlusion", target="negative", progress=False)
+            assert [label.partition(": ")[2] for label in labels] == numbers(e)
+            assert "token" not in page.url
+            page.reload()
+
+
 def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:
-    served = Served({"words": models()["words"]})
-    with opened(browser, served) as page:
+    def slowly(texts: list[str]) -> list[list[float]]:
+        if any("slow" in text for text in texts):
+            time.sleep(0.4)
+        return [[0.25, 0.75] for _ in texts]
+
+    served = Served({"m": raison.load(slowly, classes=["no", "yes"])})
+    with opened(browser, served, "#text=slow&method=shapley_sampling") as page:
+        page.wait_for_function("() => document.querySelector('[aria-busy]')")
+        page.get_by_label("Text", exact=True).fill("quick now")
         page.wait_for_function(SETTLED)
-        area = page.get_by_label("Text", exact=True)
-        area.press("End")
-        page.keyboard.type(" and more of it", delay=60)
-        page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 9")
-        page.wait_for_function(SETTLED)
+        assert page.locator("article .unit").all_inner_texts() == ["quick", "now"]
         assert page.locator(".warning").count() == 0
+        assert re.search(r'raison_withdrawn_total\{model="m"\} [1-9]', served.counts.told().decode())
 
 
 @pytest.mark.parametrize("path", ["/", "/assets/component.js"])

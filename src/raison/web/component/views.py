@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from difflib import SequenceMatcher
 from itertools import accumulate
 
 import numpy as np
@@ -133,14 +132,29 @@ def _targets(first: Explanation, second: Explanation) -> str:
 
 
 def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]]:
-    """Both scores of every unit that stands in both texts, in the same order."""
+    """Both scores of every unit that stands in both texts.
+
+    Where the texts begin and end alike, units are paired by their places; in between, the first "the" is paired with
+    the first "the", and so on.
+    """
     ours, theirs = ([(unit.segment, unit.text) for unit in e.units] for e in (first, second))
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    return [
-        (first.scores[block.a + place], second.scores[block.b + place])
-        for block in blocks
-        for place in range(block.size)
-    ]
+    begin = _alike(ours, theirs)
+    end = _alike(ours[begin:][::-1], theirs[begin:][::-1])
+    places: dict[tuple[int, str], list[int]] = {}
+    for place in reversed(range(begin, len(theirs) - end)):
+        places.setdefault(theirs[place], []).append(place)
+    pairs = [(place, place) for place in range(begin)]
+    pairs += [(len(ours) - 1 - place, len(theirs) - 1 - place) for place in range(end)]
+    for place in range(begin, len(ours) - end):
+        if places.get(ours[place]):
+            pairs.append((place, places[ours[place]].pop()))
+    return [(first.scores[own], second.scores[other]) for own, other in pairs]
+
+
+def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -> int:
+    """How many units they have in common from the beginning."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return next((place for place, (own, other) in pairs if own != other), min(len(ours), len(theirs)))
 
 
 def _apart(explanations: Sequence[Explanation]) -> str:

@@ -22,7 +22,9 @@ class Component {
     this.compared = { with: "before", value: null };
     this.settings = this.read();
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
-    this.refresh = latest((stale) => this.follow(stale));
+    // A kernel does one thing after the other, so only a server is told that nobody waits.
+    const interrupt = () => (model.get("drops") ? this.talk.drop() : undefined);
+    this.refresh = latest((stale) => this.follow(stale), interrupt);
     this.typed = paused(() => this.refresh(), TYPING);
     this.root = make("div", { class: "raison-component" });
     this.places = {};
@@ -107,6 +109,7 @@ class Component {
   async follow(stale) {
     const settings = this.settings;
     const facts = this.model.get("models").find((one) => one.name === settings.model);
+    if ([settings.text].flat().every((string) => !string.trim())) return this.invite();
     this.places.maps.setAttribute("aria-busy", "true");
     try {
       const quick = facts?.quick;
@@ -226,6 +229,13 @@ class Component {
 
   say(message) {
     this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
+  }
+
+  /** There is no text yet. */
+  invite() {
+    this.places.maps.replaceChildren();
+    this.places.maps.removeAttribute("aria-busy");
+    this.say("Type or paste a text.");
   }
 
   /** Nothing is shown beside an error: the maps are those of another text. */

@@ -23,17 +23,26 @@ export function talker(model) {
     });
   }
 
+  /** Nobody waits for what was asked so far any more. */
+  function drop() {
+    for (const [id, waiting] of open) {
+      model.send({ id, drop: true });
+      waiting.reject(new Error("not waited for"));
+    }
+    open.clear();
+  }
+
   model.on("msg:custom", hear);
-  return { ask, close: () => model.off("msg:custom", hear) };
+  return { ask, drop, close: () => model.off("msg:custom", hear) };
 }
 
 /** Runs the work again if it was called meanwhile, however often; the work is told by `stale()` that it was. */
-export function latest(work) {
+export function latest(work, interrupt) {
   let running = false;
   let again = false;
   return async function run() {
     again = running;
-    if (running) return;
+    if (running) return interrupt();
     running = true;
     try {
       do {
