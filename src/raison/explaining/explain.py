@@ -1,7 +1,7 @@
 """Explain texts, or what a language model writes: the front door over attribution, selection and generation."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypedDict, Unpack, cast, overload
 
 from raison.core.errors import InputError, UnsupportedError
@@ -13,6 +13,8 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
+from raison.core.results import among
+from raison.core.results.among import Among
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.choices import EACH
@@ -327,7 +329,19 @@ def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _How) -> lis
             batch = _prepared(model, [texts[i] for i in rows], settings, how.chooser)
             explanations.update(zip(rows, _explained(batch, how), strict=True))
             advance(len(rows))
-    return [explanations[i] for i in range(len(texts))]
+    found = [explanations[i] for i in range(len(texts))]
+    return _placed(found) if model.outputs == "number" and model.strings < 3 else found
+
+
+def _placed(explanations: list[Explanation]) -> list[Explanation]:
+    """With a note of where each text's number stands among those of all texts of the call, of enough of them."""
+    values = [e.value_full for e in explanations]
+    if len(values) < among.FEWEST:
+        return explanations
+    return [
+        replace(e, notes=e.notes | {among.NOTE: asdict(Among.of(value, values))})
+        for e, value in zip(explanations, values, strict=True)
+    ]
 
 
 def _explain_writing(

@@ -5,6 +5,7 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.core.inputs.unknown import NOTE
+from raison.core.results import among
 from raison.core.settings.reading import NAME, Fields
 from raison.core.targets.ranking import NOTE as RANKING
 
@@ -49,6 +50,8 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
         _check_noise(found)
     if NOTE in found.data:
         _check_unknown(found, units)
+    if among.NOTE in found.data:
+        among.check(found.data[among.NOTE], found.what)
     if RANKING in found.data:
         found.numbers(RANKING, None)
     if EXTENDED in found.data and any(unit >= units for unit in found.wholes(EXTENDED)):

@@ -1,5 +1,6 @@
 """Why a model puts one document before another: texts (query, document, other document)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,12 @@ def documents_of(target: str) -> tuple[str, str]:
     """The names of the two documents in what is explained."""
     first, _, second = target.partition(_BEFORE)
     return first, second
+
+
+def places_of(target: str) -> tuple[int, ...]:
+    """The two documents in what is explained, counted from 0; none where it names no documents."""
+    found = re.fullmatch(r"document (\d{1,9}) before document (\d{1,9})", target)
+    return tuple(int(number) - 1 for number in found.groups()) if found else ()
 
 
 def settled(spec: object, scores: Sequence[float]) -> tuple[int, int]:

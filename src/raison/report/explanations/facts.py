@@ -4,13 +4,27 @@ import json
 from collections.abc import Mapping
 
 from raison.core.inputs.unknown import NOTE
+from raison.core.results.among import NOTE as AMONG
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED
 from raison.report.style import phrases
 from raison.report.style.phrases import Explained
 
-_TOLD = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates", NOTE, EXTENDED, SERVED, NOISE)
+_SAID = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates")
+_TOLD = (*_SAID, NOTE, EXTENDED, SERVED, NOISE, AMONG)
+    AUTO,
+    "completeness_gap",
+    "caution",
+    "unsteady",
+    "selected_by",
+    "candidates",
+    NOTE,
+    EXTENDED,
+    SERVED,
+    NOISE,
+    AMONG,
+)
 """Notes that other facts tell."""
 
 

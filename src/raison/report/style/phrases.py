@@ -7,10 +7,13 @@ from typing import Any
 
 from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown import caution_of_text, unknown_in
+from raison.core.results import among
+from raison.core.results.among import Among
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
-from raison.core.targets.ranking import documents_of, is_ranked
+from raison.core.targets.ranking import NOTE as RANKING
+from raison.core.targets.ranking import documents_of, is_ranked, places_of
 from raison.report.style.colours import peak
 
 Explained = Explanation | GenerationExplanation
@@ -149,11 +152,34 @@ def verdict(e: Explanation) -> Verdict:
         return Verdict(lead, _at_place(e, e.prediction), share)
     if e.outputs == "number":
         if is_ranked(e.text):
-            return Verdict("Ranking", e.target, f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}")
-        return Verdict(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), f"({e.classes[0]})")
+            by = f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}"
+            return Verdict("Ranking", e.target, f"{by}{_among_documents(e)}")
+        rest = f"({e.classes[0]}){_among_texts(e)}"
+        return Verdict(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), rest)
     if e.outputs == "labels":
         return _labels(e)
     return Verdict("Predicted", e.prediction, percent(max(e.probabilities)))
+
+
+def _among_texts(e: Explanation) -> str:
+    """Where the number stands among those of the texts that were explained with it."""
+    if among.NOTE not in e.notes:
+        return ""
+    known = Among.read(e.notes[among.NOTE])
+    away = known.distance(e.value_full)
+    side = "below" if away < 0 else "above"
+    return f", rank {known.rank} of {known.texts} texts, {abs(away):.1f} SD {side} their mean"
+
+
+def _among_documents(e: Explanation) -> str:
+    """Where the two documents stand among all that were ranked, and how far apart they are."""
+    numbers = e.notes.get(RANKING, ())
+    places = places_of(e.target)
+    if len(numbers) < among.FEWEST or not places or max(places) >= len(numbers) or min(places) < 0:
+        return ""
+    first, second = (Among.of(numbers[place], numbers) for place in places)
+    apart = f", {abs(e.value_full) / first.sd:.1f} SD of their numbers" if first.sd else ""
+    return f", ranks {first.rank} and {second.rank} of {first.texts} documents{apart}"
 
 
 def _labels(e: Explanation) -> Verdict:

@@ -1,0 +1,48 @@
+"""Where a model's number stands among those of the other texts of one call: its rank, and their mean and spread."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from raison.core.settings.reading import Fields
+
+NOTE = "among"
+"""In an explanation's notes: where its number stands."""
+FEWEST = 3
+"""Numbers that have a spread worth telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The highest number has rank 1. `sd` is the standard deviation of the numbers of all texts, this one included."""
+
+    rank: int
+    texts: int
+    mean: float
+    sd: float
+
+    @classmethod
+    def of(cls, value: float, values: Sequence[float]) -> "Among":
+        """Of one of at least two values."""
+        return cls(1 + sum(other > value for other in values), len(values), mean(values), stdev(values))
+
+    @classmethod
+    def read(cls, note: Mapping[str, Any]) -> "Among":
+        """From the note."""
+        return cls(int(note["rank"]), int(note["texts"]), float(note["mean"]), float(note["sd"]))
+
+    def distance(self, value: float) -> float:
+        """How many standard deviations the value lies above the mean; 0 where all are equal."""
+        return (value - self.mean) / self.sd if self.sd else 0.0
+
+
+def check(data: Any, what: str) -> None:
+    """DataError for a note that is not one of these."""
+    found = Fields({NOTE: data}, what)
+    found.mapping(NOTE)
+    own = Fields(data, f"{what}: {NOTE}")
+    own.whole("rank", 1)
+    own.whole("texts", 1)
+    own.number("mean")
+    own.number("sd", 0.0)
