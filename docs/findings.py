@@ -14,6 +14,7 @@ findings.md and trust.md are written by hand. A number in them stands between tw
     first, second               one of the two values that one claim compares
     gaps, firsts, seconds       the smallest and the largest of several
     tally, pages                a table of all verdicts, by study
+    passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two
 
 `STUDY; CLAIM; RUN; METRIC` are patterns in which * stands for anything; what is left out is anything.
 """
@@ -23,8 +24,10 @@ import hashlib
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from io import StringIO
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from marks import JUDGED, PAGES, Row, StaleError, figure, filled, interval, markdown
@@ -148,6 +151,25 @@ def read_digests() -> dict[str, str]:
     return {name: value for value, name in (text.split() for text in lines)}
 
 
+def passes(asked: list[str]) -> str:
+    """The mean passes per text of a study's row in the runs that fit. Raises StaleError where there are none."""
+    from raison.runs.run import read_run
+    from raison.runs.statistics import BACKWARD
+    from raison.runs.table import finished_texts
+
+    study, label, pattern = [*asked, "*"][:3]
+    found: list[float] = []
+    for folder in sorted((ROOT / "studies" / study / "results").glob("*/run.json")):
+        run = read_run(folder.parent)
+        for row in run.header.rows:
+            if row.label == label and fnmatchcase(folder.parent.name, pattern):
+                costs = run.records.costs(label, row.seeds[0], finished_texts(run))
+                found += (costs[:, 0] + BACKWARD * costs[:, 1]).tolist()
+    if not found:
+        raise StaleError(f"no run of {study} fits '{'; '.join(asked)}'")
+    return f"{fmean(found):.0f}"
+
+
 def as_csv(rows: Iterable[Row]) -> str:
     """The table's text."""
     text = StringIO()
@@ -195,7 +217,7 @@ def pages(rows: Sequence[Row], digests: Mapping[str, str]) -> dict[str, str]:
     found = {
         TABLE: as_csv(rows),
         DIGESTS: "".join(f"{value}  {name}\n" for name, value in digests.items()),
-        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows) for name in BY_HAND},
+        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows, {"passes": passes}) for name in BY_HAND},
         FIGURE: figure(text, rows),
     }
     for name in digests:

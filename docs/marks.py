@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 from forest import Effect, forest
 
@@ -15,17 +16,23 @@ QUESTION = re.compile(r"^### (\d+)\.", re.MULTILINE)
 LONGEST = 110
 """Letters of a label in the figure."""
 Row = Mapping[str, str]
+NO_OTHERS: Mapping[str, Callable[[list[str]], str]] = MappingProxyType({})
 
 
 class StaleError(Exception):
     """A mark in a page that the table does not answer."""
 
 
-def filled(text: str, rows: Sequence[Row]) -> str:
-    """The page with every number as the table has it. Raises StaleError for a mark that fits no claim."""
+def filled(text: str, rows: Sequence[Row], others: Mapping[str, Callable[[list[str]], str]] = NO_OTHERS) -> str:
+    """The page with every number as the table has it, or `others`, which answer kinds of marks by their patterns.
+
+    Raises StaleError for a mark that fits no claim.
+    """
 
     def number_of(mark: re.Match[str]) -> str:
         kind, about = mark[1], mark[2]
+        if kind in others:
+            return f"<!-- {kind}{about} -->{others[kind](_asked(about))}<!-- / -->"
         if kind not in ANSWERS:
             raise StaleError(f"'{kind}' in {mark[0]!r:.120} is none of {', '.join(ANSWERS)}")
         fitting = [row for row in rows if _fits(row, about)]
@@ -53,8 +60,12 @@ def figure(text: str, rows: Sequence[Row]) -> str:
     return forest(effects)
 
 
+def _asked(about: str) -> list[str]:
+    return [part.strip() or "*" for part in about.split(";")]
+
+
 def _fits(row: Row, about: str) -> bool:
-    asked = [part.strip() or "*" for part in about.split(";")]
+    asked = _asked(about)
     return all(
         fnmatchcase(row[column], pattern)
         for column, pattern in zip(("study", "claim", "run", "metric"), asked, strict=False)

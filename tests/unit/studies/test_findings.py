@@ -1,6 +1,8 @@
 """docs/findings.py: the table, the numbers in the page that is written by hand, and the pages of the studies."""
 
+import gzip
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -74,6 +76,19 @@ def test_a_mark_says_what_the_table_has(mark: str, number: str) -> None:
 def test_a_mark_that_nothing_answers_is_an_error(mark: str, said: str) -> None:
     with pytest.raises(findings.StaleError, match=said):
         findings.filled(f"<!-- {mark} --><!-- / -->", ROWS)
+
+
+def test_passes_are_those_of_the_records() -> None:
+    found = []
+    for file in (ROOT / "studies/auto/results").glob("a*/records.jsonl.gz"):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            own = [record for record in map(json.loads, lines) if record["row"] == "auto"]
+        found += [record["evaluations"] + 2 * record["gradients"] for record in own]
+    assert len(found) == 16
+    page = "<!-- passes auto; auto; a* -->?<!-- / -->"
+    assert findings.filled(page, ROWS, {"passes": findings.passes}) == page.replace("?", f"{sum(found) / 16:.0f}")
+    with pytest.raises(findings.StaleError, match="no run of auto fits"):
+        findings.passes(["auto", "auto", "nowhere*"])
 
 
 def test_the_figure_is_turned_to_the_claims_side() -> None:
