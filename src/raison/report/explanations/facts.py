@@ -13,18 +13,6 @@ from raison.report.style.phrases import Explained
 
 _SAID = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates")
 _TOLD = (*_SAID, NOTE, EXTENDED, SERVED, NOISE, AMONG)
-    AUTO,
-    "completeness_gap",
-    "caution",
-    "unsteady",
-    "selected_by",
-    "candidates",
-    NOTE,
-    EXTENDED,
-    SERVED,
-    NOISE,
-    AMONG,
-)
 """Notes that other facts tell."""
 
 
