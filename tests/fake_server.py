@@ -71,6 +71,11 @@ class Fake:
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         if path == "/tokenize" and "tokenize" in self.features:
             return 200, {"tokens": [{"id": self.id_of(one), "piece": one} for one in pieces(body["content"])]}
+        if path == "/apply-template" and "template" in self.features:
+            told = "".join(f"<{message['role']}>{message['content']}" for message in body["messages"])
+            return 200, {"prompt": f"{told}<assistant>"}
+        if path == "/props" and "slots" in self.features:
+            return 200, {"total_slots": 4}
         if path == "/v1/models":
             return 200, {"data": [{"id": "words"}, {"id": "others"}]}
         if path == "/v1/completions" and "completions" in self.features:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from raison.core.model import LanguageModel
     from raison.explaining.answers import Answers, Judged
     from raison.explaining.settings import Settings
-    from raison.models.adapters.generator import Generator
+    from raison.models.adapters.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Rows:
 
 
 def judged_rows(
-    model: "LanguageModel | Generator", source: Source, settings: "Settings", template: str | None = None
+    model: "LanguageModel | Writer", source: Source, settings: "Settings", template: str | None = None
 ) -> Rows:
     """The texts of a command that judges; of a language model that writes, questions with their answers.
 
@@ -79,10 +79,10 @@ def judged_rows(
     """
     from raison.explaining.answers import answers_of, judged
     from raison.explaining.texts import Reading
-    from raison.models.adapters.generator import Generator
+    from raison.models.adapters.writer import Writer
 
     reading = Reading(settings.unit)
-    if not isinstance(model, Generator):
+    if not isinstance(model, Writer):
         found = readable_texts(model, source, settings.truncate)
         return Rows(judged(model, found.texts, reading, template), found.texts, found.rationales, found.name)
     if source.wanted != Wanted() or source.skip_bad:

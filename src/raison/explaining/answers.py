@@ -21,8 +21,8 @@ from raison.explaining.ranking import fitting
 from raison.explaining.sourcing import Asked, asked
 from raison.explaining.telling import Telling, told
 from raison.explaining.texts import Reading
-from raison.models.adapters.generator import Generator
 from raison.models.adapters.statements import Statements
+from raison.models.adapters.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
 from raison.text.sourced import SourceTemplate, find
@@ -47,7 +47,7 @@ class Answers:
     def have_sources(self) -> bool:
         return all(answered.source.sources for answered in self.answers)
 
-    def of(self, writer: Generator) -> Statements:
+    def of(self, writer: Writer) -> Statements:
         """The model of their statements."""
         return Statements(writer, self.answers)
 
@@ -65,21 +65,21 @@ class Judged:
     def gold(self) -> Annotations:
         return () if self.answers is None else self.answers.gold
 
-    def loading(self, load: Callable[[], LanguageModel | Generator] | None) -> Callable[[], LanguageModel] | None:
+    def loading(self, load: Callable[[], LanguageModel | Writer] | None) -> Callable[[], LanguageModel] | None:
         """How another process loads the model, given how it loads the caller's."""
         if load is None or self.answers is None:
             return cast("Callable[[], LanguageModel] | None", load)
         return partial(_loaded, load, self.answers)
 
 
-def _loaded(load: Callable[[], LanguageModel | Generator], answers: Answers) -> LanguageModel:
+def _loaded(load: Callable[[], LanguageModel | Writer], answers: Answers) -> LanguageModel:
     writer = load()
-    assert isinstance(writer, Generator), "the model wrote these answers"
+    assert isinstance(writer, Writer), "the model wrote these answers"
     return answers.of(writer)
 
 
 def judged(
-    model: LanguageModel | Generator,
+    model: LanguageModel | Writer,
     texts: Any,
     reading: Reading,
     template: SourceTemplate | str | Path | None = None,
@@ -88,7 +88,7 @@ def judged(
 
     Raises InputError, TextTooLongError, DataError.
     """
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         if (reading.units, reading.column, reading.language) != (None, None, None):
             raise InputError("units=, text= and language= are for texts that are classified: leave them out.")
         answers = texts if isinstance(texts, Answers) else answers_of(model, texts, template)
@@ -101,7 +101,7 @@ def judged(
     return Judged(fitting(model, given), tuple(given), unit)
 
 
-def answers_of(writer: Generator, rows: Any, template: SourceTemplate | str | Path | None = None) -> Answers:
+def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path | None = None) -> Answers:
     """The answers to rows of questions, or to prompts; the model writes those that no row gives.
 
     Raises InputError, TextTooLongError, DataError, with the number of the row, counted from 0.
@@ -148,7 +148,7 @@ def _row(one: object, number: int) -> AskedRow | str:
     )
 
 
-def _asked(writer: Generator, row: AskedRow | str, template: SourceTemplate | None) -> Asked:
+def _asked(writer: Writer, row: AskedRow | str, template: SourceTemplate | None) -> Asked:
     if isinstance(row, str):
         return Asked(row, Sourced(writer.prompt(row), (), (), (), ()), "")
     question = row.question if isinstance(row.question, str) else Chat(row.question)

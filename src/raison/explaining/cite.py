@@ -15,6 +15,7 @@ from raison.core.method import Method, Property
 from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
+from raison.core.results.notes import NOISE, SERVED, noise_in
 from raison.core.targets.choices import One
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
@@ -22,8 +23,8 @@ from raison.explaining.lights import Draws, Lit, lit
 from raison.explaining.sourcing import Asked, Question, Sources, asked
 from raison.explaining.telling import Spans, Telling, Told, told
 from raison.methods import CATALOGUE
-from raison.models.adapters.generator import Generator
 from raison.models.adapters.statements import Statements
+from raison.models.adapters.writer import Writer
 from raison.text.sourced import SourceTemplate
 
 Within = Literal["sentence", "source"]
@@ -57,7 +58,7 @@ class _How:
 
 
 def cite(
-    writer: Generator,
+    writer: Writer,
     question: Question,
     sources: Sources | None = None,
     *,
@@ -94,7 +95,7 @@ def cite(
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, DataError, NonFiniteError.
     """
     started = time.perf_counter()
-    if not isinstance(writer, Generator):
+    if not isinstance(writer, Writer):
         raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
     how = _how(method, within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
@@ -114,7 +115,7 @@ def _how(method: str | Method, within: Within, removal: str, seed: int, draws: i
     return _How(CATALOGUE.create(AUTO[within] if method == "auto" else method), within, removal, seed, draws)
 
 
-def _cited(writer: Generator, found: Asked, answer: Told, how: _How) -> Citations:
+def _cited(writer: Writer, found: Asked, answer: Told, how: _How) -> Citations:
     answered, source = answer.answered, found.source
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
@@ -147,7 +148,7 @@ def _cited(writer: Generator, found: Asked, answer: Told, how: _How) -> Citation
         seed=how.seed,
         evaluations=forced.passes,
         seconds=0.0,
-        notes=answer.notes,
+        notes=answer.notes | _noise(explained),
         version=__version__,
         removed=source.blocks,
         answer_ids=answered.output.ids,
@@ -159,6 +160,13 @@ def _explained(model: Statements, how: _How, unit: Granularity) -> list[Explanat
     targets: list[One] = [*answered.statements]
     settings = Settings(unit, targets, how.of, how.removal, how.seed)
     return run(prepare_stated(model, [answered.texts] * len(targets), settings), how.method)
+
+
+def _noise(explained: Sequence[Explanation]) -> dict[str, Any]:
+    """What is said of a server's answers: the noise is that of the statement with the most."""
+    noted = [e.notes for e in explained if SERVED in e.notes]
+    worst = max(noted, key=noise_in, default={})
+    return {name: worst[name] for name in (SERVED, NOISE) if name in worst}
 
 
 def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, float], ...], ...]:

@@ -38,7 +38,7 @@ from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
 from raison.explaining.texts import Asks, Reading, Side, Texts
 from raison.methods import CATALOGUE
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.progress import Advance, progress_bar
 
 _Result = (
@@ -127,20 +127,20 @@ def explain(
 ) -> list[Explanation]: ...
 @overload
 def explain(  # type: ignore[overload-overlap]
-    model: Generator,
+    model: Writer,
     texts: str | PartedText | Chat | Sequence[Message],
     method: str | Method = ...,
     **options: Unpack[Options],
 ) -> GenerationExplanation: ...
 @overload
 def explain(
-    model: Generator,
+    model: Writer,
     texts: Iterable[str] | Iterable[PartedText] | Iterable[Chat] | Iterable[Sequence[Message]],
     method: str | Method = ...,
     **options: Unpack[Options],
 ) -> list[GenerationExplanation]: ...
 def explain(
-    model: LanguageModel | Generator,
+    model: LanguageModel | Writer,
     texts: Asked,
     method: str | Method = "auto",
     *,
@@ -211,8 +211,8 @@ def within_budget(method: str | Method, budget: int) -> Method:
     return CATALOGUE.create(f"auto(budget={budget!r})")
 
 
-def _explain(model: LanguageModel | Generator, texts: Asked, reading: Reading, how: _How, writing: Writing) -> _Result:
-    if isinstance(model, Generator):
+def _explain(model: LanguageModel | Writer, texts: Asked, reading: Reading, how: _How, writing: Writing) -> _Result:
+    if isinstance(model, Writer):
         prompts, unit, single = reading.prompts(texts)
         written = _explain_writing(model, prompts, how.of(unit), writing)
         return written[0] if single else written
@@ -253,11 +253,11 @@ def _check_unwritten(writing: Writing) -> None:
         )
 
 
-def _chooser(model: LanguageModel | Generator, method: Method, select: str | Metric | None) -> Metric | None:
+def _chooser(model: LanguageModel | Writer, method: Method, select: str | Metric | None) -> Metric | None:
     """The metric that chooses. InputError or UnsupportedError if there is no choice, or it cannot be made."""
     if select is None:
         return None
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         raise InputError(
             "select= chooses the map of a text that is classified, and this model writes: load it with a prompt that "
             "makes it a classifier (raison.load(name, prompt=...)), or leave select out."
@@ -345,7 +345,7 @@ def _placed(explanations: list[Explanation]) -> list[Explanation]:
 
 
 def _explain_writing(
-    model: Generator, prompts: Sequence[Asks], how: _How, writing: Writing
+    model: Writer, prompts: Sequence[Asks], how: _How, writing: Writing
 ) -> list[GenerationExplanation]:
     """One prompt or chat at a time: its output tokens fill the batches."""
     explanations = []

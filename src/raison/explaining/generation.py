@@ -14,10 +14,10 @@ from raison.core.inputs.unknown import NOTE as UNKNOWN
 from raison.core.method import Method
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
-from raison.core.results.notes import AUTO, EXTENDED
+from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED, noise_in
 from raison.core.targets.target import Target
 from raison.explaining.attribution import Batch, Settings, prepare, run
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
 from raison.text.named import extended
 
@@ -47,7 +47,7 @@ class Writing:
 
 
 def explain_generation(
-    generator: Generator,
+    generator: Writer,
     prompt: str | PartedText | Chat,
     method: Method,
     settings: Settings,
@@ -83,7 +83,7 @@ def _check(settings: Settings) -> None:
         raise InputError("truncate= is for texts that are classified: shorten the prompt yourself.")
 
 
-def _output(generator: Generator, source: Prompt, writing: Writing) -> tuple[Output, dict[str, object]]:
+def _output(generator: Writer, source: Prompt, writing: Writing) -> tuple[Output, dict[str, object]]:
     if writing.output is None:
         count = NEW_TOKENS if writing.max_new_tokens is None else writing.max_new_tokens
         return generator.continuation(source, count), {}
@@ -92,7 +92,7 @@ def _output(generator: Generator, source: Prompt, writing: Writing) -> tuple[Out
 
 
 def _against(
-    generator: Generator, source: Prompt, output: Output, contrast: Contrast, of: str | None
+    generator: Writer, source: Prompt, output: Output, contrast: Contrast, of: str | None
 ) -> tuple[int, ...] | None:
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:
@@ -116,7 +116,11 @@ def _result(
     wider = extended(PartedText(rows.prompt.text, parts), explained[0].units) if batch.settings.unit == PART else ()
     if wider:
         notes = {**notes, EXTENDED: list(wider)}
-    notes = {**notes, **{name: explained[-1].notes[name] for name in (UNKNOWN, AUTO) if name in explained[-1].notes}}
+    notes = {
+        **notes,
+        **{name: explained[-1].notes[name] for name in (UNKNOWN, AUTO, SERVED) if name in explained[-1].notes},
+    }
+    notes |= max(({NOISE: e.notes[NOISE]} for e in explained if NOISE in e.notes), key=noise_in, default={})
     return GenerationExplanation(
         prompt=rows.prompt.text,
         output=rows.output.text,

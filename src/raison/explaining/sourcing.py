@@ -9,7 +9,7 @@ from typing import Any
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat, Message
 from raison.core.results.citations import check_ids
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.models.tokens.continuation import Prompt
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.text.sourced import Place, SourceTemplate, find
@@ -31,7 +31,7 @@ class Asked:
 
 
 def asked(
-    writer: Generator, question: Question, sources: Sources | None, template: SourceTemplate | str | Path | None
+    writer: Writer, question: Question, sources: Sources | None, template: SourceTemplate | str | Path | None
 ) -> Asked:
     """The prompt of a question with sources. Raises InputError, UnknownNameError or DataError."""
     if not isinstance(question, str):
@@ -43,7 +43,7 @@ def asked(
         raise InputError("the question is empty or blank.")
     if sources is None:
         raise InputError("there is no source: give sources={'id': 'text', ...}, or a conversation that holds them.")
-    own = "chat" if writer.tokenizer.chat_template else "plain"
+    own = "chat" if writer.chats else "plain"
     chosen = find(own if template is None else template)
     filled = chosen.fill(_named(sources), question)
     if not chosen.chat:
@@ -76,7 +76,7 @@ def _shifted(place: Place, shift: int) -> Place:
     return Place(place.id, place.start + shift, place.first + shift, place.last + shift, place.end + shift)
 
 
-def _conversation(writer: Generator, chat: Chat, named: dict[str, str] | None) -> Asked:
+def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> Asked:
     """A chat whose tools' results and documents are the sources, or the texts that the caller names in it."""
     prompt = writer.prompt(chat)
     texts = list(_held(chat)) if named is None else list(named.items())

@@ -6,7 +6,7 @@ from typing import Any
 
 from raison.core.errors import InputError
 from raison.explaining.sourcing import Asked
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.text.segment import sentence_spans
 
@@ -40,7 +40,7 @@ class Told:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def told(writer: Generator, found: Asked, telling: Telling) -> Told:
+def told(writer: Writer, found: Asked, telling: Telling) -> Told:
     """The answer to what was asked. Raises InputError, TextTooLongError."""
     prompt, notes, answer = found.source.prompt, {}, telling.answer
     if answer is None:

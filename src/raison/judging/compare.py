@@ -28,7 +28,7 @@ from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
 from raison.judging.work import execute
 from raison.methods import CATALOGUE
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.progress import Advance
 from raison.runs.heads import RunHead
 from raison.runs.run import Run, check_same, open_run
@@ -39,7 +39,7 @@ DEFAULT_METHODS = Compared().methods
 
 
 def compare(
-    model: LanguageModel | Generator,
+    model: LanguageModel | Writer,
     texts: Texts | Rows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     metrics: Metrics | None = None,
@@ -60,7 +60,7 @@ def compare(
     data: str = "texts",
     progress: bool | Advance = True,
     sharing: Sharing = ALONE,
-    load: Callable[[], LanguageModel | Generator] | None = None,
+    load: Callable[[], LanguageModel | Writer] | None = None,
     threshold: float | None = None,
     template: SourceTemplate | str | Path | None = None,
 ) -> Comparison:

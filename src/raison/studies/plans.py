@@ -19,7 +19,7 @@ from raison.explaining.texts import Reading
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
 from raison.studies.entries import StudyModel, StudySettings
@@ -52,9 +52,9 @@ def load_entry(entry: StudyModel) -> LanguageModel | Any:
     )
 
 
-def load_judged(entry: StudyModel) -> LanguageModel | Generator:
+def load_judged(entry: StudyModel) -> LanguageModel | Writer:
     """The same of a model whose explanations are judged: one that classifies or gives a number, or that writes."""
-    loaded: LanguageModel | Generator = load_entry(entry)
+    loaded: LanguageModel | Writer = load_entry(entry)
     # A record should not name the location of the cache.
     loaded.name = loaded.name if entry.made is None else entry.name
     return loaded

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
+from raison.core.results.notes import NOISE, check_noise, noise_in
 from raison.core.results.views import View, called, rendered
 from raison.core.settings.reading import NAME, Fields, dump, parse
 
@@ -106,6 +107,11 @@ class Citations:
         row = self.scores[self._number(statement)]
         return tuple(self.ids[j] for j in sorted(range(len(row)), key=lambda j: -row[j]))
 
+    def ranked(self, statement: int) -> tuple[str, ...]:
+        """The same without the sources whose scores lie within the noise of a model behind a server."""
+        noise, row = noise_in(self.notes), self.scores[self._number(statement)]
+        return tuple(name for name in self.order(statement) if not noise or abs(row[self.ids.index(name)]) > noise)
+
     def top(self, statement: int) -> str:
         """The id of the source with the highest score for a statement."""
         return self.order(statement)[0]
@@ -150,6 +156,8 @@ class Citations:
         for name in ("config", "notes"):
             if name == "config" or name in data:
                 found.mapping(name)
+        if NOISE in data.get("notes", {}):
+            check_noise(Fields(data["notes"], found.what))
         if "version" in data:
             found.string("version", NAME)
         values = {f.name: data[f.name] for f in fields(cls) if f.name in data}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
 from raison.core.results.explanation import Explanation, check_sign
+from raison.core.results.notes import NOISE, check_noise
 from raison.core.results.views import View, called, rendered
 from raison.core.settings.reading import NAME, Fields, dump, parse
 
@@ -182,6 +183,8 @@ class GenerationExplanation:
         for name, check in {"earlier": found.flag, "notes": found.mapping, "version": found.string}.items():
             if name in data:
                 check(name)
+        if NOISE in data.get("notes", {}):
+            check_noise(Fields(data["notes"], found.what))
         check_sign(data.get("signed", True), (score for row in values["scores"] for score in row))
         return cls(**values)
 
@@ -269,6 +272,8 @@ def _token(data: Any, length: int) -> OutputToken:
             numbers[name] = found.number(name, 0.0, 1.0 + 1e-6)
     if "notes" in data:
         found.mapping("notes")
+        if NOISE in data["notes"]:
+            check_noise(Fields(data["notes"], found.what))
     return OutputToken(**{name: value for name, value in data.items() if name in known} | numbers)
 
 

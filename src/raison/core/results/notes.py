@@ -47,7 +47,7 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
     _check_values(found)
     _check_precision(found)
     if NOISE in found.data:
-        _check_noise(found)
+        check_noise(found)
     if NOTE in found.data:
         _check_unknown(found, units)
     if among.NOTE in found.data:
@@ -83,7 +83,8 @@ def noise_in(notes: Mapping[str, Any]) -> float:
     return float(notes[NOISE]["value"]) if NOISE in notes else 0.0
 
 
-def _check_noise(found: Fields) -> None:
+def check_noise(found: Fields) -> None:
+    """DataError for a noise that is not what it should be; `found` are the notes."""
     found.mapping(NOISE)
     own = Fields(found.data[NOISE], f"{found.what}: {NOISE}")
     for name in ("value", "mean", "bound"):

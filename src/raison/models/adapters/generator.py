@@ -14,6 +14,7 @@ from raison.core.inputs.parts import PartedText
 from raison.core.results.generation import OTHER
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.next_tokens import next_tokens
+from raison.models.adapters.writer import Writer
 from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.heads import ClassHead
@@ -45,7 +46,7 @@ GREEDY = {
 """The likeliest token at each step, whatever else a model's own settings ask for: only that is a prediction."""
 
 
-class Generator:
+class Generator(Writer):
     """A language model and its tokenizer. Both are the caller's own objects and are not changed.
 
     It is not a classifier. `reader` makes one whose classes are tokens and which predicts each token of one output.
@@ -60,6 +61,10 @@ class Generator:
         self._tokenizer = own_tokenizer(tokenizer)
         self._next = next_tokens(self.core, model, tokenizer, name)
         self._checked = False
+
+    @property
+    def chats(self) -> bool:
+        return bool(self.tokenizer.chat_template)
 
     def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
         """The prompt's tokens; a chat uses the tokenizer's template. Raises InputError."""

@@ -65,7 +65,8 @@ class ServedClassifier(LanguageModel):
         if not different:
             return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in texts]
         self._foresee(different, repeat)
-        logits = torch.from_numpy(logits_of(self._asking(repeat).answers(different), False))
+        lanes = self.server.lanes([self.reader.frame(text)[1] for text in different])
+        logits = torch.from_numpy(logits_of(self._asking(repeat, lanes).answers(different), False))
         number = {text: place for place, text in enumerate(different)}
         return [logits[[number[text] for text in row]] for row in texts]
 
@@ -74,13 +75,13 @@ class ServedClassifier(LanguageModel):
         sent = [len(self.reader.frame(text)[1]) for text in texts if not self.reader.known(text, repeat)]
         self.server.meter.foresee(sent, self.reader.new_tokens)
 
-    def _asking(self, repeat: int) -> Asking:
+    def _asking(self, repeat: int, lanes: int) -> Asking:
         async def function(texts: list[str]) -> Answers:
             readings = [await self.reader.read(text, repeat) for text in texts]
             self.bound_of.update((text, reading.bound) for text, reading in zip(texts, readings, strict=True))
             return np.array([reading.shares for reading in readings])
 
-        return Asking(function, self.name, self.classes, False, 1, self.server.concurrency)
+        return Asking(function, self.name, self.classes, False, 1, lanes)
 
 
 @final

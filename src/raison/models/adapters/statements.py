@@ -1,7 +1,7 @@
 """The statements of answers as predictions that methods explain: how likely each is, after which prompt."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
+from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, plain
@@ -22,7 +24,7 @@ from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.place import Place
 from raison.core.targets.target import Target
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.text.segment import Span
@@ -41,7 +43,7 @@ class ForcedAnswer:
     units share what was computed. Masked prompts with common beginnings share these (models/passes/packing.py).
     """
 
-    def __init__(self, writer: Generator, answered: Answered, unit: Granularity = PART) -> None:
+    def __init__(self, writer: Writer, answered: Answered, unit: Granularity = PART) -> None:
         """`unit` are the smallest units that can be removed: of a prompt with sources, its parts."""
         prompt, output = answered.source.prompt, answered.output
         rows = ContinuationEncoder(prompt, output)
@@ -74,12 +76,24 @@ class ForcedAnswer:
             self._found.update(zip(missing, torch.stack(rows, 1).numpy(), strict=True))
         return np.stack([self._found[key] for key in keys])
 
+    def again(self, keeps: Bool[np.ndarray, "masks pieces"], removal: str) -> Float[np.ndarray, "masks tokens"]:
+        """The same as `log_odds` of a model behind a server, asked anew."""
+        asked = torch.from_numpy(keeps)
+        server = self._reader.ask(AskedAgain)
+        logits = server.again(self._encoding, [asked] * len(self._encoding), removal)
+        rows = [self._target.row(token, len(asked)).scalar(found.double()) for token, found in enumerate(logits)]
+        return torch.stack(rows, 1).numpy()
+
     def log_probabilities(
         self, keeps: Bool[np.ndarray, "masks pieces"], statements: Sequence[range], removal: str
     ) -> Float[np.ndarray, "masks statements"]:
         """The log-probability of each statement, given by the numbers of its tokens, under each keep of the units."""
         odds = torch.from_numpy(self.log_odds(keeps, removal))
         return torch.stack([_joint(odds[:, list(tokens)]) for tokens in statements], 1).numpy()
+
+
+Reading = Callable[[ForcedAnswer, Bool[np.ndarray, "masks pieces"], str], Float[np.ndarray, "masks tokens"]]
+"""How the log-odds of an answer's tokens are read under keeps, with a removal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +187,20 @@ class Statements(LanguageModel):
     multi_label = False
     strings = 2
 
-    def __init__(self, writer: Generator, answers: Sequence[Answered]) -> None:
+    def __init__(self, writer: Writer, answers: Sequence[Answered]) -> None:
         """`reader` predicts one token of the first answer: what all of them are read with."""
         self.writer = writer
         self.answers: dict[Text, Answered] = {answered.texts: answered for answered in answers}
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
         self.choosing: Chosen = Chosen(self.answers)
-        self.capabilities = (StatementLengths(),)
+        self.capabilities: tuple[Capability, ...] = (StatementLengths(),)
         self.name, self.max_tokens = writer.name, writer.max_tokens
         first = answers[0]
         self._rows = ContinuationEncoder(first.source.prompt, first.output)
         self.reader = writer.reader(self._rows, first.output.ids[:1])
         self.removals, self.unknown_id = self.reader.removals, self.reader.unknown_id
+        if self.reader.offers(AskedAgain):
+            self.capabilities = (*self.capabilities, _Again(self))
 
     @property
     def outputs(self) -> Outputs:
@@ -234,6 +250,12 @@ class Statements(LanguageModel):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
+        return self.read(encoding, keeps, removal, ForcedAnswer.log_odds)
+
+    def read(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str, reading: Reading
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        """The same, with the log-odds of tokens read in a given way."""
         read = encoding if encoding.spans is not None else self.choosing.read(encoding)
         spans = _spans(read)
         found: dict[int, Float[Tensor, "masks classes"]] = {}
@@ -241,7 +263,7 @@ class Statements(LanguageModel):
             level = Level.of(self.answers[text], encoding.unit)
             rows = [row for row, own in enumerate(encoding.texts) if own == text]
             wanted = level.pieces(np.concatenate([keeps[row].numpy() for row in rows]))
-            odds = self.forced(text, encoding.unit).log_odds(wanted, removal) if len(wanted) else wanted
+            odds = reading(self.forced(text, encoding.unit), wanted, removal) if len(wanted) else wanted
             parts = np.split(odds, np.cumsum([len(keeps[row]) for row in rows])[:-1])
             for row, part in zip(rows, parts, strict=True):
                 first, last = spans[row]
@@ -263,6 +285,27 @@ class Statements(LanguageModel):
             (*prompt.offsets, *output.spans),
             (*owners, *[-1] * len(output.ids)),
         )
+
+
+@final
+class _Again(AskedAgain):
+    """Statements of a model behind a server."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    @property
+    def told(self) -> str:
+        return self._statements.reader.ask(AskedAgain).told
+
+    def again(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        return self._statements.read(encoding, keeps, removal, ForcedAnswer.again)
+
+    def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
+        # Every token of a given answer is scored.
+        return [0.0] * len(encoding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from raison.core.errors import LoadError
+from raison.core.errors import LoadError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.models.adapters.background import run_in_background
 from raison.models.adapters.served import ServedClassifier
+from raison.models.adapters.served_writer import ServedWriter
 from raison.models.served.address import Address
 from raison.models.served.labels import Label, LabelReader
 from raison.models.served.limits import Served
@@ -36,6 +37,22 @@ def from_endpoint(asked: Endpoint, prompt: Prompt) -> LanguageModel:
     reader = LabelReader(server, powers, _labels(prompt, powers), _Frame(prompt))
     check_labels(reader, prompt)
     return ServedClassifier(reader, server.name)
+
+
+def writer_behind(asked: Endpoint) -> ServedWriter:
+    """A model that writes. Raises UnsupportedError for a server that scores no given continuation."""
+    server = connected(asked)
+    powers = run_in_background(probed(server, chat=False))
+    way = powers.forced
+    if way is None or way.longest is not None:
+        raise UnsupportedError(
+            f"what {server.name} writes cannot be explained",
+            ["its server gives no log-probabilities of a given continuation"],
+            "Give a prompt with label words (prompt=), for which less is enough, or take vLLM, SGLang or llama.cpp.",
+        )
+    body = {"messages": [{"role": "user", "content": "Hi"}]}
+    chats = run_in_background(server.other("/apply-template", body))
+    return ServedWriter(server, powers, way, chats is not None and isinstance(chats.get("prompt"), str))
 
 
 def connected(asked: Endpoint) -> Server:

@@ -22,11 +22,12 @@ from raison.models.adapters.masks import filling, is_filling
 from raison.models.adapters.similarity import similarity as of_vectors
 from raison.models.adapters.spans import answering, is_answering
 from raison.models.adapters.tags import Aggregation, is_tagging, tagging
+from raison.models.adapters.writer import Writer
 from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
 from raison.models.loading.embedders import Compared, compared, is_embedder, read_embedder, read_headless
-from raison.models.loading.endpoints import Endpoint, from_endpoint
+from raison.models.loading.endpoints import Endpoint, from_endpoint, writer_behind
 from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.given import from_given, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
@@ -131,16 +132,14 @@ def load(
     return _by_name(str(model), place, use)
 
 
-def _behind(endpoint: Endpoint, agreed: Agreement, use: _Use) -> LanguageModel:
+def _behind(endpoint: Endpoint, agreed: Agreement, use: _Use) -> LanguageModel | Writer:
     """The adapter of a model behind a server."""
     others = [name for name in agreed.given if name != "concurrency"]
     if others or use != _Use(use.prompt, "input", False):
         raise InputError(
             "a model behind a server takes prompt=, served= and concurrency=, and nothing else: leave the others out."
         )
-    if use.prompt is None:
-        raise InputError("a model behind a server classifies by a prompt with label words: give prompt=.")
-    return from_endpoint(endpoint, use.prompt)
+    return writer_behind(endpoint) if use.prompt is None else from_endpoint(endpoint, use.prompt)
 
 
 def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
@@ -177,9 +176,9 @@ def _named(name: str, placing: dict[str, object], prompted: bool) -> tuple[PreTr
     return pretrained(name, placing, prompted), read_tokenizer(name)
 
 
-def as_classifier(model: LanguageModel | Generator) -> LanguageModel:
+def as_classifier(model: LanguageModel | Writer) -> LanguageModel:
     """The model, if it predicts classes. Raises LoadError for a language model that was loaded without a prompt."""
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         raise LoadError(
             f"'{model.name}' is a language model without classes: give it a prompt with label words (prompt=, "
             "--prompt), such as 'sentiment'."

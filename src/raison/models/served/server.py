@@ -1,5 +1,6 @@
 """One server and one of its models: what is asked is remembered, counted and limited."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -9,6 +10,9 @@ from raison.models.served.limits import Meter, Served
 from raison.models.served.store import Store, key_of
 from raison.models.served.transport import RefusedError, Transport
 from raison.paths import cache_folder
+
+FILLING = 0.25
+"""How much of the work may go into filling more caches with the same beginning."""
 
 Answer = dict[str, Any]
 """A JSON object of the server, of which nothing is known before answers.py has read it."""
@@ -30,6 +34,7 @@ class Server:
         self._transport = Transport(address, settings.timeout, settings.attempts, concurrency)
         self._store = Store(store_path()) if settings.remember else None
         self._facts: object = None
+        self._slots: int | None = None
 
     @property
     def name(self) -> str:
@@ -43,8 +48,32 @@ class Server:
             if not listed:
                 raise AnswerError(f"{self.address.base}/models lists no model: name one (served='NAME').")
             self.model = str(listed[0]["id"])
+        self._slots = await self._counted_slots()
         # Whatever the server says of the model's file, so that another one of the same name is asked anew.
         self._facts = [entry.get("meta") for entry in listed if entry.get("id") == self.model]
+
+    async def _counted_slots(self) -> int | None:
+        """llama.cpp's slots, each of which has a cache of its own; None for other servers."""
+        try:
+            found = await self._transport.send(f"{self.address.root}/props", None)
+        except RefusedError:
+            return None
+        slots = found.get("total_slots") if isinstance(found, dict) else None
+        return slots if type(slots) is int and slots > 0 else None
+
+    def lanes(self, prompts: Sequence[str]) -> int:
+        """How many of these prompts, in order, are best asked for at the same time.
+
+        Where each slot has its own cache, each lane reads the common beginning anew: this may cost FILLING of the rest.
+        """
+        if self._slots is None or not prompts:
+            return self.concurrency
+        # In order, the first and the last have no longer beginning in common than any others.
+        pairs = enumerate(zip(prompts[0], prompts[-1], strict=False))
+        shared = next((place for place, (one, other) in pairs if one != other), len(prompts[0]))
+        rest = sum(len(prompt) - shared for prompt in prompts)
+        most = min(self.concurrency, self._slots)
+        return most if not shared else max(1, min(most, int(FILLING * rest / shared)))
 
     async def _models(self) -> list[Answer]:
         try:

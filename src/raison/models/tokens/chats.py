@@ -1,7 +1,7 @@
 """A chat through the tokenizer's own template, with the places of what may be scored in it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jinja2 import TemplateError
@@ -30,29 +30,49 @@ class _Slot:
     name: str
 
 
+ChatTemplate = Callable[[Chat], str]
+"""A chat to what the model reads, up to where its answer begins. Raises InputError for a chat that it does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A chat in a template: the whole string, the contents' places in it, and the parts that these make up."""
+
+    text: str
+    regions: tuple[tuple[int, int], ...]
+    parts: tuple[Unit, ...]
+
+
 def chat_prompt(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> Prompt:
-    """The chat in the tokenizer's own template, up to where the answer begins.
+    """The chat in the tokenizer's own template, up to where the answer begins; see `framed`."""
+    if tokenizer.chat_template is None:
+        raise InputError("the tokenizer has no chat template: pass the prompt as a string.")
+    found = framed(chat, lambda other: _render(tokenizer, other))
+    sealed = sealed_around(tokenizer, found.text, found.regions)
+    ids, offsets = sealed_tokens(tokenizer, sealed)
+    return Prompt(found.text, ids, offsets, found.regions, parts=found.parts, sealed=sealed)
+
+
+def framed(chat: Chat, template: ChatTemplate) -> Framed:
+    """The chat in a template.
 
     Only the contents of messages and documents are scored. Each message, each text of a content that is a list of
     them, and each document is a part, named by its role or title. Raises InputError.
     """
-    _check(tokenizer, chat)
+    _check(chat)
     slots = [*_of_messages(chat.messages), *_of_documents(chat.documents)]
     if not any(slot.content.strip() for slot in slots):
         raise InputError("the chat is empty or blank: there is nothing to explain.")
-    text = _render(tokenizer, chat, slots, [slot.content for slot in slots])
-    places = _places(text, slots, _render(tokenizer, chat, slots, [_mark(number) for number in range(len(slots))]))
-    regions = tuple(sorted(places.values()))
-    sealed = sealed_around(tokenizer, text, regions)
-    ids, offsets = sealed_tokens(tokenizer, sealed)
-    return Prompt(text, ids, offsets, regions, parts=_parts(text, slots, places), sealed=sealed)
+    text = template(chat)
+    places = _places(text, slots, template(_with(chat, slots, [_mark(number) for number in range(len(slots))])))
+    return Framed(text, tuple(sorted(places.values())), _parts(text, slots, places))
 
 
 def _mark(number: int) -> str:
     return f"raison{number}content"
 
 
-def _check(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> None:
+def _check(chat: Chat) -> None:
     if not chat.messages:
         raise InputError("the chat has no message: give at least one.")
     for message in chat.messages:
@@ -66,8 +86,6 @@ def _check(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> None:
     for document in chat.documents:
         if not isinstance(document, Mapping) or not all(isinstance(value, str) for value in document.values()):
             raise InputError(f"{document!r:.80} is no document: give dicts of strings, such as 'title' and 'text'.")
-    if tokenizer.chat_template is None:
-        raise InputError("the tokenizer has no chat template: pass the prompt as a string.")
 
 
 def _of_messages(messages: Sequence[Mapping[str, Any]]) -> list[_Slot]:
@@ -91,8 +109,8 @@ def _of_documents(documents: Sequence[Mapping[str, str]]) -> list[_Slot]:
     ]
 
 
-def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat, slots: Sequence[_Slot], contents: Sequence[str]) -> str:
-    """The chat in the template, with other contents."""
+def _with(chat: Chat, slots: Sequence[_Slot], contents: Sequence[str]) -> Chat:
+    """The chat with other contents."""
     messages = [_copied(message) for message in chat.messages]
     documents = [dict(document) for document in chat.documents]
     for slot, content in zip(slots, contents, strict=True):
@@ -100,12 +118,16 @@ def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat, slots: Sequence[_Slo
         for step in slot.path[:-1]:
             place = place[step]
         place[slot.path[-1]] = content
+    return replace(chat, messages=tuple(messages), documents=tuple(documents))
+
+
+def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> str:
     try:
         return str(
             tokenizer.apply_chat_template(
-                messages,
+                [_copied(message) for message in chat.messages],
                 tools=list(chat.tools) or None,
-                documents=documents or None,
+                documents=[dict(document) for document in chat.documents] or None,
                 tokenize=False,
                 add_generation_prompt=True,
             )

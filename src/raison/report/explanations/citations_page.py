@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.results.citations import Citations
+from raison.core.results.notes import NOISE
 from raison.report.explanations.citations_terminal import ORIGINS, goal, light, score, support
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED, level
@@ -132,6 +133,7 @@ def _facts(c: Citations) -> dict[str, object]:
         "Removal": c.removal,
         "Seed": c.seed,
         "Cost": f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}",
-        **{f"Note: {name}": minus(str(value)) for name, value in c.notes.items()},
+        **{f"Note: {name}": minus(str(value)) for name, value in c.notes.items() if name != NOISE},
+        **({"Noise": phrases.noise(c.notes)} if NOISE in c.notes else {}),
         "Version": f"raison {c.version}",
     }

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raison.core.results.citations import Citations
+from raison.core.results.notes import NOISE
 from raison.report.style import phrases
 from raison.report.style.colours import level, scale_of
 from raison.report.style.terminal_text import plain, safe
@@ -32,7 +33,8 @@ def citations_text(c: Citations) -> RenderableType:
     cost.add_row("Cost", Text(f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}"))
     cost.add_row("Model", Text(safe(f"{c.model}, template {c.template}, removal {c.removal}")))
     for name, value in c.notes.items():
-        cost.add_row(Text(safe(name.replace("_", " "))), Text(safe(str(value))))
+        said = phrases.noise(c.notes) if name == NOISE else str(value)
+        cost.add_row(Text(safe(name.replace("_", " "))), Text(safe(said or "")))
     parts: list[RenderableType] = [facts]
     for number in range(len(c.statements)):
         parts += [Text(""), _heading(c, number), Padding(_sources(c, number), (0, 2))]
@@ -91,7 +93,7 @@ def _sources(c: Citations, number: int) -> Table:
     grid.add_column("sentence", ratio=1, overflow="fold")
     scale = max(abs(one) for one in c.scores[number])
     lit = set(c.used(number)) if c.checks else set()
-    for name in [one for place, one in enumerate(c.order(number)) if place < TOP or one in lit]:
+    for name in [one for place, one in enumerate(c.ranked(number)) if place < TOP or one in lit]:
         j = c.ids.index(name)
         colour = scale_of(True).terminal_style(level(c.scores[number][j], scale))
         told = light(c, number, j) if c.checks else ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from raison.core.inputs.unit import segments
 from raison.core.results.explanation import Explanation
+from raison.core.results.notes import noise_in
 from raison.report.explanations.facts import facts
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, level, peak, scale_of
@@ -71,6 +72,8 @@ class Bar:
     level: float
     unread: bool = False
     finite: bool = True
+    ranked: bool = True
+    """Whether it is above the noise of a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,9 @@ def layout(e: Explanation, shared: float | None = None) -> Layout:
 def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
     """A unit's score as a bar."""
     finite, unread = math.isfinite(score), unit in phrases.unknown_units(e)
-    return Bar(
-        unit, phrases.score(e, score, phrases.decimals(scale)), level(score, scale) if finite else 0.0, unread, finite
-    )
+    said = phrases.score(e, score, phrases.decimals(scale))
+    noise = noise_in(e.notes)
+    return Bar(unit, said, level(score, scale) if finite else 0.0, unread, finite, not noise or abs(score) > noise)
 
 
 def ends(e: phrases.Explained, scale: float, meaning: tuple[str, str]) -> Ends:

@@ -108,7 +108,7 @@ def _explanation(shown: Layout) -> RenderableType:
     e = shown.e
     texts = [part for passage in shown.passages for part in (*_passage(passage, shown.scale), Text(""))]
     # On the page these stand above the text, or are folded with the rest.
-    below = ("Value", "Cost", "Unknown", "Extended", "Gap", "Chosen")
+    below = ("Value", "Cost", "Server", "Noise", "Unknown", "Extended", "Gap", "Chosen")
     return Group(
         _facts(_head(e, _goal(shown))),
         Text(""),
@@ -119,7 +119,7 @@ def _explanation(shown: Layout) -> RenderableType:
         _ranking(shown),
         *([Text(safe(shown.rest), "dim")] if shown.rest else []),
         Text(""),
-        _facts({name: shown.facts[name] for name in below if name in shown.facts}),
+        _facts(_known(shown.facts, below)),
         *_warnings(phrases.cautions(e)),
     )
 
@@ -137,9 +137,13 @@ def _output(shown: OutputLayout) -> RenderableType:
         Text(""),
         _tokens(shown),
         Text(""),
-        _facts({"Cost": shown.facts["Cost"], "Removal": shown.facts["Removal"], **notes}),
+        _facts({**_known(shown.facts, ("Cost", "Removal", "Server", "Noise")), **notes}),
         *_warnings(phrases.cautions(e)),
     )
+
+
+def _known(facts: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
+    return {name: facts[name] for name in names if name in facts}
 
 
 def _head(e: Explanation, goal: str) -> dict[str, object]:
@@ -221,7 +225,8 @@ def _tokens(shown: OutputLayout) -> Table:
 
 def _strongest(shown: OutputLayout, row: MatrixRow) -> Text:
     line = Text()
-    for cell in sorted(row.cells, key=lambda cell: -abs(cell.level))[:STRONGEST]:
+    ranked = [cell for cell in row.cells if cell.ranked]
+    for cell in sorted(ranked, key=lambda cell: -abs(cell.level))[:STRONGEST]:
         name = safe(phrases.shorten(shown.e.units[cell.unit].label, 30))
         line.append(name, shown.scale.terminal_style(cell.level)).append(f" {cell.value}  ", "dim")
     return line

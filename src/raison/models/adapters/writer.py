@@ -1,0 +1,45 @@
+"""What explains the output of a language model: its own continuation, or a given one, token by token."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import PartedText
+from raison.core.model import LanguageModel
+from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
+
+
+class Writer(ABC):
+    """A language model that writes. It is no classifier: `reader` makes one, whose classes are tokens."""
+
+    name: str
+    max_tokens: int | None
+
+    @property
+    @abstractmethod
+    def chats(self) -> bool:
+        """Whether it has a chat template."""
+
+    @abstractmethod
+    def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
+        """The prompt's tokens; a chat uses the model's own template. Raises InputError."""
+
+    @abstractmethod
+    def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
+        """The model's own output: the likeliest token at each step, up to the end of the text."""
+
+    @abstractmethod
+    def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
+        """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
+
+    @abstractmethod
+    def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
+        """The first token of a word that would replace output token `number`; an id is returned unchanged."""
+
+    @abstractmethod
+    def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
+        """For each output token, the likeliest other token in its place."""
+
+    @abstractmethod
+    def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> LanguageModel:
+        """A classifier with one row per output token. Its classes are the given tokens, and one for all others."""

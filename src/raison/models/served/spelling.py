@@ -1,0 +1,85 @@
+"""A continuation as the server's tokens: their numbers, and the characters that each of them writes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from raison.core.errors import AnswerError
+from raison.models.served.answers import choices_of, steps_of, text_of
+from raison.models.served.forced import Forced, Wanted
+from raison.models.served.probing import frame_of
+from raison.models.served.server import Answer, Server
+from raison.models.served.tokens import Tokens
+from raison.text.segment import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A continuation, and the characters of each of its tokens in it; `warning` where the boundary is ambiguous."""
+
+    wanted: Wanted
+    spans: tuple[Span, ...]
+    warning: str | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """A number for each token: its own, or one made from its text where the server does not tell it."""
+        if self.wanted.ids is not None:
+            return self.wanted.ids
+        return tuple(_number(self.wanted.text[start:end]) for start, end in self.spans)
+
+
+async def written(server: Server, prompt: str, new_tokens: int) -> str:
+    """What the model writes after a prompt, by the likeliest token at each step."""
+    body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0}
+    return text_of(choices_of(await server.complete(body, prompt))[0])
+
+
+async def written_tokens(server: Server, prompt: str, new_tokens: int) -> Spelled | None:
+    """The same with its tokens, where the server tells all of them with their numbers."""
+    body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0, "logprobs": 1}
+    choice = choices_of(await server.complete(body, prompt))[0]
+    text, texts, ids = text_of(choice), [], []
+    for step in steps_of(choice):
+        if "".join(texts) == text:
+            break
+        texts.append(step.chosen.text)
+        ids.append(step.chosen.id)
+    known = tuple(number for number in ids if number is not None)
+    if not text or "".join(texts) != text or len(known) < len(ids):
+        return None
+    return Spelled(Wanted(text, known), _spans(texts))
+
+
+async def spelled(way: Forced, tokens: Tokens | None, prompt: str, text: str) -> Spelled:
+    """The tokens of a given continuation. Raises AnswerError where the server does not tell them."""
+    if not way.by_id:
+        steps = await way.steps(frame_of(prompt, chat=False), prompt, Wanted(text))
+        return Spelled(Wanted(text), _spans([step.chosen.text for step in steps]))
+    if tokens is None:
+        raise AnswerError("the server has no /tokenize, and takes continuations by their tokens alone.")
+    whole, before = await tokens.of(prompt + text), await tokens.of(prompt)
+    count = len(before.ids)
+    together = whole.ids[:count] == before.ids and len(whole.ids) > count
+    found = whole if together else await tokens.of(text)
+    texts = None if found.texts is None else list(found.texts[count if together else 0 :])
+    ids = found.ids[count:] if together else found.ids
+    if texts is None or "".join(texts) != text:
+        raise AnswerError(
+            f"the server's tokens of {text!r:.60} do not make up its characters: some are parts of a character. Give "
+            "an output without them (output=, answer=)."
+        )
+    warning = "the prompt's last and the output's first characters would be one token; they were kept apart"
+    return Spelled(Wanted(text, ids), _spans(texts), None if together else warning)
+
+
+def _spans(texts: Sequence[str]) -> tuple[Span, ...]:
+    spans, place = [], 0
+    for text in texts:
+        spans.append((place, place + len(text)))
+        place += len(text)
+    return tuple(spans)
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")

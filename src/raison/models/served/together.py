@@ -1,0 +1,23 @@
+"""Requests at the same time, as many as allowed, begun in their order."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+async def gathered(works: Sequence[Coroutine[Any, Any, Result]], limit: int) -> list[Result]:
+    """The results in order. The first error cancels what is left."""
+    gate = asyncio.Semaphore(limit)
+
+    async def one(work: Coroutine[Any, Any, Result]) -> Result:
+        async with gate:
+            return await work
+
+    tasks = [asyncio.ensure_future(one(work)) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
