@@ -11,7 +11,7 @@ from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.settings.fields import Setting
 from raison.core.settings.reading import dump
 from raison.explaining.settings import DeviceSetting, DtypeSetting
-from raison.studies.entries import StudyModel
+from raison.studies.entries import MaxCost, MaxRequests, MaxTokens, PriceIn, PriceOut, ServedName, StudyModel
 
 if TYPE_CHECKING:
     from raison.core.results.citations import Citations
@@ -34,9 +34,9 @@ Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to
 class Citing:
     """How a command cites; see raison.cite."""
 
-    name: Annotated[str, Setting("Demo name, Hub id or folder of a language model.", options=("--model", "-m"))] = (
-        "demo/smollm2-generation"
-    )
+    name: Annotated[
+        str, Setting("Demo name, Hub id, folder or server's address of a model.", options=("--model", "-m"))
+    ] = "demo/smollm2-generation"
     dtype: DtypeSetting = None
     device: DeviceSetting = None
     template: Annotated[str | None, Setting("plain, chat, a TOML file, or a text with {sources} and {question}.")] = (
@@ -48,6 +48,27 @@ class Citing:
     seed: Annotated[int, Setting("Seed of random methods and random text.")] = 0
     max_new_tokens: Annotated[int | None, Setting("Maximum length of the model's own answer; 100 by default.")] = None
     draws: Annotated[int, Setting("Random texts that each source is compared with; 0: no lights.", least=0)] = 16
+    served: ServedName = None
+    max_requests: MaxRequests = None
+    max_tokens: MaxTokens = None
+    max_cost: MaxCost = None
+    price_in: PriceIn = 0.0
+    price_out: PriceOut = 0.0
+
+    @property
+    def entry(self) -> StudyModel:
+        """The language model."""
+        return StudyModel(
+            self.name,
+            dtype=self.dtype,
+            device=self.device,
+            served=self.served,
+            max_requests=self.max_requests,
+            max_tokens=self.max_tokens,
+            max_cost=self.max_cost,
+            price_in=self.price_in,
+            price_out=self.price_out,
+        )
 
     def options(self) -> dict[str, Any]:
         """What raison.cite takes by name."""
@@ -69,7 +90,7 @@ def cite(
     rows = _rows(question, source or [], data, answer)
     from raison.studies.plans import load_entry
 
-    writer = load_entry(StudyModel(citing.name, dtype=citing.dtype, device=citing.device))
+    writer = load_entry(citing.entry)
     found = [_cited(writer, row, citing, data) for row in rows]
     if html is not None:
         _write_page(found, html)

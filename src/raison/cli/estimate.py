@@ -53,6 +53,12 @@ def _show(cost: "Estimate", name: str) -> None:
     console = Console(highlight=False)
     console.print(f"{name}: {cost.texts} texts, {cost.mean_units:.1f} units and {cost.mean_tokens:.1f} tokens each")
     console.print(table)
+    if cost.requests:
+        console.print(
+            f"at most {cost.requests:,} requests of {cost.request_tokens:,} tokens, cost {cost.request_cost:,.4g}; "
+            "none of them was sent, and a server's time is not estimated"
+        )
+        return
     console.print(
         f"about {timedelta(seconds=round(cost.seconds))} here; weights {_size(cost.model_bytes)}, "
         f"a full batch {_size(cost.batch_bytes)}; at most, since equal perturbations are evaluated once"

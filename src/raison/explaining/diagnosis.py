@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from raison.combining.advice import advised
+from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.capability import Capability
 from raison.core.errors import RaisonError, TextTooLongError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
@@ -20,6 +21,7 @@ from raison.models.adapters.functioncheck import check_function
 from raison.models.adapters.generator import Generator
 from raison.models.adapters.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
 from raison.models.adapters.uses import QUESTION
+from raison.models.adapters.writer import Writer
 from raison.models.derived.explainers import PROBES
 from raison.models.stack.room import free_bytes
 from raison.models.tokens.continuation import ContinuationEncoder
@@ -71,7 +73,7 @@ class Diagnosis:
         return ["methods that work: " + ", ".join(able), *others]
 
 
-def doctor(model: LanguageModel | Generator, text: str | None = None, tokens: int | None = None) -> Diagnosis:
+def doctor(model: LanguageModel | Writer, text: str | None = None, tokens: int | None = None) -> Diagnosis:
     """Try on a text what a model is said to support, and tell which methods work on it.
 
     Also what one text of so many `tokens` takes; by default the longest input, and for a function nothing. About a
@@ -79,8 +81,8 @@ def doctor(model: LanguageModel | Generator, text: str | None = None, tokens: in
     first token that it writes after the text.
     """
     read = text or TEXT
-    if isinstance(model, Generator):
-        return _of_writer(model, read, tokens)
+    if isinstance(model, Writer):
+        return _of_writer(model, read, tokens) if isinstance(model, Generator) else _of_served(model, read)
     check_model(model)
     if isinstance(model, BlackBox):
         asked = ((QUESTION, read), (QUESTION, PROBES[1])) if model.pairs else (read, PROBES[1])
@@ -96,6 +98,19 @@ def doctor(model: LanguageModel | Generator, text: str | None = None, tokens: in
 
     facts |= _choices(model, lambda words: encoded(repeated(words), truncate=False))
     return _diagnosis(model, facts | _warnings(model, encoded(read, truncate=True)), findings)
+
+
+def _of_served(model: Writer, text: str) -> Diagnosis:
+    """What holds of the reader of one token, after a prompt that a server reads."""
+    prompt = model.prompt(text)
+    written = model.continuation(prompt, 1)
+    reader = model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
+    facts = _facts(reader) | {
+        "outputs": "text",
+        "classes": ["every token of the vocabulary"],
+        "explains": "every token that it writes, and all of them together",
+    }
+    return _diagnosis(reader, facts, [])
 
 
 def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
@@ -136,7 +151,8 @@ def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequenc
 
 
 def _facts(model: LanguageModel) -> dict[str, object]:
-    return {
+    served = {"server": model.ask(AskedAgain).told} if model.offers(AskedAgain) else {}
+    return served | {
         "model": model.name,
         "class": type(model).__name__,
         "outputs": model.outputs,

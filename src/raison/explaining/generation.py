@@ -120,7 +120,8 @@ def _result(
         **notes,
         **{name: explained[-1].notes[name] for name in (UNKNOWN, AUTO, SERVED) if name in explained[-1].notes},
     }
-    notes |= max(({NOISE: e.notes[NOISE]} for e in explained if NOISE in e.notes), key=noise_in, default={})
+    noisiest = max((e.notes for e in explained), key=noise_in)
+    notes |= {NOISE: noisiest[NOISE]} if NOISE in noisiest else {}
     return GenerationExplanation(
         prompt=rows.prompt.text,
         output=rows.output.text,

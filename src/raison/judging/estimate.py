@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
@@ -19,9 +20,8 @@ from raison.explaining.texts import Reading, Texts, read_names
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
-from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
 from raison.models.adapters.throughput import Speed, measure_speed
+from raison.models.adapters.writer import Writer
 
 PROBED = 8
 """Maximum number of texts for measuring the model's speed."""
@@ -51,10 +51,14 @@ class Estimate:
     model_bytes: int
     batch_bytes: int
     metric_backwards: int = 0
+    requests: int = 0
+    """Of a model behind a server, with their tokens and cost. Its time is not estimated."""
+    request_tokens: int = 0
+    request_cost: float = 0.0
 
 
 def estimate(
-    model: LanguageModel | Generator,
+    model: LanguageModel | Writer,
     texts: Texts | Rows | Answers,
     methods: str | Method | Iterable[str | Method],
     metrics: Metrics | None,
@@ -79,8 +83,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     `speed` is the model's, if known.
     """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
-    model: Classifier = plan.model  # type: ignore[assignment]
-    speed = measure_speed(model, encoding.select(probes(encoding))) if speed is None else speed
+    speed = _speed(plan.model, encoding) if speed is None else speed
     costs = {row.label: [_row_cost(row, units) for units in encoding.units] for row in plan.rows}
     judging = [_judging_cost(plan, units) for units in encoding.units]
     work = [
@@ -91,6 +94,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     seconds = _partial_seconds(plan, encoding) * sum(encoding.lengths)
     for length, cost in [*work, *again]:
         seconds += speed.seconds(cost, length)
+    prices = _prices(plan.model, encoding, [cost for _, cost in work])
     metrics = _sum([*judging, *(cost for _, cost in again)])
     totals = {label: _sum(of_texts) for label, of_texts in costs.items()}
     return Estimate(
@@ -104,7 +108,25 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
         model_bytes=speed.model_bytes,
         batch_bytes=speed.batch_bytes,
         metric_backwards=metrics.backwards,
+        requests=sum(price.requests for price in prices),
+        request_tokens=sum(price.tokens for price in prices),
+        request_cost=sum(price.cost for price in prices),
     )
+
+
+def _speed(model: LanguageModel, encoding: Encoding) -> Speed:
+    """Measured on texts of typical length. To a server nothing is sent."""
+    if model.offers(AskedAgain):
+        return Speed(0.0, 0.0, 0, 0)
+    return measure_speed(model, encoding.select(probes(encoding)))  # type: ignore[arg-type]
+
+
+def _prices(model: LanguageModel, encoding: Encoding, costs: Sequence[Cost]) -> list[Price]:
+    """What the texts take of a server; nothing for other models."""
+    if not model.offers(AskedAgain):
+        return []
+    each = model.ask(AskedAgain).prices(encoding)
+    return [price.times(cost.forwards) for price, cost in zip(each, costs, strict=True)]
 
 
 def probes(encoding: Encoding) -> list[int]:

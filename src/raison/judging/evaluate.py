@@ -31,7 +31,7 @@ from raison.explaining.measuring import (
 from raison.explaining.ranking import fitting, unnamed
 from raison.judging.written import SUMMED, statements_of
 from raison.metrics import CATALOGUE
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
 
@@ -48,7 +48,7 @@ DEFAULT_METRICS = (
 
 
 def evaluate(
-    model: LanguageModel | Generator,
+    model: LanguageModel | Writer,
     explanations: Explained,
     metrics: Metrics | None = None,
     *,
@@ -106,9 +106,9 @@ def evaluate(
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
 
 
-def _given(model: LanguageModel | Generator, explanations: Explained) -> tuple[LanguageModel, list[Explanation]]:
+def _given(model: LanguageModel | Writer, explanations: Explained) -> tuple[LanguageModel, list[Explanation]]:
     """The model that predicts what was explained, and the explanations in its terms. Raises InputError."""
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         return statements_of(model, explanations)
     if not isinstance(model, LanguageModel):
         raise InputError("evaluate judges explanations of a model that raison.load gave.")

@@ -13,8 +13,8 @@ from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import OTHER, GenerationExplanation
 from raison.core.targets.place import Place
-from raison.models.adapters.generator import Generator
 from raison.models.adapters.statements import STATEMENT, ForcedAnswer, Statements
+from raison.models.adapters.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.text.segment import Span
@@ -45,7 +45,7 @@ class Again:
     explanations: tuple[Explanation, ...]
 
 
-def statements_of(writer: Generator, given: object) -> tuple[Statements, list[Explanation]]:
+def statements_of(writer: Writer, given: object) -> tuple[Statements, list[Explanation]]:
     """A model of the explained answers, and the explanations as those of its statements.
 
     Of citations each statement is one, and the units are the sources; of an output it is the whole. Raises InputError.
@@ -68,7 +68,7 @@ def _listed(given: object) -> list[object]:
     return found
 
 
-def _of_citations(writer: Generator, c: Citations) -> Again:
+def _of_citations(writer: Writer, c: Citations) -> Again:
     if not c.answer_ids:
         raise InputError("these citations are of a version that did not record the answer's tokens: cite again.")
     blocks = c.removed or tuple((source.start, source.end) for source in c.sources)
@@ -100,7 +100,7 @@ def _of_citations(writer: Generator, c: Citations) -> Again:
     return Again(answered, unit, explanations)
 
 
-def _of_output(writer: Generator, e: GenerationExplanation) -> Again:
+def _of_output(writer: Writer, e: GenerationExplanation) -> Again:
     if e.earlier or e.contrast:
         what = "earlier output tokens are units" if e.earlier else "every token stands against another one"
         raise InputError(f"what is judged is an output after its prompt, and here {what}: explain it without.")
@@ -134,7 +134,7 @@ def _statement(answered: Answered, span: Span, log_probability: float) -> dict[s
     }
 
 
-def _matching(writer: Generator, candidates: Sequence[tuple[Sourced, str]], recorded: Recorded) -> tuple[Answered, str]:
+def _matching(writer: Writer, candidates: Sequence[tuple[Sourced, str]], recorded: Recorded) -> tuple[Answered, str]:
     """The reading of a prompt under which the statements are as likely as they were when they were explained."""
     for source, unit in candidates:
         answered = Answered(source, writer.written(source.prompt, recorded.ids), recorded.spans)

@@ -25,6 +25,13 @@ from raison.training.recipes.scratch_settings import ScratchSettings
 Count = Annotated[int | None, Setting(least=1)]
 Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
 
+ServedName = Annotated[str | None, Setting("Of a server: the model's name there; by default its first.")]
+MaxRequests = Annotated[int | None, Setting("Of a server: the most requests.", least=1)]
+MaxTokens = Annotated[int | None, Setting("Of a server: the most tokens, read and written.", least=1)]
+MaxCost = Annotated[float | None, Setting("Of a server: the most that requests may cost.", above=0)]
+PriceIn = Annotated[float, Setting("Of a server: the price of a million tokens read.", least=0)]
+PriceOut = Annotated[float, Setting("Of a server: the price of a million tokens written.", least=0)]
+
 PREDICTED = {
     "target": "target is not set here: the class is the predicted one.",
     "precision": "precision is not set here: leave it out.",
@@ -116,7 +123,9 @@ class StudyModel:
     With `made` the study makes the model itself, and `name` is only what the records call it.
     """
 
-    name: Annotated[str, Setting("Demo name, Hub id or folder of a model.", options=("--model", "-m"))]
+    name: Annotated[
+        str, Setting("Demo name, Hub id, folder or server's address of a model.", options=("--model", "-m"))
+    ]
     labels: tuple[str, ...] = ()
     dtype: DtypeSetting = None
     device: DeviceSetting = None
@@ -127,6 +136,12 @@ class StudyModel:
     ] = "input"
     calibrate: Annotated[bool, Setting("Divide by the label words' probabilities on inputs without content.")] = False
     removal: str | None = None
+    served: ServedName = None
+    max_requests: MaxRequests = None
+    max_tokens: MaxTokens = None
+    max_cost: MaxCost = None
+    price_in: PriceIn = 0.0
+    price_out: PriceOut = 0.0
     made: Annotated[Made | None, Table(without={"progress": "progress is not set here: leave it out."})] = None
 
 

@@ -30,7 +30,7 @@ from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.data.files import sha256_of
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.entries import StudyModel
@@ -78,7 +78,7 @@ def card_of(entry: StudyModel) -> dict[str, Any]:
     return zoo.read_card(Path(entry.name)) if zoo.is_adapter(Path(entry.name)) else {}
 
 
-def described(entry: StudyModel, model: LanguageModel | Generator) -> dict[str, Any]:
+def described(entry: StudyModel, model: LanguageModel | Writer) -> dict[str, Any]:
     """What figures and tables say of a model: name, accuracies where they are known, numbers of parameters."""
     counts: dict[str, int] = {}
     if isinstance(model, Classifier):

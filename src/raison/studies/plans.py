@@ -22,6 +22,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.writer import Writer
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
+from raison.models.served.limits import Served
 from raison.studies.entries import StudyModel, StudySettings
 from raison.studies.made import card_of, made_folder
 
@@ -49,7 +50,21 @@ def load_entry(entry: StudyModel) -> LanguageModel | Any:
         calibrate=entry.calibrate,
         device=entry.device,
         dtype=entry.dtype,
+        served=_served(entry),
     )
+
+
+def _served(entry: StudyModel) -> Served | None:
+    """How a server is asked; None where the entry says nothing of it."""
+    asked = Served(
+        model=entry.served,
+        max_requests=entry.max_requests,
+        max_tokens=entry.max_tokens,
+        max_cost=entry.max_cost,
+        price_in=entry.price_in,
+        price_out=entry.price_out,
+    )
+    return None if asked == Served() else asked
 
 
 def load_judged(entry: StudyModel) -> LanguageModel | Writer:
@@ -69,9 +84,9 @@ class Models:
     """A study's models, one in memory at a time: the last one is released before the next is loaded."""
 
     def __init__(self) -> None:
-        self._known: tuple[StudyModel, LanguageModel | Generator] | None = None
+        self._known: tuple[StudyModel, LanguageModel | Writer] | None = None
 
-    def of(self, entry: StudyModel) -> LanguageModel | Generator:
+    def of(self, entry: StudyModel) -> LanguageModel | Writer:
         """Raises RaisonError."""
         if self._known is None or self._known[0] != entry:
             self._known = None
@@ -83,17 +98,17 @@ class Models:
         return as_classifier(self.of(entry))
 
 
-def judged_on(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> Judged:
+def judged_on(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> Judged:
     """What a model explains of the data; a language model that writes answers its questions. Raises RaisonError."""
     unit = asked.settings.unit
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         return judged(model, data, Reading(unit), asked.template)
     if data.questions:
         raise InputError(f"{data.name} has questions with sources, which only a language model that writes answers.")
     return Judged(model, data.parted if unit == PART else data.texts, unit)
 
 
-def plan_of(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> Plan:
+def plan_of(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> Plan:
     """A comparison. Raises InputError where labels are asked for that are not the model's."""
     stated, found = asked.settings, judged_on(asked, model, data)
     target = _target(asked, found.model, data)
@@ -110,9 +125,9 @@ def plan_of(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> Pl
     )
 
 
-def reasons_against(asked: Asked, model: LanguageModel | Generator, data: Dataset) -> list[str]:
+def reasons_against(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> list[str]:
     """Why a comparison cannot be: every reason, one line each."""
-    if isinstance(model, Generator) or data.questions:
+    if isinstance(model, Writer) or data.questions:
         try:
             plan = plan_of(asked, model, data)
             check_metrics(

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from jaxtyping import Bool, Float
@@ -9,6 +10,19 @@ from torch import Tensor
 
 from raison.core.capability import Capability
 from raison.core.inputs.encoding import Encoding
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Requests, tokens read and written, and their cost in the currency of the caller's prices."""
+
+    requests: int
+    tokens: int
+    cost: float
+
+    def times(self, count: int) -> "Price":
+        """Of so many evaluations."""
+        return Price(self.requests * count, self.tokens * count, self.cost * count)
 
 
 class AskedAgain(Capability):
@@ -21,6 +35,15 @@ class AskedAgain(Capability):
     @abstractmethod
     def told(self) -> str:
         """Where the answers come from and what they are made from, in one line."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> list[str]:
+        """What makes its answers others: the server, the model's name there, the prompt."""
+
+    @abstractmethod
+    def prices(self, encoding: Encoding) -> list[Price]:
+        """What one evaluation of each text takes at most, without asking for it."""
 
     @abstractmethod
     def again(

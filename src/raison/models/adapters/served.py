@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.capability import Capability
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
@@ -93,6 +93,19 @@ class _Again(AskedAgain):
     def told(self) -> str:
         reader = self._model.reader
         return f"{reader.server.name}: {reader.told}"
+
+    @property
+    def identity(self) -> list[str]:
+        reader = self._model.reader
+        return [reader.server.address.base, reader.server.model, reader.told, reader.frame("{text}")[1]]
+
+    def prices(self, encoding: Encoding) -> list[Price]:
+        reader = self._model.reader
+        lengths = [len(reader.frame(str(text))[1]) for text in encoding.texts]
+        count, new = reader.requests, reader.new_tokens
+        if reader.tier == "text":
+            new //= count
+        return [Price(count, *reader.server.meter.price(length, count, new)) for length in lengths]
 
     def again(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
         return self._model.asked(masked_texts(encoding, keeps, removal), repeat=1)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.capability import Capability
 from raison.core.errors import AnswerError, InputError, UnsupportedError
 from raison.core.inputs.chat import Chat
@@ -64,6 +64,22 @@ class ServedWriter(Writer):
         if not isinstance(plain(prompt), str):
             raise InputError("a prompt is one text, and this is a pair: join the two.")
         return self._read(prompt)
+
+    def prompts_again(self, text: str) -> list[Prompt]:
+        plain = self.prompt(text)
+        return [plain, replace(plain, sealed=text)] if self._chats else [plain]
+
+    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+        for (before, _), known in self._spelled.items():
+            if before == prompt.text and known.numbers == tuple(ids):
+                return self._output(prompt, known)
+        answer = run_in_background(self.server.other("/detokenize", {"tokens": list(ids)}))
+        text = None if answer is None else answer.get("content", answer.get("prompt"))
+        if not isinstance(text, str) or not text:
+            raise InputError(
+                f"{self.name} does not tell the text of an output's tokens: explain it again, and then judge."
+            )
+        return self.output(prompt, text)[0]
 
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         if new_tokens < 1:
@@ -145,6 +161,13 @@ class ServedReader(LanguageModel):
             OTHER,
         )
 
+    @property
+    def price(self) -> tuple[int, float]:
+        """Tokens and cost of one masked prompt."""
+        output = self._rows.output
+        whole = len(self._rows.prompt.text) + len(output.text)
+        return self.server.meter.price(whole, 1, len(output.ids) if self.way.by_id else 1)
+
     def lacks(self, kind: type[Capability]) -> str:
         return f"the model lacks the capability '{kind.name}' ({WHY})"
 
@@ -203,6 +226,13 @@ class _Again(AskedAgain):
     @property
     def told(self) -> str:
         return f"{self._reader.name}: scored (log-probabilities of the output's tokens, by {self._reader.way.name})"
+
+    @property
+    def identity(self) -> list[str]:
+        return [self._reader.server.address.base, self._reader.server.model]
+
+    def prices(self, encoding: Encoding) -> list[Price]:
+        return [Price(1, *self._reader.price)] * len(encoding)
 
     def again(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
         return self._reader.asked(encoding, keeps, removal, repeat=1)

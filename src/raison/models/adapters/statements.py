@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
-from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
@@ -75,6 +75,10 @@ class ForcedAnswer:
             rows = [self._target.row(token, len(asked)).scalar(found.double()) for token, found in enumerate(logits)]
             self._found.update(zip(missing, torch.stack(rows, 1).numpy(), strict=True))
         return np.stack([self._found[key] for key in keys])
+
+    def prices(self) -> list[Price]:
+        """What a masked prompt takes on a server."""
+        return self._reader.ask(AskedAgain).prices(self._encoding)[:1]
 
     def again(self, keeps: Bool[np.ndarray, "masks pieces"], removal: str) -> Float[np.ndarray, "masks tokens"]:
         """The same as `log_odds` of a model behind a server, asked anew."""
@@ -297,6 +301,14 @@ class _Again(AskedAgain):
     @property
     def told(self) -> str:
         return self._statements.reader.ask(AskedAgain).told
+
+    @property
+    def identity(self) -> list[str]:
+        return self._statements.reader.ask(AskedAgain).identity
+
+    def prices(self, encoding: Encoding) -> list[Price]:
+        forced = [self._statements.forced(text, encoding.unit) for text in encoding.texts]
+        return [price for one in forced for price in one.prices()]
 
     def again(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str

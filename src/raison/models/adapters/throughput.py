@@ -41,7 +41,7 @@ def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding)
     """Time one forward and one backward pass of the texts of an encoding, after a warm-up on one text.
 
     A function, whose calls may be expensive, is called once per text and without gradients; larger batches may be
-    faster. Statements have no gradients, and share the beginnings of their prompts, as they will later.
+    faster. Statements have no gradients, and share the beginnings of their prompts, as later.
     """
     if isinstance(model, Statements):
         return _of_statements(model, encoding)
@@ -67,6 +67,7 @@ def _of_statements(model: Statements, encoding: Encoding) -> Speed:
     keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
     model.fresh().masked_logits(encoding.select([0]), keeps[:1], model.removals[0])
     fresh, reader, probe = model.fresh(), model.reader, model.probe
+    assert isinstance(reader, Classifier), "a server's time is not measured"
     seconds = _seconds(lambda: fresh.masked_logits(encoding, keeps, model.removals[0]))
     # Equal keeps are run once.
     tokens = sum(length * len(rows.unique(dim=0)) for length, rows in zip(encoding.lengths, keeps, strict=True))

@@ -25,6 +25,14 @@ class Writer(ABC):
         """The prompt's tokens; a chat uses the model's own template. Raises InputError."""
 
     @abstractmethod
+    def prompts_again(self, text: str) -> list[Prompt]:
+        """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
+
+    @abstractmethod
+    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+        """An output whose tokens are known."""
+
+    @abstractmethod
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end of the text."""
 

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.inputs.unit import Text
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
@@ -18,7 +19,7 @@ from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.blackbox import BlackBox
-from raison.models.adapters.classifier import text_classifier
+from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.adapters.statements import Statements
 from raison.models.derived import explainers
 from raison.models.loading import weights
@@ -55,14 +56,17 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     these differently. Configuration: differences from the family's defaults, the labels, and the prompt with its
     calibration. A function is identified by its name, its classes, and its answers to fixed texts, to two digits; by
     the first two alone where these answers differ between equal calls. Not noticed is a function that was changed and
-    gives the same answers to these texts. Any other model that is no transformers model is identified by its class, its
-    labels, and its outputs on two sentences, to two decimals.
+    gives the same answers to these texts. A model behind a server is identified by the server, its name there, and the
+    prompt. Any other model that is no transformers model is identified by its class, its labels, and its outputs on two
+    sentences, to two decimals.
     """
     if isinstance(model, BlackBox):
         return _of_function(model)
+    if model.offers(AskedAgain):
+        return {CONFIGURATION: digest_of([type(model).__qualname__, model.classes, model.ask(AskedAgain).identity])}
     # What is written depends on nothing but the weights and the tokenizer; which token is read is no fact of the model.
     reading = model.reader if isinstance(model, Statements) else text_classifier(model)
-    if reading is None:
+    if not isinstance(reading, Classifier):
         said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
         told = digest_of([type(model).__qualname__, model.classes, model.multi_label])
         return {WEIGHTS: digest_of(said), TOKENIZER: explainers.vocabulary_of(model), CONFIGURATION: told}

@@ -96,6 +96,11 @@ class Meter:
         """About how many tokens a prompt of so many characters has."""
         return max(1, round(self.rate * characters))
 
+    def price(self, characters: int, requests: int, new_tokens: int) -> tuple[int, float]:
+        """Tokens and cost of so many requests with a prompt of so many characters, and so many new tokens in each."""
+        read, written = requests * self.expected(characters), requests * new_tokens
+        return read + written, (read * self.limits.price_in + written * self.limits.price_out) / MILLION
+
     def _check(self, requests: int, read: int, written: int) -> None:
         limits = self.limits
         cost = self.cost + (read * limits.price_in + written * limits.price_out) / MILLION

@@ -39,7 +39,9 @@ async def written_tokens(server: Server, prompt: str, new_tokens: int) -> Spelle
     """The same with its tokens, where the server tells all of them with their numbers."""
     body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0, "logprobs": 1}
     choice = choices_of(await server.complete(body, prompt))[0]
-    text, texts, ids = text_of(choice), [], []
+    text = text_of(choice)
+    texts: list[str] = []
+    ids: list[int | None] = []
     for step in steps_of(choice):
         if "".join(texts) == text:
             break

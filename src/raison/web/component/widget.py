@@ -7,7 +7,7 @@ from typing import Any
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.facts import facts_of
@@ -108,7 +108,7 @@ def _check(models: Mapping[str, LanguageModel]) -> None:
     if not models:
         raise InputError("the widget needs a model: raison.Widget(raison.load(name), text).")
     for name, model in models.items():
-        if isinstance(model, Generator):
+        if isinstance(model, Writer):
             raise InputError(f"the widget explains predictions, and '{name}' writes: use explain(...).show() for it.")
         if not isinstance(model, LanguageModel):
             raise InputError(f"the widget takes models from raison.load, and got {model!r:.60}.")

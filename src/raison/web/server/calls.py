@@ -17,7 +17,7 @@ from raison.explaining.explain import explain
 from raison.explaining.texts import Reading
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.web.server.bodies import ExplainBody, PredictBody, characters, given, tupled
 from raison.web.server.settings import ANSWER, Limits
 
@@ -46,7 +46,7 @@ class Asked(ABC):
         """All but the text, equal where the same is asked."""
 
     @abstractmethod
-    def check(self, model: LanguageModel | Generator, limits: Limits) -> None:
+    def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         """Raise a RaisonError for a text that cannot be answered, before it is answered with others."""
 
     @abstractmethod
@@ -92,9 +92,9 @@ class AskedExplanation(Asked):
         values = self.body.model_dump(exclude={"text", "budget"}) | {"method": self.label}
         return dump(values)
 
-    def check(self, model: LanguageModel | Generator, limits: Limits) -> None:
+    def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         text, body = given(self.body.text), self.body
-        if isinstance(model, Generator) or _is_ranking(text):
+        if isinstance(model, Writer) or _is_ranking(text):
             return
         reading = Reading(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         texts, unit, _ = reading.any(text)
@@ -151,16 +151,16 @@ class AskedPrediction(Asked):
     def settings(self) -> str:
         return dump(self.body.model_dump(exclude={"text"}))
 
-    def check(self, model: LanguageModel | Generator, limits: Limits) -> None:
+    def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         text = given(self.body.text)
-        if isinstance(model, Generator) or _is_ranking(text):
+        if isinstance(model, Writer) or _is_ranking(text):
             return
         texts, unit, _ = Reading().any(text)
         model.encode(texts, unit, self.body.truncate)
 
     def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
         texts, tokens = [given(one.body.text) for one in asked], self.body.max_new_tokens
-        if isinstance(model, Generator):
+        if isinstance(model, Writer):
             return [_json(_written(model, text, tokens or NEW_TOKENS)) for text in texts]
         if tokens is not None:
             raise InputError("max_new_tokens is for a language model that writes: leave it out.")
@@ -244,7 +244,7 @@ def _predicted(e: Explanation) -> dict[str, object]:
     return {**told, "prediction": e.prediction, "decided": list(e.decided), "value": value}
 
 
-def _written(model: Generator, text: Any, tokens: int) -> dict[str, object]:
+def _written(model: Writer, text: Any, tokens: int) -> dict[str, object]:
     """What a language model writes after a prompt or a chat."""
     [asked], _, _ = Reading().prompts(text)
     prompt = model.prompt(cast("Any", asked))

@@ -13,7 +13,7 @@ from raison.core.model import LanguageModel
 from raison.core.settings.reading import plain_values
 from raison.explaining.diagnosis import doctor
 from raison.methods import CATALOGUE
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writer import Writer
 from raison.web.component.facts import QUICK
 from raison.web.server.calls import USUAL
 from raison.web.server.settings import ANSWER, BODY, Limits
@@ -97,11 +97,11 @@ def catalogue() -> Catalogue:
     return Catalogue(tuple(_method(name, CATALOGUE.create(name)) for name in CATALOGUE.names))
 
 
-def _facts(name: str, model: LanguageModel | Generator) -> ModelFacts:
+def _facts(name: str, model: LanguageModel | Writer) -> ModelFacts:
     unable = _unable(model)
     able = tuple(method for method in CATALOGUE.names if method not in unable)
     quick = next((method for method in QUICK if method in able), None)
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         return ModelFacts(name, "text", (), 0, 1, SPLITS, model.max_tokens, (), able, unable, quick, None)
     return ModelFacts(
         name=name,
@@ -119,9 +119,9 @@ def _facts(name: str, model: LanguageModel | Generator) -> ModelFacts:
     )
 
 
-def _unable(model: LanguageModel | Generator) -> dict[str, str]:
+def _unable(model: LanguageModel | Writer) -> dict[str, str]:
     """Why methods do not work on the model with their default settings."""
-    if isinstance(model, Generator):
+    if isinstance(model, Writer):
         return {name: "; ".join(reasons) for name, reasons in doctor(model).methods.items() if reasons}
     found = {name: _reason(CATALOGUE.create(name), model) for name in CATALOGUE.names}
     return {name: reason for name, reason in found.items() if reason}

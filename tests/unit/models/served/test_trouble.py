@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import raison
+from raison.cli import app
 from raison.core.errors import AnswerError, InputError, RaisonError, ServerError
+from raison.judging.estimate import estimate
 from raison.models.served import transport
 from raison.models.served.address import Address
 from raison.models.served.limits import SpentError
@@ -201,3 +204,34 @@ def test_other_tokens_than_those_wanted_are_an_error(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(fake, "features", fake.features - {"grammar"})
         with pytest.raises(AnswerError, match="its tokens are"):
             raison.explain(model, "dull and great", method="occlusion", progress=False)
+
+
+def test_an_estimate_counts_requests_and_sends_none() -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(price_in=1e6, price_out=0.0))
+        before = len(fake.requests)
+        found = estimate(model, [TEXT], ["occlusion"], ["comprehensiveness"])
+        assert len(fake.requests) == before
+        assert found.forwards["occlusion"] >= len(TEXT.split())
+        assert found.requests >= found.forwards["occlusion"] + found.metric_forwards
+        raison.explain(model, TEXT, method="occlusion", progress=False)
+        sent = len(fake.requests) - before
+        # A label that is not among the likeliest would take one request more, and noise takes eight.
+        assert sent <= 3 * (found.forwards["occlusion"] + 2) + 8
+        assert found.request_cost == pytest.approx(found.request_tokens - found.requests, rel=1e-6)
+
+
+def test_the_command_line_takes_an_address_and_limits() -> None:
+    with running(Fake()) as fake:
+        asked = ["--model", fake.base, "--prompt", "sentiment", "--method", "occlusion"]
+        shown = CliRunner().invoke(app, ["explain", TEXT, *asked, "--served", "others", "--max-requests", "100"])
+        assert shown.exit_code == 0, shown.output
+        assert "others at http://127.0.0.1" in shown.output
+        refused = CliRunner().invoke(app, ["explain", "other words", *asked, "--max-requests", "6"])
+        assert "max_requests is 6" in str(refused.exception)
+        unpriced = CliRunner().invoke(app, ["explain", TEXT, *asked, "--max-cost", "1"])
+        assert "price_in" in str(unpriced.exception)
+        told = CliRunner().invoke(app, ["doctor", fake.base, "--prompt", "sentiment"])
+        assert told.exit_code == 0, told.output
+        assert "scored" in told.output
+        assert "not integrated_gradients" in told.output
