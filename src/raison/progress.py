@@ -29,6 +29,17 @@ EVERY = 15.0
 Advance = Callable[[int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A function in place of a bar that hears of the latest numbers, too."""
+
+    hear: Callable[[int, str], None]
+
+    def __call__(self, count: int, note: str = "") -> None:
+        """Say that `count` more are done."""
+        self.hear(count, note)
+
+
 class Told(Protocol):
     """Hears how many more are done, and the latest numbers in words."""
 
@@ -46,13 +57,21 @@ class _Task:
     """What was done before this process began."""
     began: float = 0.0
     bar: TaskID | None = None
+    unit: str = ""
+
+    @property
+    def said(self) -> str:
+        """The rate since this process began, and the latest numbers."""
+        spent = time.monotonic() - self.began
+        rate = [f"{(self.done - self.first) / spent:,.3g} {self.unit}/s"] if self.unit and spent else []
+        return ", ".join([*rate, *([self.note] if self.note else [])])
 
     def line(self) -> str:
         """ "training 120/600 (loss 0.412), 0:01:00 so far, 0:04:00 left"."""
         spent = time.monotonic() - self.began
         share = (self.done - self.first) / max(1, self.total - self.first)
         left = f", {_duration(spent / share - spent)} left" if share else ""
-        note = f" ({self.note})" if self.note else ""
+        note = f" ({self.said})" if self.said else ""
         return f"{self.title} {self.done:,}/{self.total:,}{note}, {_duration(spent)} so far{left}"
 
 
@@ -115,7 +134,7 @@ class _Screen:
         for task in self._tasks:
             if task.bar is None:
                 task.bar = live.add_task(task.title, total=task.total, note="")
-            live.update(task.bar, completed=task.done, note=task.note)
+            live.update(task.bar, completed=task.done, note=task.said)
 
 
 _SCREEN = _Screen()
@@ -124,17 +143,17 @@ _heard: ContextVar[Advance | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
-def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0) -> Iterator[Told]:
+def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0, unit: str = "") -> Iterator[Told]:
     """Yields a function that is told how many more of `total` are done; `done` of them were done before.
 
     A bar appears on stderr after a second of work; if stderr is no terminal, a line every 15 seconds. A single item is
     not counted. `show` may be a function of the caller's, which is then told of the progress instead. Steps that work
-    inside reports (`steps_of`) are shown below, unless this is not shown.
+    inside reports (`steps_of`) are shown below, unless this is not shown. With `unit`, the rate is shown, too.
     """
     token = _shown.set(show is True)
     try:
         if show is True and total > 1:
-            with _task(_Task(title, total, done, first=done)) as told:
+            with _task(_Task(title, total, done, first=done, unit=unit)) as told:
                 yield told
         else:
             yield _listener(show if callable(show) else None)
@@ -186,6 +205,9 @@ def _task(task: _Task) -> Iterator[Told]:
 
 
 def _listener(function: Advance | None) -> Told:
+    if isinstance(function, Report):
+        return function
+
     def told(count: int, note: str = "") -> None:
         if function is not None:
             function(count)

@@ -65,6 +65,10 @@ class DataError(RaisonError):
     """A data file is missing, broken or lacks a column."""
 
 
+class BusyError(DataError):
+    """Another process is at work in a folder."""
+
+
 class LoadError(RaisonError):
     """A model or its weights could not be found or read."""
 

@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, Literal
 
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting, check
 from raison.progress import Advance, Told, progress_bar
 
+Engine = Literal["local", "ray"]
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
@@ -35,6 +36,8 @@ class Job:
     cost: float = 1.0
     size: int = 1
     last: bool = False
+    unit: str = ""
+    """What its parts are called, where their rate is to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +67,32 @@ def shard_of(text: str) -> Shard:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the work is shared: this process's `shard` of it, or all of it by so many `workers` that this one starts."""
+    """How the work is shared: this process's `shard` of it, or all of it by so many `workers` that this one starts.
+
+    Workers are processes of this machine, or actors of Ray: of the cluster at `address`, else of a Ray of their own.
+    """
 
     shard: Annotated[Shard, Setting("Do one share of the work: 1/2 here, 2/2 in another process.", read=shard_of)] = (
         WHOLE
     )
     workers: Annotated[int, Setting("Number of processes that share the work and the processor.", least=1)] = 1
+    engine: Annotated[Engine, Setting("Where the processes run: local, or ray (pip install 'raison[ray]').")] = "local"
+    address: Annotated[str | None, Setting("With --engine ray: the cluster, such as auto or ray://host:10001.")] = None
+    gpus: Annotated[float, Setting("With --engine ray: GPUs of each process, such as 0.5.", least=0)] = 0.0
 
     def __post_init__(self) -> None:
         check(self)
         if self.shard != WHOLE and self.workers > 1:
             raise InputError("a shard is one process's share and workers are several processes: give one of them.")
+        if self.shard != WHOLE and self.engine != "local":
+            raise InputError("a shard is one process's share and an engine shares by itself: give one of them.")
+        if self.engine == "local" and (self.address is not None or self.gpus):
+            raise InputError("address and gpus are those of Ray: give engine ray as well, or leave them out.")
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process does it itself."""
+        return self.workers == 1 and self.engine == "local"
 
 
 ALONE = Sharing()
@@ -113,7 +131,7 @@ def _perform(jobs: Sequence[Job], progress: bool | Advance) -> None:
     for (title, last), group in groupby(jobs, key=lambda job: (job.title, job.last)):
         together = list(group)
         show = False if last and not isinstance(progress, bool) else progress
-        with progress_bar(title, sum(job.size for job in together), show) as told:
+        with progress_bar(title, sum(job.size for job in together), show, unit=together[0].unit) as told:
             for job in together:
                 if job.is_done():
                     told(job.size)

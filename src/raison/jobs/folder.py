@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from raison.core.errors import DataError
+from raison.core.errors import BusyError, DataError
 from raison.jobs import disk
 from raison.jobs.store import read_head, write_head
 
@@ -147,7 +147,7 @@ def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise DataError(
+        raise BusyError(
             f"another process is at work in {folder}: wait until it has finished, or choose another folder for --out."
         ) from None
     except OSError as error:

@@ -5,14 +5,14 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from raison.core.errors import DataError, InputError, RaisonError
-from raison.jobs.engine import Shard
+from raison.jobs.crew import Work
+from raison.jobs.engine import Job, Shard, do
 from raison.jobs.folder import WorkInterrupted
-from raison.progress import Advance, progress_bar
+from raison.progress import Advance, Report, progress_bar
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 _CODE = "from raison.jobs.workers import main; main()"
@@ -20,27 +20,29 @@ _DONE, _FAILED = b"+", b"!"
 PATIENCE = 20.0
 """Seconds for an interrupted process to finish writing."""
 
-Work = Callable[[Shard, Advance], None]
-"""The work of a worker: its share, with progress reports. It is sent to another process, so it must be picklable."""
+
+def packed(work: Work) -> bytes:
+    """The work for another process. Raises InputError where it cannot be sent."""
+    try:
+        return pickle.dumps(work)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"this cannot be done by several processes ({error}): start one process for each share, with --shard."
+        ) from None
 
 
-def in_processes(work: Work, count: int, folder: Path, total: int, progress: bool | Advance = True) -> None:
-    """Run `work` in `count` fresh processes at once, each as one shard; what each has written is in the folder.
+def in_processes(work: Work, jobs: Sequence[Job], count: int, progress: bool | Advance = True) -> None:
+    """Do the `jobs` of some work, which are not the last ones, in `count` fresh processes at once, each as one shard.
 
     Raises InputError for work that cannot be pickled, and DataError with the first process's reason
     where one fails: what all of them have finished stays. An interrupt becomes WorkInterrupted.
     """
-    packed = []
-    for number in range(1, count + 1):
-        try:
-            packed.append(pickle.dumps((work, Shard(number, count))))
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"this cannot be done by several processes ({error}): start one process for each share, with --shard."
-            ) from None
-    started = [_started(count) for _ in packed]
+    whole = packed(work)
+    requests = [pickle.dumps((whole, Shard(number, count))) for number in range(1, count + 1)]
+    started = [_started(count) for _ in requests]
     reasons: list[str] = []
-    with progress_bar(f"{count} processes", total, progress) as told:
+    total, unit = sum(job.size for job in jobs), jobs[0].unit
+    with progress_bar(f"{count} processes", total, progress, unit=unit) as told:
         lock = threading.Lock()
 
         def listen(process: subprocess.Popen[bytes], request: bytes) -> None:
@@ -52,7 +54,8 @@ def in_processes(work: Work, count: int, folder: Path, total: int, progress: boo
                 for line in heard:
                     with lock:
                         if line.startswith(_DONE):
-                            told(int(line[1:]))
+                            number, _, note = line[1:].decode().partition(" ")
+                            told(int(number), note.strip())
                         elif line.startswith(_FAILED):
                             reasons.append(line[1:].decode().strip())
             if process.wait() and not reasons:
@@ -60,24 +63,30 @@ def in_processes(work: Work, count: int, folder: Path, total: int, progress: boo
                     reasons.append(f"a process ended with exit code {process.returncode}")
 
         threads = [
-            threading.Thread(target=listen, args=pair, daemon=True) for pair in zip(started, packed, strict=True)
+            threading.Thread(target=listen, args=pair, daemon=True) for pair in zip(started, requests, strict=True)
         ]
         try:
             _joined(threads, started)
         except KeyboardInterrupt:
-            raise WorkInterrupted(folder) from None
+            raise WorkInterrupted(work.folder) from None
     if reasons:
         raise DataError(f"{reasons[0]} Finished work is kept: start again to resume it.")
 
 
 def main() -> None:
     """The main function of a worker: reads its work from stdin, reports progress on stdout."""
-    work, shard = pickle.loads(sys.stdin.buffer.read())
+    whole, shard = pickle.loads(sys.stdin.buffer.read())
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     # Output of libraries must not be mistaken for progress reports.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def hear(count: int, note: str) -> None:
+        out.write(_DONE + f"{count} {note}\n".encode())
+
     try:
-        work(shard, lambda count: out.write(_DONE + str(count).encode() + b"\n"))
+        work: Work = pickle.loads(whole)
+        with work.opened(shard) as listed:
+            do(listed, shard, Report(hear))
     except RaisonError as error:
         out.write(_FAILED + " ".join(str(error).split()).encode() + b"\n")
         sys.exit(2)

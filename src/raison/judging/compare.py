@@ -1,6 +1,7 @@
 """Methods side by side on the same texts, resumable."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,17 +22,17 @@ from raison.explaining.each import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.settings import Compared
 from raison.explaining.texts import Reading, Side, Texts, read_names
-from raison.jobs.engine import ALONE, Shard, Sharing
+from raison.jobs.crew import perform
+from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
-from raison.jobs.workers import in_processes
 from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
-from raison.judging.work import execute
+from raison.judging.work import execute, listed
 from raison.methods import CATALOGUE
 from raison.models.adapters.writer import Writer
 from raison.progress import Advance
 from raison.runs.heads import RunHead
-from raison.runs.run import Run, check_same, open_run
+from raison.runs.run import Run, check_same, open_run, read_run
 from raison.runs.table import comparison
 from raison.text.sourced import SourceTemplate
 
@@ -162,19 +163,8 @@ def _compared(
         check_same(folder, header)
     else:
         header = header_of(plan, check_plan(plan, choosers))
-    shard, workers = team.sharing.shard, team.sharing.workers
-    with working_in(folder, COMPARISON, shard.file):
-        with beginning(folder, shard.file):
-            run = open_run(header, folder, shard.file)
-        if workers == 1:
-            execute(plan, run, progress, shard)
-            return comparison(run)
-    in_processes(_Share(plan, header, folder, team.load), workers, folder, len(plan.texts), progress)
-    with working_in(folder, COMPARISON):
-        run = open_run(header, folder)
-        # Metrics over all texts come last, in this process.
-        execute(plan, run, progress is True)
-        return comparison(run)
+    perform(_Compared(plan, header, folder, team.load), team.sharing, progress)
+    return comparison(read_run(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,24 +176,29 @@ class _Team:
 
 
 @dataclass(frozen=True)
-class _Share:
-    """A share of a comparison for a worker process."""
+class _Compared:
+    """A comparison in a folder. Sent to another process, it has no model if `load` says how to make one."""
 
     plan: Plan
     header: RunHead
     folder: Path
     load: Callable[[], LanguageModel] | None
+    is_sent: bool = False
 
-    def __call__(self, shard: Shard, advance: Advance) -> None:
-        plan = self.plan if self.load is None else replace(self.plan, model=self.load())
+    @contextmanager
+    def opened(self, shard: Shard) -> Iterator[Callable[[], list[Job]]]:
+        """Inside, the folder is this process's, or its share of it. Raises DataError for one of other work."""
+        plan = self.plan
+        if self.is_sent and self.load is not None:
+            plan = replace(plan, model=self.load())
         with working_in(self.folder, COMPARISON, shard.file):
-            execute(plan, open_run(self.header, self.folder, shard.file), advance, shard)
+            with beginning(self.folder, shard.file):
+                run = open_run(self.header, self.folder, shard.file)
+            yield lambda: listed(plan, run, shard)
 
     def __getstate__(self) -> dict[str, object]:
-        """A model that workers load themselves is not pickled."""
-        if self.load is None:
-            return self.__dict__
-        return self.__dict__ | {"plan": replace(self.plan, model=None)}  # type: ignore[arg-type]
+        plan = self.plan if self.load is None else replace(self.plan, model=None)  # type: ignore[arg-type]
+        return self.__dict__ | {"plan": plan, "is_sent": True}
 
 
 def noted_header(plan: Plan) -> RunHead:

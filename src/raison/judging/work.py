@@ -10,7 +10,7 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Batch, prepare, run, run_candidates
 from raison.explaining.measuring import Annotations, measure
 from raison.explaining.selection import best_maps
-from raison.jobs.engine import Job, Shard, do
+from raison.jobs.engine import WHOLE, Job, Shard, do
 from raison.judging.evaluate import costs_of, measure_groups
 from raison.judging.plan import Plan
 from raison.progress import Advance, Told
@@ -20,15 +20,16 @@ CHUNK = 16
 """Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
 
 
-def execute(plan: Plan, comparison: Run, progress: bool | Advance = True, shard: Shard | None = None) -> None:
-    """Do the run's missing work, or a shard's share of it, by raison.jobs.engine."""
+def execute(plan: Plan, comparison: Run, progress: bool | Advance = True) -> None:
+    """Do the run's missing work in this process."""
+    do(lambda: listed(plan, comparison), progress=progress)
 
-    def make() -> list[Job]:
-        if shard is not None and shard.count > 1:
-            comparison.refresh()
-        return jobs_of(lambda: plan, comparison)
 
-    do(make, shard, progress)
+def listed(plan: Plan, comparison: Run, shard: Shard = WHOLE) -> list[Job]:
+    """A run's jobs as they stand; where others have shares of them, the folder is read again."""
+    if shard != WHOLE:
+        comparison.refresh()
+    return jobs_of(lambda: plan, comparison)
 
 
 def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[Job]:

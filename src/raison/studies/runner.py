@@ -1,13 +1,14 @@
 """Runs a study of any kind: reads it, checks everything, does what its folder lacks; resumable, by shares."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.jobs.engine import ALONE, Shard, Sharing, do
+from raison.jobs.crew import perform
+from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import beginning, working_in
-from raison.jobs.workers import in_processes
 from raison.progress import Advance
 from raison.runs.reuse import runs_in
 from raison.studies.file import Study, read
@@ -75,43 +76,36 @@ def execute(
 
     Raises DataError where another process is at work, and where the work was begun with another model or other data.
     """
-    study, shard = examined.study, sharing.shard
-    kind = study.kind.folder
-    check_header(folder, kind, examined.header, examined.parts)
-    with working_in(folder, kind, shard.file):
-        with beginning(folder, shard.file):
-            begin_study(folder, kind, examined.header, study.text)
-            if examined.labels:
-                write_labels(folder, examined.labels, {})
-            study.kind.work.begin(examined, folder, sources)
-        if sharing.workers == 1:
-            do(lambda: study.kind.work.jobs(examined, folder, shard.file), shard, progress)
-    if sharing.workers > 1:
-        with_workers(examined, folder, progress, sharing.workers)
+    check_header(folder, examined.study.kind.folder, examined.header, examined.parts)
+    perform(_Studied(examined, folder, tuple(sources)), sharing, progress)
     return folder
 
 
-def with_workers(examined: Examined, folder: Path, progress: bool | Advance, workers: int) -> None:
-    """The jobs by several processes, then, here, what comes last."""
-    study = examined.study
-    jobs = study.kind.work.jobs(examined, folder, None)
-    total = sum(job.size for job in jobs if not job.last)
-    # What a study calls is looked up again in each process.
-    travelling = replace(examined, study=replace(study, tools=None))
-    in_processes(_Share(travelling, folder), workers, folder, total, progress)
-    with working_in(folder, study.kind.folder):
-        do(lambda: study.kind.work.jobs(examined, folder, None), progress=progress is True)
+@dataclass(frozen=True)
+class _Studied:
+    """A study in a folder. Another process looks up anew what it calls, and need not begin it."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A share of the work for another process."""
-
-    examined: Any
+    examined: Examined
     folder: Path
+    sources: tuple[Path, ...]
+    is_begun: bool = False
 
-    def __call__(self, shard: Shard, advance: Advance) -> None:
-        study = self.examined.study
-        known = replace(self.examined, study=replace(study, tools=study.kind.spec.tools()))
-        with working_in(self.folder, study.kind.folder, shard.file):
-            do(lambda: study.kind.work.jobs(known, self.folder, shard.file), shard, advance)
+    def __getstate__(self) -> dict[str, Any]:
+        study = replace(self.examined.study, tools=None)
+        return self.__dict__ | {"examined": replace(self.examined, study=study), "is_begun": True}
+
+    @contextmanager
+    def opened(self, shard: Shard) -> Iterator[Callable[[], Sequence[Job]]]:
+        """Inside, the folder is this process's, or its share of it. Raises DataError."""
+        study, examined = self.examined.study, self.examined
+        kind = study.kind
+        if study.tools is None:
+            examined = replace(examined, study=replace(study, tools=kind.spec.tools()))
+        with working_in(self.folder, kind.folder, shard.file):
+            if not self.is_begun:
+                with beginning(self.folder, shard.file):
+                    begin_study(self.folder, kind.folder, examined.header, study.text)
+                    if examined.labels:
+                        write_labels(self.folder, examined.labels, {})
+                    kind.work.begin(examined, self.folder, self.sources)
+            yield lambda: kind.work.jobs(examined, self.folder, shard.file)

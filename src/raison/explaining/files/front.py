@@ -20,9 +20,9 @@ from raison.explaining.files.rows import How
 from raison.explaining.files.survey import survey
 from raison.explaining.files.work import FileWork, refuse_other
 from raison.explaining.texts import Side
-from raison.jobs.engine import ALONE, Sharing, do
+from raison.jobs.crew import perform
+from raison.jobs.engine import ALONE, Sharing
 from raison.jobs.folder import EXPLANATIONS, refuse_others
-from raison.jobs.workers import in_processes
 from raison.methods import CATALOGUE
 from raison.progress import Advance
 from raison.runs.files import shards
@@ -83,7 +83,7 @@ def explain_file(
     sources = sources_of([data] if isinstance(data, str | Path) else data)
     work = _begun(model, sources, reading or Reading(), how, Folder(Path(out), format))
     until = None if budget_hours is None else time.time() + 3600 * budget_hours
-    _perform(replace(work, until=until, load=load), sharing, progress)
+    perform(replace(work, until=until, load=load), sharing, progress)
     return read(Path(out))
 
 
@@ -95,19 +95,6 @@ def _begun(model: LanguageModel, sources: Sequence[str], reading: Reading, how: 
     work = FileWork(model, survey(sources, reading), how, folder)
     refuse_other(work)
     return work
-
-
-def _perform(work: FileWork, sharing: Sharing, progress: bool | Advance) -> None:
-    if sharing.workers > 1:
-        with work.held(None):
-            # The manifest, so that workers find their folder.
-            pass
-        in_processes(work, sharing.workers, work.folder.path, work.survey.rows, progress)
-        with work.held(None):
-            do(work.jobs, progress=progress is True)
-        return
-    with work.held(sharing.shard.file):
-        do(work.jobs, sharing.shard, progress)
 
 
 def _check(hours: float | None, target: TargetSpec, form: shards.Format) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,19 @@ from raison.core.registry import label_of
 from raison.explaining.files.rows import How, explain_rows
 from raison.explaining.files.survey import Cursor, Part, Survey
 from raison.jobs import disk
-from raison.jobs.engine import Job, Shard, do
+from raison.jobs.engine import Job, Shard
 from raison.jobs.folder import EXPLANATIONS, beginning, read_marker, working_in, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, check, digest_of
 from raison.jobs.store import RecordStore, write_record
 from raison.models.derived.identity import files_identity, identity_of
-from raison.progress import Advance, Told
-from raison.runs.files import shards, summary
+from raison.progress import Told
+from raison.runs.files import shards as written
+from raison.runs.files import summary
 from raison.runs.files.folder import SCHEMA, SUMMARY, Folder, Receipt, Rejected
 from raison.runs.files.rows import COLUMNS, Record
 
 TITLE = "explain"
+WHAT = "explanation of a file"
 
 
 @dataclass(frozen=True)
@@ -35,40 +37,46 @@ class FileWork:
     Sent to another process, it has no model if `load` says how to make one.
     """
 
-    model: LanguageModel
+    model: LanguageModel | None
     survey: Survey
     how: How
-    folder: Folder
+    shards: Folder
     until: float | None = None
     load: Callable[[], LanguageModel] | None = None
-
-    def __call__(self, shard: Shard, advance: Advance) -> None:
-        """A share of it in this process."""
-        here = self if self.load is None else replace(self, model=self.load())
-        with here.held(shard.file):
-            do(here.jobs, shard, advance)
 
     def __getstate__(self) -> dict[str, object]:
         """A model that processes load themselves is not sent to them."""
         return self.__dict__ if self.load is None else self.__dict__ | {"model": None}
 
-    @contextmanager
-    def held(self, shard: int | None) -> Iterator[None]:
-        """Inside, the folder is this process's, or its share of it. Raises DataError for one of other work."""
-        head = self.head()
-        with working_in(self.folder.path, EXPLANATIONS, shard):
-            with beginning(self.folder.path, shard):
-                known = read_marker(self.folder.path, EXPLANATIONS)
-                if known is None:
-                    write_marker(self.folder.path, EXPLANATIONS, head)
-                else:
-                    check(self.folder.path, "explanation of a file", known, head[IDENTITY])
-            yield
+    @property
+    def folder(self) -> Path:
+        """Where the explanations go."""
+        return self.shards.path
 
-    def head(self) -> dict[str, Any]:
+    @contextmanager
+    def opened(self, shard: Shard) -> Iterator[Callable[[], list[Job]]]:
+        """Inside, the folder is this process's, or its share of it. Raises DataError for one of other work."""
+        model = self._model()
+        head = self.head(model)
+        with working_in(self.folder, EXPLANATIONS, shard.file):
+            with beginning(self.folder, shard.file):
+                known = read_marker(self.folder, EXPLANATIONS)
+                if known is None:
+                    write_marker(self.folder, EXPLANATIONS, head)
+                else:
+                    check(self.folder, WHAT, known, head[IDENTITY])
+            yield partial(self._jobs, model)
+
+    def _model(self) -> LanguageModel:
+        if self.model is None:
+            assert self.load is not None
+            return self.load()
+        return self.model
+
+    def head(self, model: LanguageModel) -> dict[str, Any]:
         """The manifest."""
         method, stated = label_of(self.how.method), self.how.stated()
-        told = [method, stated, self.survey.reading.limit, self.folder.format]
+        told = [method, stated, self.survey.reading.limit, self.shards.format]
         return {
             "schema": SCHEMA,
             "raison": __version__,
@@ -76,77 +84,78 @@ class FileWork:
             "rows": self.survey.rows,
             "limit": self.survey.reading.limit,
             "shards": len(self.survey.shards),
-            "format": self.folder.format,
-            "model": self.model.name,
-            "outputs": self.model.outputs,
+            "format": self.shards.format,
+            "model": model.name,
+            "outputs": model.outputs,
             "method": method,
             "settings": stated,
             "columns": {column.name: column.about for column in COLUMNS},
             IDENTITY: {
-                **identity_of(self.model),
-                **files_identity(self.model, [self.how.method]),
+                **identity_of(model),
+                **files_identity(model, [self.how.method]),
                 DATA: digest_of([self.survey.sha256, self.survey.rows]),
                 SETTINGS: digest_of(told),
             },
         }
 
-    def jobs(self) -> list[Job]:
+    def _jobs(self, model: LanguageModel) -> list[Job]:
         """A job for each shard, in the order of the rows, and one for what they come to."""
-        cursor, pace = Cursor(self.survey), _Pace()
+        desk = _Desk(model, Cursor(self.survey))
         jobs = [
             Job(
                 f"shard {number}",
                 TITLE,
-                partial(self._do, cursor, pace, number),
+                partial(self._do, desk, number),
                 partial(self._is_done, number),
                 cost=sum(part.characters for part in parts),
                 size=sum(part.rows for part in parts),
+                unit="rows",
             )
             for number, parts in enumerate(self.survey.shards)
         ]
         finish = partial(self._finish, len(jobs))
-        return [*jobs, Job("summary", "summary", finish, (self.folder.path / SUMMARY).exists, last=True)]
+        return [*jobs, Job("summary", "summary", finish, (self.folder / SUMMARY).exists, last=True)]
 
-    def _do(self, cursor: Cursor, pace: "_Pace", number: int, told: Told) -> None:
+    def _do(self, desk: "_Desk", number: int, told: Told) -> None:
         """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go."""
-        if self.folder.receipt(number).exists():
-            disk.remove(self.folder.work(number))
+        if self.shards.receipt(number).exists():
+            disk.remove(self.shards.work(number))
             told(sum(part.rows for part in self.survey.shards[number]))
             return
-        store = RecordStore(self.folder.work(number))
+        store = RecordStore(self.shards.work(number))
         done = _places(store)
         for part in self.survey.shards[number]:
             if part.start not in done:
                 if self.until is not None and time.time() >= self.until:
                     return
-                found = explain_rows(self.model, cursor.part(part), self.how)
+                found = explain_rows(desk.model, desk.cursor.part(part), self.how)
                 rejected = list(map(asdict, found.rejected))
                 store.append([{"part": part.start, "rows": found.records, "rejected": rejected}])
-                told(part.rows, pace.noted(part, found.records))
+                told(part.rows, desk.noted(part, found.records))
             else:
                 told(part.rows)
         self._complete(number, store)
 
     def _is_done(self, number: int) -> bool:
         """Whether a shard has its receipt, and the parts that it was made of are gone."""
-        return self.folder.receipt(number).exists() and not self.folder.work(number).exists()
+        return self.shards.receipt(number).exists() and not self.shards.work(number).exists()
 
     def _complete(self, number: int, store: RecordStore) -> None:
-        path, places = self.folder.shard(number), _places(store)
+        path, places = self.shards.shard(number), _places(store)
         parts = [places[part.start] for part in self.survey.shards[number]]
         tally = _Tally(sum(part.rows for part in self.survey.shards[number]))
-        shards.write(path, (row for part in store.at(parts) for row in tally.counted(part)), self.form)
-        write_record(self.folder.receipt(number), asdict(tally.receipt(path)))
-        disk.remove(self.folder.work(number))
+        written.write(path, (row for part in store.at(parts) for row in tally.counted(part)), self.form)
+        write_record(self.shards.receipt(number), asdict(tally.receipt(path)))
+        disk.remove(self.shards.work(number))
 
     @property
-    def form(self) -> shards.Format:
+    def form(self) -> written.Format:
         """The format of the shards."""
-        return "parquet" if self.folder.format == "parquet" else "jsonl"
+        return "parquet" if self.shards.format == "parquet" else "jsonl"
 
     def _finish(self, count: int, told: Told) -> None:
-        if all(self.folder.receipt(number).exists() for number in range(count)):
-            summary.write(self.folder.path)
+        if all(self.shards.receipt(number).exists() for number in range(count)):
+            summary.write(self.folder)
         told(1)
 
 
@@ -173,7 +182,7 @@ class _Tally:
             yield row
 
     def receipt(self, path: Path) -> Receipt:
-        found = path.stat().st_size, shards.sha256_of(path)
+        found = path.stat().st_size, written.sha256_of(path)
         counts = self.rows, self.explanations, tuple(self.rejected), self.evaluations, self.gradients, self.seconds
         return Receipt(*counts, *found)
 
@@ -185,24 +194,24 @@ def _places(store: RecordStore) -> dict[int, int]:
 
 
 @dataclass
-class _Pace:
-    """How fast it goes in this process, and what a row takes."""
+class _Desk:
+    """What a process works with, and what its rows have taken."""
 
+    model: LanguageModel
+    cursor: Cursor
     rows: int = 0
     passes: int = 0
-    began: float = field(default_factory=time.monotonic)
 
     def noted(self, part: Part, records: Sequence[Record]) -> str:
         self.rows += part.rows
         self.passes += sum(record["evaluations"] + record["gradients"] for record in records)
-        rate = self.rows / max(1e-9, time.monotonic() - self.began)
-        return f"{rate:,.3g} rows/s, {self.passes / self.rows:,.0f} passes a row"
+        return f"{self.passes / self.rows:,.0f} passes a row"
 
 
 def refuse_other(work: FileWork) -> None:
     """DataError where the folder holds these explanations with another model, data or settings. Touches nothing."""
-    known = read_marker(work.folder.path, EXPLANATIONS)
-    if known is not None:
-        check(work.folder.path, "explanation of a file", known, work.head()[IDENTITY])
+    known = read_marker(work.folder, EXPLANATIONS)
+    if known is not None and work.model is not None:
+        check(work.folder, WHAT, known, work.head(work.model)[IDENTITY])
         if known.get("shards") != len(work.survey.shards):
-            raise DataError(f"{work.folder.path} was written in other shards: choose another folder for --out.")
+            raise DataError(f"{work.folder} was written in other shards: choose another folder for --out.")

@@ -1,0 +1,149 @@
+"""Jobs in Ray: Ray Data hands them to actors, each of which holds the model and writes into the folder itself.
+
+Ray places the actors, holds jobs back until one is free, replaces an actor that dies, and gives its job to another.
+What a job has written by then is on the disk; it goes on from there. The records are those of any other engine.
+"""
+
+import logging
+import os
+import pickle
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from raison.core.errors import BusyError, DataError, RaisonError
+from raison.jobs.crew import Work
+from raison.jobs.engine import Job, Shard, Sharing
+from raison.jobs.folder import WorkInterrupted
+from raison.jobs.workers import packed
+from raison.progress import Advance, Report, progress_bar
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+SHARES = 1000
+"""Numbers of shares among which an actor takes the first that no living process holds."""
+STORE = 128 * 2**20
+"""Bytes that Ray sets aside for what passes between processes: keys of jobs, no texts."""
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+
+
+def in_actors(work: Work, jobs: Sequence[Job], sharing: Sharing, progress: bool | Advance = True) -> None:
+    """Do the missing of some jobs, the most expensive first, by as many actors as there are workers.
+
+    Raises DataError without Ray, and with the first job's reason where one fails: what is finished stays.
+    """
+    missing = sorted((job for job in jobs if not job.is_done()), key=lambda job: -job.cost)
+    total = sum(job.size for job in missing)
+    request = packed(work)
+    reason = ""
+    with progress_bar(f"{sharing.workers} actors", total, progress, unit=missing[0].unit) as told, _ray(sharing):
+        try:
+            for row in _handed_out(request, [job.key for job in missing], sharing).iter_rows():
+                reason = str(row["failed"])
+                if reason:
+                    break
+                told(int(row["size"]), str(row["note"]))
+        except KeyboardInterrupt:
+            raise WorkInterrupted(work.folder) from None
+    if reason:
+        raise DataError(f"{reason} Finished work is kept: start again to resume it.")
+
+
+class Actor:
+    """Holds an opened share of the work; called with keys of jobs, it does them."""
+
+    def __init__(self, request: bytes) -> None:
+        self._held = ExitStack()
+        self._failed = ""
+        self._jobs: dict[str, Job] = {}
+        work: Work = pickle.loads(request)
+        try:
+            self._jobs = {job.key: job for job in self._open(work)}
+        except RaisonError as error:
+            self._failed = _line(error)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        """The batch with each job's size, its latest numbers, and the reason why it failed, if it did."""
+        done = [self._done(str(key)) for key in batch["key"]]
+        return {name: [one[place] for one in done] for place, name in enumerate(("size", "note", "failed"))}
+
+    def _open(self, work: Work) -> Sequence[Job]:
+        """The jobs of the first share that is free: an actor in place of a dead one may take its share."""
+        for number in range(1, SHARES + 1):
+            try:
+                return self._held.enter_context(work.opened(Shard(number, SHARES)))()
+            except BusyError:
+                continue
+        raise DataError(f"more than {SHARES} processes are at work in {work.folder}.")
+
+    def _done(self, key: str) -> tuple[int, str, str]:
+        notes = [""]
+        if self._failed:
+            return 0, "", self._failed
+        job = self._jobs[key]
+        try:
+            if not job.is_done():
+                job.run(Report(lambda _, note: notes.append(note)))
+        except RaisonError as error:
+            return 0, "", _line(error)
+        return job.size, notes[-1], ""
+
+
+def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Dataset":
+    from ray import data
+
+    with warnings.catch_warnings():
+        # Of settings that Ray 2.60 makes itself, and of arguments for which it has no other names yet.
+        warnings.simplefilter("ignore")
+        data.DataContext.get_current().enable_progress_bars = False
+        listed = data.from_items([{"key": key} for key in keys], override_num_blocks=len(keys))
+        return listed.map_batches(
+            Actor,
+            fn_constructor_args=(request,),
+            batch_size=1,
+            compute=data.ActorPoolStrategy(size=sharing.workers, max_tasks_in_flight_per_actor=1),
+            num_cpus=1,
+            num_gpus=sharing.gpus,
+            max_restarts=-1,
+            max_task_retries=-1,
+        )
+
+
+@contextmanager
+def _ray(sharing: Sharing) -> Iterator[None]:
+    """Ray, started here or connected to, and left as it was found. Raises DataError."""
+    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise DataError("--engine ray needs Ray: pip install 'raison[ray]', or leave it out.") from None
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    if ray.is_initialized():
+        yield
+        return
+    try:
+        if sharing.address is None:
+            # One core more than actors: Ray's own steps need one.
+            ray.init(
+                num_cpus=sharing.workers + 1,
+                num_gpus=sharing.gpus * sharing.workers or None,
+                include_dashboard=False,
+                object_store_memory=STORE,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
+        else:
+            ray.init(address=sharing.address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise DataError(f"Ray cannot be used ({_line(error)}).") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,70 @@
+"""Long work that can be done by this process, a share of it, several processes here, or actors of Ray.
+
+Every engine does the same jobs and writes the same records into the same folder. What needs all others, and whatever an
+engine has left, is done here at the end.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from raison.core.errors import BusyError
+from raison.jobs.engine import WHOLE, Job, Shard, Sharing, do
+from raison.jobs.folder import PATIENCE
+from raison.progress import Advance
+
+
+class Work(Protocol):
+    """Work in a folder. It is pickled to be sent to other processes, and opened there."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its records go; every process has to see it."""
+
+    def opened(self, shard: Shard) -> AbstractContextManager[Callable[[], Sequence[Job]]]:
+        """Inside, the folder is this process's, or its share of it; the function lists all jobs as they stand.
+
+        Raises DataError for a folder of other work, BusyError where another process has this share.
+        """
+
+
+def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> None:
+    """Do what is missing, or this process's share of it, by the engine that was asked for. Raises RaisonError."""
+    if sharing.is_here:
+        with work.opened(sharing.shard) as jobs:
+            do(jobs, sharing.shard, progress)
+        return
+    with work.opened(WHOLE) as jobs:
+        # What others read is there before they start.
+        shared = [job for job in jobs() if not job.last]
+    is_done = all(job.is_done() for job in shared)
+    if not is_done and sharing.engine == "ray":
+        # Only now: it takes seconds to import.
+        from raison.jobs.actors import in_actors
+
+        in_actors(work, shared, sharing, progress)
+    elif not is_done:
+        # Only now: it needs what this module defines.
+        from raison.jobs.workers import in_processes
+
+        in_processes(work, shared, sharing.workers, progress)
+    with _opened_again(work) as jobs:
+        do(jobs, progress=progress is True)
+
+
+@contextmanager
+def _opened_again(work: Work) -> Iterator[Callable[[], Sequence[Job]]]:
+    """The whole folder, once the processes that shared it have gone: some are told to end and take their time."""
+    until = time.monotonic() + PATIENCE
+    with ExitStack() as held:
+        while True:
+            try:
+                jobs = held.enter_context(work.opened(WHOLE))
+                break
+            except BusyError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+        yield jobs
