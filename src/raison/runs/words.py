@@ -1,0 +1,138 @@
+"""Words over a data set of explanations: which matter for a class, and which decide far more often than by chance.
+
+A word decides a text if its score is the highest one there, above zero. By chance, that would be any unit of the text:
+a word that stands k times among n units decides with probability k / n. The number of texts that it decides is compared
+with that, exactly, and Holm's correction over all words bounds the chance of any false finding. What is found decides
+often; whether it should, as "wonderful" may and a reviewer's name may not, is for people to say.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raison.core.errors import InputError
+from raison.core.results.explanation import Explanation
+from raison.numerics.statistics.bootstrap import mean_interval
+from raison.numerics.statistics.multiple import holm
+from raison.numerics.statistics.successes import at_least
+
+LEAST = 5
+"""Texts that a word has to be in."""
+MOST = 20
+"""Words that are named for a class."""
+LEVEL = 0.05
+"""Up to this corrected p-value a word counts as found."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordScore:
+    """A word's mean score for a class over the texts that have it, with its interval; `texts` are their numbers."""
+
+    word: str
+    target: str
+    mean: float
+    low: float
+    high: float
+    texts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisive:
+    """A word that decides `decided` of the texts that have it, where chance would give `expected`.
+
+    `p` is the probability of as many by chance, `corrected` by Holm's method over all words that were tested.
+    """
+
+    word: str
+    decided: int
+    expected: float
+    p: float
+    corrected: float
+    texts: tuple[int, ...]
+    """The numbers of the texts that it decides."""
+
+
+@dataclass(slots=True)
+class _Chances:
+    """What is known of one word: its chance in every text that has it, and the texts that it decides."""
+
+    chances: list[float]
+    texts: list[int]
+
+
+def words_of(
+    explanations: Sequence[Explanation], target: str, least: int = LEAST, most: int = MOST
+) -> tuple[WordScore, ...]:
+    """The words with the largest mean scores, by their size, for one explained class.
+
+    A word that stands several times in a text counts with its scores' sum there. Words are compared without case.
+    """
+    _check(least)
+    scores: dict[str, dict[int, float]] = defaultdict(dict)
+    for number, e in enumerate(explanations):
+        if e.target == target and e.against is None and all(map(math.isfinite, e.scores)):
+            for word, score in _sums(e).items():
+                scores[word][number] = score
+    means = {word: sum(own.values()) / len(own) for word, own in scores.items() if len(own) >= least}
+    largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:most]
+    return tuple(_scored(word, target, scores[word]) for word in largest)
+
+
+def decisive(explanations: Iterable[Explanation], least: int = LEAST, level: float = LEVEL) -> tuple[Decisive, ...]:
+    """The words that decide more texts than by chance, the surest first; every word in `least` texts is tested.
+
+    Left out are texts of one unit, texts whose highest score several units share or is not above zero, and texts with
+    a score that is no number: nothing decides these. Words are compared without case. Raises InputError.
+    """
+    _check(least)
+    if not 0 < level < 1:
+        raise InputError(f"level is a probability between 0 and 1; got {level}.")
+    known = {word: one for word, one in _chances(explanations).items() if len(one.chances) >= least}
+    p_values = [at_least(len(one.texts), one.chances) for one in known.values()]
+    found = [
+        Decisive(word, len(one.texts), sum(one.chances), p, corrected, tuple(one.texts))
+        for (word, one), p, corrected in zip(known.items(), p_values, holm(p_values), strict=True)
+        if corrected <= level
+    ]
+    return tuple(sorted(found, key=lambda one: (one.corrected, one.p, -one.decided, one.word)))
+
+
+def _chances(explanations: Iterable[Explanation]) -> Mapping[str, _Chances]:
+    known: dict[str, _Chances] = defaultdict(lambda: _Chances([], []))
+    for number, e in enumerate(explanations):
+        top = _top(e)
+        if top is None:
+            continue
+        words = [unit.text.casefold() for unit in e.units]
+        for word, count in Counter(words).items():
+            known[word].chances.append(count / len(words))
+        known[words[top]].texts.append(number)
+    return known
+
+
+def _top(e: Explanation) -> int | None:
+    """The unit that decides a text; None where none does."""
+    scores = np.array(e.scores)
+    if len(scores) < 2 or not np.isfinite(scores).all():
+        return None
+    highest = scores.max()
+    return int(scores.argmax()) if highest > 0 and (scores == highest).sum() == 1 else None
+
+
+def _sums(e: Explanation) -> Mapping[str, float]:
+    sums: dict[str, float] = defaultdict(float)
+    for unit, score in zip(e.units, e.scores, strict=True):
+        sums[unit.text.casefold()] += score
+    return sums
+
+
+def _scored(word: str, target: str, scores: Mapping[int, float]) -> WordScore:
+    return WordScore(word, target, *mean_interval(list(scores.values())), tuple(scores))
+
+
+def _check(least: int) -> None:
+    if least < 1:
+        raise InputError(f"least is a number of texts, at least 1; got {least}.")
