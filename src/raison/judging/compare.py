@@ -70,12 +70,11 @@ def compare(
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
-        texts: any sequence of texts; here a tuple is one, too. Of a language model that writes: rows with "question",
-            "sources", and "answer" and "gold" where they are known (docs/cite.md), or prompts; what is judged is the
-            log-probability of the answer. methods, metrics, select: one name, or several.
-        target: as in `explain`; a list names each text's class, such as its true one. "each": every label of every
-            text that has at least `threshold`; `by_target` then has a table for each label. Of an answer: the whole of
-            it by default, a part of it, or "each" of its sentences.
+        texts: any sequence of texts; here a tuple is one, too. Of a language model that writes: prompts, or rows with
+            "question", "sources", "answer" and "gold" (docs/cite.md); judged is the log-probability of the answer.
+        methods, metrics, select: one name, or several; methods None are those of DEFAULT_METHODS that work.
+        target: as in `explain`; a list names each text's class. "each": every label from `threshold` on, with a table
+            for each in `by_target`. Of an answer: the whole of it (None), a part of it, or "each" of its sentences.
         seed: of random methods; with several seeds these methods run once with each, and the results are averaged.
         rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
@@ -83,17 +82,13 @@ def compare(
         out: a folder that keeps every explanation and score, empty or the same run's; it resumes there.
         data: the texts' name in the table. progress: a bar on stderr, or a function that is told of finished texts.
         sharing: with `out`, this process's share of the work, or how many processes to start; `load` is how these load
-            the model, and one that can be sent to them needs none.
-        template: how a question and its sources are put to a language model that writes; see `cite`. unit: there
-            "part" are whole sources, and "sentence" their sentences.
-        The others are those of `explain` and `evaluate`; methods None are those of DEFAULT_METHODS that work.
+            a model that cannot be sent to them. template: how a question and its sources are put to a language model
+            that writes; see `cite`. The others are those of `explain` and `evaluate`.
 
-    Raises:
-        InputError, UnknownNameError, UnsupportedError: before anything runs.
-        DataError: a folder that holds another run, or no space left (what was written stays usable).
+    Raises InputError, UnknownNameError and UnsupportedError before anything runs; DataError for a folder that holds
+    another run, or where no space is left (what was written stays usable).
     """
-    seeds = _seeds(seed)
-    given = judged(model, texts, Reading(unit, units, text, language), template)
+    given, seeds = judged(model, texts, Reading(unit, units, text, language), template), _seeds(seed)
     asked = given.model
     settings = Settings(given.unit, target, asked_of(asked, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
