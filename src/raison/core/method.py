@@ -60,6 +60,10 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(self.forwards + other.forwards, self.backwards + other.backwards)
 
+    def of_tokens(self, count: int) -> "Cost":
+        """For so many tokens, which share forward passes and have backward passes of their own."""
+        return Cost(self.forwards, count * self.backwards)
+
     def times(self, factor: int) -> "Cost":
         """That of several equal pieces of work."""
         return Cost(self.forwards * factor, self.backwards * factor)

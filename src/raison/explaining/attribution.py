@@ -12,6 +12,7 @@ from torch import Tensor
 from raison._version import __version__
 from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.reduced_precision import ReducedPrecision
+from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
@@ -29,6 +30,7 @@ from raison.core.targets.place import Place
 from raison.core.targets.target import Target, probabilities, resolve_target
 from raison.explaining.noise import noise_notes
 from raison.explaining.settings import Settings as Settings
+from raison.explaining.token_by_token import by_tokens, looks_inside
 from raison.methods import CATALOGUE
 from raison.models.adapters import spans
 from raison.models.adapters.determinism import unsteady
@@ -199,6 +201,8 @@ def check(model: LanguageModel, method: Method) -> None:
 
     Further requirements of a method's settings raise a RaisonError of their own.
     """
+    if looks_inside(model, method):
+        model = model.ask(TokenPredictions).reader
     if reasons := method.lacking(model):
         able = [name for name in CATALOGUE.names if not CATALOGUE.get(name).lacking(model)]
         raise UnsupportedError(
@@ -243,10 +247,14 @@ def _candidates(batch: Batch, method: Method) -> Maps:
 def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], Tensor]) -> Maps:
     check(batch.model, method)
     problem, started = _problem(batch), time.perf_counter()
+    inside = looks_inside(batch.model, method)
     # A caller's inference mode would leave no graph to go back along.
     with naming_the_longest(batch.encoding), torch.inference_mode(False):
         # A device has finished when its numbers have arrived.
-        scores = function(problem, problem.generators(name_of(method))).detach().cpu()
+        if inside:
+            scores = by_tokens(problem, method, function)
+        else:
+            scores = function(problem, problem.generators(name_of(method))).detach().cpu()
     findings = rank_agreement(problem)
     if findings is not None:
         problem.note("precision", findings)

@@ -54,7 +54,7 @@ class _How:
     @property
     def adds_up(self) -> bool:
         """Whether the scores of a source's sentences sum to that of the source."""
-        return Property.COMPLETE in self.method.properties or name_of(self.method) in LINEAR
+        return bool({Property.COMPLETE, Property.TOKENWISE} & self.method.properties) or name_of(self.method) in LINEAR
 
 
 def cite(

@@ -1,10 +1,12 @@
 """The cost of a comparison, estimated before it runs."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
+from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Unit
@@ -17,9 +19,12 @@ from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import Metrics, create_metrics
 from raison.explaining.texts import Reading, Texts, read_names
+from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.statements import Statements
 from raison.models.adapters.throughput import Speed, measure_speed
 from raison.models.adapters.writer import Writer
 
@@ -83,11 +88,15 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     `speed` is the model's, if known.
     """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
-    speed = _speed(plan.model, encoding) if speed is None else speed
-    costs = {row.label: [_row_cost(row, units) for units in encoding.units] for row in plan.rows}
+    tokens = _Tokens.read(plan, encoding)
+    speed = _speed(plan, encoding) if speed is None else speed
+    costs = {
+        row.label: [_row_cost(row, units, tokens.of(row.method, text)) for text, units in enumerate(encoding.units)]
+        for row in plan.rows
+    }
     judging = [_judging_cost(plan, units) for units in encoding.units]
     work = [
-        (length, _sum([judging[text], _rows_cost(plan.rows, encoding.units[text])]))
+        (length, _sum([judging[text], _rows_cost(plan.rows, encoding.units[text], partial(tokens.of, text=text))]))
         for text, length in enumerate(encoding.lengths)
     ]
     again = _wordings_work(plan, encoding)
@@ -114,11 +123,20 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     )
 
 
-def _speed(model: LanguageModel, encoding: Encoding) -> Speed:
-    """Measured on texts of typical length. To a server nothing is sent."""
+def _speed(plan: Plan, encoding: Encoding) -> Speed:
+    """Measured on texts of typical length. To a server nothing is sent.
+
+    Where a method asks for the gradients of a statement's tokens, these are those of one token.
+    """
+    model = plan.model
     if model.offers(AskedAgain):
         return Speed(0.0, 0.0, 0, 0)
-    return measure_speed(model, encoding.select(probes(encoding)))  # type: ignore[arg-type]
+    speed = measure_speed(model, encoding.select(probes(encoding)))  # type: ignore[arg-type]
+    if not isinstance(model, Statements) or not any(looks_inside(model, row.method) for row in plan.rows):
+        return speed
+    assert isinstance(model.reader, Classifier), "only models behind a server have another reader"
+    inside = measure_speed(model.reader, model.probe)
+    return replace(speed, backward=inside.backward, batch_bytes=max(speed.batch_bytes, inside.batch_bytes))
 
 
 def _prices(model: LanguageModel, encoding: Encoding, costs: Sequence[Cost]) -> list[Price]:
@@ -141,19 +159,38 @@ def probes(encoding: Encoding) -> list[int]:
     return (fitting or nearest[:1])[:PROBED]
 
 
-def _row_cost(row: PlannedRow, units: tuple[Unit, ...]) -> Cost:
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The backward passes at each point of each text: one, or one for every token of a statement."""
+
+    model: LanguageModel
+    lengths: Sequence[int]
+
+    @classmethod
+    def read(cls, plan: Plan, encoding: Encoding) -> "_Tokens":
+        model = plan.model
+        if not isinstance(model, Statements):
+            return cls(model, ())
+        read = model.choosing.settled(encoding, plan.settings.target).encoding
+        return cls(model, model.ask(AnswerLengths).answer_lengths(read))
+
+    def of(self, method: Method, text: int) -> int:
+        return self.lengths[text] if looks_inside(self.model, method) else 1
+
+
+def _row_cost(row: PlannedRow, units: tuple[Unit, ...], tokens: int) -> Cost:
     """The cost of one text for one row with all seeds; a selection evaluates every candidate map."""
     looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
-    return _sum([row.method.total_cost(len(units)).times(len(row.seeds)), *looking])
+    return _sum([row.method.total_cost(len(units)).of_tokens(tokens).times(len(row.seeds)), *looking])
 
 
-def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
+def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...], tokens: Callable[[Method], int]) -> Cost:
     """The cost of one text for all rows and seeds: each part of a method once, and keeps shared by selectors.
 
     Parts whose time is measured are left out.
     """
     costs = [
-        part.cost(len(units)).times(len(seeds))
+        part.cost(len(units)).of_tokens(tokens(part)).times(len(seeds))
         for (_, seeds), part in _parts(rows).items()
         if Property.PARTIAL not in part.properties
     ]

@@ -15,6 +15,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capabilities.step_logits import StepLogits
+from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
 from raison.models.adapters.uses import Use
@@ -68,7 +69,9 @@ def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], st
 
 def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
-    found: dict[type[Capability], str] = {AnswerLengths: "what it predicts is no statement of several tokens"}
+    found: dict[type[Capability], str] = dict.fromkeys(
+        (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
+    )
     if readout is None or use.border is not None:
         found[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:

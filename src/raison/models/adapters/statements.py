@@ -12,6 +12,7 @@ from torch import Tensor
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain, Price
+from raison.core.capabilities.token_predictions import TokenPredictions, TokenRows
 from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
@@ -54,6 +55,17 @@ class ForcedAnswer:
         self._target = Target(own, None, "log_odds")
         self._found: dict[tuple[str, bytes], Float[np.ndarray, " tokens"]] = {}
         self.answered = answered
+
+    def rows(self, tokens: Sequence[range], level: "Level") -> TokenRows:
+        """The tokens of some statements as predictions of their own, with the units of a level."""
+        numbers = [token for own in tokens for token in own]
+        owners = [statement for statement, own in enumerate(tokens) for _ in own]
+        rows = self._encoding.select(numbers)
+        # The appended entry is for tokens outside of all units (-1).
+        units = torch.tensor([*level.of_piece, -1])[rows.unit_ids]
+        named = replace(rows, units=(level.units,) * len(numbers), unit_ids=units)
+        target = replace(self._target.rows(torch.tensor(numbers)), of="log_probability")
+        return TokenRows(self._reader, named, target, tuple(owners))
 
     @property
     def encoding(self) -> Encoding:
@@ -143,6 +155,28 @@ class StatementLengths(AnswerLengths):
 
 
 @final
+class StatementTokens(TokenPredictions):
+    """The tokens of each statement after the prompt and all of the answer before them."""
+
+    def __init__(self, statements: "Statements") -> None:
+        self._statements = statements
+
+    @property
+    def reader(self) -> LanguageModel:
+        return self._statements.reader
+
+    def token_rows(self, encoding: Encoding) -> list[TokenRows]:
+        spans, found = _spans(encoding), []
+        for text in dict.fromkeys(encoding.texts):
+            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            level = Level.of(self._statements.answers[text], encoding.unit)
+            tokens = [range(spans[row][0], spans[row][1] + 1) for row in rows]
+            of_text = self._statements.forced(text, encoding.unit).rows(tokens, level)
+            found.append(replace(of_text, owners=tuple(rows[owner] for owner in of_text.owners)))
+        return found
+
+
+@final
 class Chosen(Choosing):
     """The statements of answers as targets: the whole answer, or a part of it."""
 
@@ -197,7 +231,7 @@ class Statements(LanguageModel):
         self.answers: dict[Text, Answered] = {answered.texts: answered for answered in answers}
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
         self.choosing: Chosen = Chosen(self.answers)
-        self.capabilities: tuple[Capability, ...] = (StatementLengths(),)
+        self.capabilities: tuple[Capability, ...] = (StatementLengths(), StatementTokens(self))
         self.name, self.max_tokens = writer.name, writer.max_tokens
         first = answers[0]
         self._rows = ContinuationEncoder(first.source.prompt, first.output)

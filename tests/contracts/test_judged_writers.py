@@ -1,0 +1,107 @@
+"""What makes and judges explanations of language models that write: numbers, or one line that says why not."""
+
+import numpy as np
+import pytest
+
+import raison
+from raison import Citations
+from raison.core.capabilities.token_predictions import TokenPredictions
+from raison.core.errors import UnsupportedError
+from raison.core.inputs.parts import parted
+from raison.core.inputs.rationale import Span
+from raison.explaining.answers import answers_of
+from raison.explaining.settings import Settings
+from raison.judging.estimate import estimate
+from raison.methods import CATALOGUE as METHODS
+from raison.metrics import CATALOGUE as METRICS
+from raison.models.adapters.generator import Generator
+from tests.tiny import build_language_model, build_writer
+
+SOURCES = {
+    "sea": "the old sailor told a story about the sea. it was quiet.",
+    "plot": "a dull plot and nobody believed him at all.",
+    "owl": "she sold a modest film. he loved it so much.",
+}
+ANSWERS = {"who told a story?": "the sailor told it.", "what plot?": "a dull one."}
+REFUSED = {"consistency", "harmless_change", "max_sensitivity", "simulatability"}
+"""Metrics of several texts, other wordings or moved embeddings."""
+INSIDE = ["attention_rollout", "deep_lift", "input_x_gradient", "integrated_gradients(steps=3)", "mp_pi"]
+
+
+@pytest.fixture(scope="module", params=["llama", "t5"])
+def writer(request: pytest.FixtureRequest) -> Generator:
+    build = build_writer if request.param == "t5" else build_language_model
+    return Generator(*build(request.param), request.param)
+
+
+@pytest.fixture(scope="module")
+def cited(writer: Generator) -> list[Citations]:
+    given = {"template": "plain", "draws": 0, "method": "occlusion", "within": "source"}
+    return [raison.cite(writer, question, SOURCES, answer=answer, **given) for question, answer in ANSWERS.items()]
+
+
+@pytest.mark.parametrize("name", METRICS.names)
+def test_every_metric_gives_numbers_or_says_why_not(name: str, writer: Generator, cited: list[Citations]) -> None:
+    marks = [((Span(c.sources[0].start, c.sources[0].end),),) for c in cited]
+    if name in REFUSED:
+        with pytest.raises(UnsupportedError, match=f"{name}.* needs") as refusal:
+            raison.evaluate(writer, cited, name, rationales=marks, progress=False)
+        assert len(refusal.value.reasons) >= 1
+        assert "\n" not in str(refusal.value)
+        return
+    [scores] = raison.evaluate(writer, cited, name, rationales=marks, progress=False).metrics
+    assert np.isfinite(scores.values).all()
+    # One at a time, they are what they are together.
+    alone = [
+        raison.evaluate(writer, c, name, rationales=[one], progress=False).metrics[0].values[0]
+        for c, one in zip(cited, marks, strict=True)
+    ]
+    np.testing.assert_allclose(alone, scores.values, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_methods_that_look_inside_add_up_over_the_tokens(name: str, writer: Generator) -> None:
+    [(question, answer), *_] = ANSWERS.items()
+    method = METHODS.create(name)
+    given = {"answer": answer, "template": "plain", "draws": 0, "method": method, "removal": "delete"}
+    if name.startswith("mp_pi") and writer.name == "t5":
+        with pytest.raises(UnsupportedError, match="only causal models"):
+            raison.cite(writer, question, SOURCES, **given)
+        return
+    c = raison.cite(writer, question, SOURCES, within="source", **given)
+    prompt = parted(c.prompt, {source.name: (source.start, source.end) for source in c.sources})
+    whole = raison.explain(writer, prompt, method, of="log_probability", output=" " + answer, removal="delete").whole()
+    assert c.of == "log_probability"
+    np.testing.assert_allclose(c.scores[0], whole.scores, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["decompx", "value_zeroing", "self_explanation", "aml", "ivra"])
+def test_methods_that_need_more_are_refused(name: str, writer: Generator) -> None:
+    with pytest.raises(raison.RaisonError) as refusal:
+        raison.cite(writer, "who told it?", SOURCES, answer="the sailor.", template="plain", draws=0, method=name)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_was_chosen_has_a_random_control(writer: Generator) -> None:
+    rows = [{"question": q, "sources": SOURCES, "answer": a, "gold": "sea"} for q, a in ANSWERS.items()]
+    table = raison.compare(
+        writer, rows, ["random(draws=4)", "occlusion"], ["log_probability_drop", "precision_at_top"],
+        select="log_probability_drop", template="plain", progress=False,
+    )  # fmt: skip
+    best = {row.method: row.metrics[0].values for row in table.rows}
+    chosen = "random(draws=4) by log_probability_drop"
+    assert set(best) == {"random(draws=4)", "occlusion", "random", chosen}
+    assert all(a >= b - 1e-6 for a, b in zip(best[chosen], best["random(draws=4)"], strict=True))
+
+
+def test_an_estimate_counts_what_a_comparison_takes(writer: Generator) -> None:
+    rows = [{"question": q, "sources": SOURCES, "answer": a} for q, a in ANSWERS.items()]
+    answers = answers_of(writer, rows, "plain")
+    methods = ["occlusion", "input_x_gradient"]
+    cost = estimate(writer, answers, methods, ["log_probability_drop"], Settings("part"))
+    table = raison.compare(writer, answers, methods, ["log_probability_drop"], progress=False)
+    spent = {row.method: row for row in table.rows}
+    assert cost.forwards["occlusion"] == len(rows) * (len(SOURCES) + 1)
+    assert cost.backwards["input_x_gradient"] == pytest.approx(len(rows) * spent["input_x_gradient"].gradients.mean)
+    assert min(cost.seconds, cost.model_bytes, cost.batch_bytes) > 0
+    assert answers.of(writer).offers(TokenPredictions)
