@@ -18,7 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -192,7 +192,21 @@ def rounds(bench: Bench, told: Told, kills: int, run: Callable[[Path], bool]) ->
         else:
             told.wrong += 1
         print(told, flush=True)
+        write(told)
     return told
+
+
+def write(told: Told) -> None:
+    """Put what is known so far of an engine into the table."""
+    path = RESULTS / "kills.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[told.engine] = asdict(told)
+    path.write_text(json.dumps(known, indent=1) + "\n")
+    lines = ["# Kills at random moments", "", *(__doc__ or "").split("\n\n")[2].split("\n"), ""]
+    lines += ["| engine | kills | files completed with every row once | files with a lost, doubled or other row |"]
+    lines += ["| --- | ---: | ---: | ---: |"]
+    lines += [f"| {one['engine']} | {one['kills']} | {one['whole']} | {one['wrong']} |" for one in known.values()]
+    path.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
@@ -204,11 +218,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(Path(place), random.Random(asked.seed), asked.rows)
         found = [engines[name](bench, getattr(asked, name)) for name in engines if getattr(asked, name)]
-    lines = ["# Kills at random moments", "", *(__doc__ or "").split("\n\n")[2].split("\n"), ""]
-    lines += ["| engine | kills | files completed with every row once | files with a lost, doubled or other row |"]
-    lines += ["| --- | ---: | ---: | ---: |"]
-    lines += [f"| {one.engine} | {one.kills} | {one.whole} | {one.wrong} |" for one in found]
-    (RESULTS / "kills.md").write_text("\n".join(lines) + "\n")
     if any(one.wrong for one in found):
         sys.exit(1)
 
