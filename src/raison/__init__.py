@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
     from raison.text.template import template
-    from raison.web.component.widget import Widget
+    from raison.web.component.widget import Widget as Widget
 
 __all__ = [
     "Chat",
@@ -50,7 +50,6 @@ __all__ = [
     "Scores",
     "Served",
     "Unit",
-    "Widget",
     "__version__",
     "audit",
     "cite",
@@ -86,6 +85,8 @@ _FUNCTIONS = {
     "template": "raison.text.template",
     "Widget": "raison.web.component.widget",
 }
+_OPTIONAL = ("Widget",)
+"""Needs an extra: `from raison import *` leaves it out."""
 _PACKAGES = ("methods", "metrics", "data")
 
 
@@ -98,4 +99,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_OPTIONAL]

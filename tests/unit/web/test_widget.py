@@ -1,5 +1,7 @@
 """The widget's Python side: settings both ways, answers to the component's messages, HTML where nothing runs."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -107,3 +109,17 @@ def test_html_stands_beside_the_widget_for_where_nothing_runs() -> None:
 def test_what_is_no_model_is_refused(given: Any) -> None:
     with pytest.raises(RaisonError, match="model"):
         raison.Widget(given, "one")
+
+
+def test_without_anywidget_the_rest_is_there_and_the_widget_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['anywidget'] = None\n"
+        "import importlib.util as found; real = found.find_spec\n"
+        "found.find_spec = lambda name, *rest: None if name == 'anywidget' else real(name, *rest)\n"
+        "from raison import *\n"
+        "import raison\n"
+        "try:\n    raison.Widget\n"
+        "except raison.RaisonError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "raison[notebook]" in done.stdout
