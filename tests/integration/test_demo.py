@@ -6,13 +6,16 @@ import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import raison
 from raison.core.model import LanguageModel
+from raison.data.sourced import KnownSources
 from raison.models.derived.explainers import read_card
 from raison.models.loading import zoo
+from raison.text.answers import same_answer
 
 pytestmark = pytest.mark.demo
 
@@ -76,6 +79,20 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
 def test_predictions(name: str, text: str, label: str) -> None:
     explanation = raison.explain(loaded(name), text, "random")
     assert explanation.prediction == label
+
+
+def test_the_answering_model_copies_from_the_source_that_is_found() -> None:
+    known = KnownSources.from_dict(_fact())
+    c = raison.cite(raison.load("demo/smollm2-answers"), known.question, known.sources, draws=0, within="source")
+    assert same_answer(c.answer, known.answer)
+    assert (c.top(0),) == known.gold
+
+
+def _fact() -> dict[str, Any]:
+    """The first question of studies/cite_sources, which the model answers right."""
+    path = Path(__file__).parents[2] / "studies" / "cite_sources" / "facts.jsonl"
+    row: dict[str, Any] = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    return {name: value for name, value in row.items() if name != "number"}
 
 
 @pytest.mark.parametrize("name", ["demo/sst2", "demo/emotion"])

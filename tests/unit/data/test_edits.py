@@ -1,11 +1,16 @@
 """Texts that differ in a few words and in label: the words that differ are the known ones."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from raison.core.errors import DataError
 from raison.core.inputs.unit import segments
 from raison.data import Dataset, Row
 from raison.data.edits import edits_as_truth
+from raison.studies.entries import StudyData
+from raison.studies.rows import load_rows
 
 
 def _marked(row: Row) -> list[str]:
@@ -67,3 +72,11 @@ def test_the_smallest_edit_counts() -> None:
 def test_no_words_are_no_edit() -> None:
     with pytest.raises(DataError, match="from 1 on"):
         edits_as_truth(_set(("a", 0), ("b", 1)), 0)
+
+
+def test_studies_keep_edits_before_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "films.jsonl"
+    texts = [("something else", "bad"), ("a dull film", "bad"), ("a bright film", "good")]
+    path.write_text("\n".join(json.dumps({"text": text, "label": label}) for text, label in texts), encoding="utf-8")
+    found = load_rows(StudyData(str(path), edited_words=1, limit=1), None)
+    assert [(row.text, _marked(row)) for row in found.rows] == [("a dull film", ["dull"])]
