@@ -18,14 +18,11 @@ from raison.core.settings.reading import dump
 from raison.web.server import facts, pages
 from raison.web.server.bodies import ExplainBody, PredictBody, described
 from raison.web.server.calls import Asked, AskedExplanation, AskedPrediction
-from raison.web.server.guard import MISTAKEN, Guard
+from raison.web.server.guard import GONE, MISTAKEN, Guard
 from raison.web.server.runs import AbsentError, Runs
 from raison.web.server.runs_paths import runs_paths
 from raison.web.server.served import LeftError, Served
 from raison.web.server.worker import FullError
-
-GONE = 499
-"""The status of a request whose client left, which nobody reads."""
 
 
 class ErrorBody(BaseModel):

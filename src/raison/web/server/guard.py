@@ -10,6 +10,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from h11 import LocalProtocolError
+
 from raison.core.results.printable import printable
 from raison.core.settings.reading import dump
 from raison.web.server.counts import Counts
@@ -39,8 +41,14 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+GONE = 499
+"""The status, in counts and in the log, of a request that nobody waits for."""
 MISTAKEN = "a mistake of the server; its log says where."
 LOG = logging.getLogger("raison.serve")
+
+
+class GoneError(Exception):
+    """The connection has ended: by the client, or by uvicorn, which has answered what is no HTTP."""
 
 
 class RefusedError(Exception):
@@ -97,6 +105,8 @@ class Guard:
             if self._log_texts and body:
                 LOG.info("body: %s", printable(body.decode(errors="replace")))
             await self._app(scope, _replayed(body, receive), answered.send)
+        except GoneError:
+            answered.status = GONE
         except RefusedError as refused:
             await answered.refuse(refused.status, str(refused))
         except Exception as error:  # noqa: BLE001 - nothing may end the server, and no answer shows where it happened
@@ -104,7 +114,7 @@ class Guard:
             await answered.refuse(500, MISTAKEN)
         route = getattr(scope.get("route"), "path", "elsewhere")
         self._counts.requested(route, answered.status)
-        LOG.info("%s %s %d %.0f ms", scope["method"], route, answered.status, 1000 * (time.monotonic() - began))
+        LOG.info("%.20s %s %d %.0f ms", scope["method"], route, answered.status, 1000 * (time.monotonic() - began))
 
     def _check(self, asking: Asking) -> None:
         host = asking.headers.get("host", "")
@@ -157,8 +167,12 @@ class _Answered:
         if status in (408, 413):
             # What of the body is still to come is not read.
             headers.append((b"connection", b"close"))
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": content})
+        try:
+            await self.send({"type": "http.response.start", "status": status, "headers": headers})
+            await self.send({"type": "http.response.body", "body": content})
+        except LocalProtocolError:
+            # uvicorn has ended the connection, because what followed on it is no HTTP.
+            self.status = GONE
 
 
 def told(error: BaseException) -> str:
@@ -212,7 +226,7 @@ async def _body(asking: Asking, receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise RefusedError(400, "the client left.")
+                    raise GoneError
                 parts.append(message.get("body", b""))
                 if sum(map(len, parts)) > most:
                     raise RefusedError(413, f"a request has at most {most:,} bytes.")
