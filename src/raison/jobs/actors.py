@@ -120,7 +120,7 @@ def _ray(sharing: Sharing) -> Iterator[None]:
         import ray.data
     except ImportError:
         raise DataError("--engine ray needs Ray: pip install 'raison[ray]', or leave it out.") from None
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         yield
         return
