@@ -87,7 +87,7 @@ def test_a_study_of_a_model_that_writes(tmp_path: Path) -> None:
     [
         ('unit = "part"', 'unit = "word"', "unit='part'"),
         ('"precision_at_top"]', '"simulatability"]', "how likely a statement is"),
-        ('"occlusion", ', '"integrated_gradients", ', "integrated_gradients"),
+        ('"hierarchical_occlusion"', '"self_explanation"', "self_explanation does not work"),
         ('template = "plain"', 'template = "fancy"', "fancy"),
         ('"rows.jsonl"\ntemplate = "plain"', '"words.tsv"', "no questions with sources"),
     ],

@@ -155,5 +155,5 @@ def test_mistakes_are_named():
     ):
         with pytest.raises(InputError, match=message):
             compare(**changes)
-    with pytest.raises(UnsupportedError, match="integrated_gradients"):
-        compare(methods=["integrated_gradients"])
+    with pytest.raises(UnsupportedError, match="self_explanation"):
+        compare(methods=["self_explanation"])
