@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from raison.combining import advice
-from raison.core.errors import DataError, RaisonError
+from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.inputs.parts import Given, Spans, written
 from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import Settings
+from raison.explaining.attribution import Settings, check_model
 from raison.explaining.texts import SIDES, Reading, Side, Texts, read_names, read_texts
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
@@ -23,6 +23,7 @@ from raison.jobs.store import RecordStore
 from raison.judging.compare import noted_header
 from raison.judging.work import jobs_of
 from raison.methods import CATALOGUE
+from raison.models.adapters.writer import Writer
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
@@ -101,6 +102,7 @@ def audit(
         UnsupportedError: a method by name that the model does not allow, a model without blocks that can be told apart.
         DataError: `out` holds something else.
     """
+    _check(model)
     folder = Path(out)
     refuse_others(folder, AUDIT)
     given, settings = _read(Reading(None, units, text, language), texts, settings or Settings())
@@ -111,6 +113,16 @@ def audit(
     audited = read(folder)
     _remember(model, audited)
     return audited
+
+
+def _check(model: object) -> None:
+    """Raise InputError unless the model is one whose explanations can be audited."""
+    if isinstance(model, Writer):
+        raise InputError(
+            f"audit randomises and attacks models that classify texts, and {model.name} writes: compare and evaluate "
+            "judge explanations of what it wrote, or load it with a prompt (raison.load(name, prompt=...))."
+        )
+    check_model(model)
 
 
 def _read(reading: Reading, texts: Texts, settings: Settings) -> tuple[list[Given], Settings]:
@@ -145,6 +157,7 @@ def estimate_audit(
 
     Raises what `audit` raises before it begins.
     """
+    _check(model)
     study = _called(methods, plan, settings, "", Path())
     return cost_of(model, suite_of(model, read_texts(texts), study.spec, ""))
 
