@@ -273,7 +273,8 @@ def truncation(e: Explanation) -> str | None:
 def made_by(e: Explanation) -> str:
     """The method, why it was taken, what it was trained for, and what chose among its maps."""
     if AUTO in e.notes:
-        return f"auto took {e.notes[AUTO]}"
+        taken, _, why = str(e.notes[AUTO]).partition(": ")
+        return f"{taken} (auto: {why})"
     metric, trained = e.notes.get("selected_by"), e.notes.get("trained_for")
     name = e.method if trained is None else f"{e.method}, trained for {trained}"
     return name if metric is None else f"{name}, the best of {e.notes['candidates']} maps by {metric}"
