@@ -2,47 +2,81 @@
 
 from dataclasses import asdict, dataclass
 
+from raison.combining.advice import advised
 from raison.core.errors import RaisonError
 from raison.core.inputs.unit import SPLITS
+from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.targets.outputs import Outputs
+from raison.explaining.diagnosis import doctor
 from raison.methods import CATALOGUE
+from raison.models.adapters.writer import Writer
 
 QUICK = ("deep_lift", "attn_lrp", "decompx", "generic_attention")
 """Methods of one to three passes, the first that works is taken while a text is being typed."""
 
+SHOWN = 200
+"""Classes that are named, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A model as it is offered. `quick` is None where no method of few passes works."""
+    """A model as it is offered. `unable` says why other methods do not work; `quick` is None where no such does."""
 
     name: str
-    outputs: Outputs
+    outputs: str
     classes: tuple[str, ...]
+    class_count: int
     strings: int
     units: tuple[str, ...]
+    max_tokens: int | None
+    removals: tuple[str, ...]
     methods: tuple[str, ...]
+    unable: dict[str, str]
     quick: str | None
+    advised: str | None
+    """The method that an audit of this very model recommended."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values."""
         return asdict(self)
 
 
-def facts_of(name: str, model: LanguageModel) -> ModelFacts:
+def facts_of(name: str, model: LanguageModel | Writer) -> ModelFacts:
     """The facts of a model that is offered under a name."""
-    able = tuple(method for method in CATALOGUE.names if _works(method, model))
+    unable = _unable(model)
+    able = tuple(method for method in CATALOGUE.names if method not in unable)
     quick = next((method for method in QUICK if method in able), None)
-    return ModelFacts(name, model.outputs, model.classes, model.strings, SPLITS, able, quick)
+    if isinstance(model, Writer):
+        return ModelFacts(name, "text", (), 0, 1, SPLITS, model.max_tokens, (), able, unable, quick, None)
+    return ModelFacts(
+        name=name,
+        outputs=model.outputs,
+        classes=model.classes[:SHOWN],
+        class_count=len(model.classes),
+        strings=model.strings,
+        units=SPLITS,
+        max_tokens=model.max_tokens,
+        removals=model.removals,
+        methods=able,
+        unable=unable,
+        quick=quick,
+        advised=advised(model),
+    )
 
 
-def _works(name: str, model: LanguageModel) -> bool:
-    """Whether the method works on the model with its default settings."""
-    method = CATALOGUE.create(name)
-    if method.lacking(model):
-        return False
+def _unable(model: LanguageModel | Writer) -> dict[str, str]:
+    """Why methods do not work on the model with their default settings."""
+    if isinstance(model, Writer):
+        return {name: "; ".join(reasons) for name, reasons in doctor(model).methods.items() if reasons}
+    found = {name: _reason(CATALOGUE.create(name), model) for name in CATALOGUE.names}
+    return {name: reason for name, reason in found.items() if reason}
+
+
+def _reason(method: Method, model: LanguageModel) -> str:
+    if reasons := method.lacking(model):
+        return "; ".join(reasons)
     try:
         method.check(model)
-    except RaisonError:
-        return False
-    return True
+    except RaisonError as error:
+        return str(error)
+    return ""
