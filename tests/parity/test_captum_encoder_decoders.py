@@ -7,15 +7,18 @@ from captum.attr import InputXGradient, IntegratedGradients
 
 import raison
 from tests.reference.test_generation import per_unit
-from tests.reference.test_generation_encoder_decoder import OUTPUT, PROMPT, build, embeds_of, ids_of, owners_in
+from tests.reference.test_generation_encoder_decoder import (
+    OUTPUT,
+    PROMPT,
+    build,
+    embeds_of,
+    encoder_scale,
+    ids_of,
+    owners_in,
+)
 from tests.tiny import WRITERS
 
 STEPS = 12
-
-
-def scaled(generator):
-    """What the encoder makes of word embeddings before it adds positions, where it is given them itself."""
-    return generator.model.config.d_model**0.5 if generator.name == "pegasus" else 1.0
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,8 @@ def test_scores_of_text_and_earlier_tokens(name, call, make, settings):
         embeds = [one[None] for one in embeds_of(generator, source, start + output[:number])]
 
         def probability(text, written, token=token):
-            logits = generator.model(inputs_embeds=scaled(generator) * text, decoder_inputs_embeds=written).logits
+            given = {"inputs_embeds": encoder_scale(generator) * text, "decoder_inputs_embeds": written}
+            logits = generator.model(**given).logits
             return logits[:, -1].softmax(-1)[:, token]
 
         if settings:

@@ -69,12 +69,19 @@ def embeds_of(generator, source, written):
     return [table(torch.tensor(ids)).detach() for table, ids in zip(tables, (source, written), strict=True)]
 
 
+def encoder_scale(generator):
+    """What word embeddings are multiplied by before they are given to the encoder in place of ids.
+
+    Marian and Pegasus scale what their encoder looks up, but take what it is given as it is; their decoder scales both.
+    The scale of mBART is in its tables.
+    """
+    return generator.model.config.d_model**0.5 if generator.name in ("marian", "pegasus") else 1.0
+
+
 def gradients(generator, embeds, token, of, against=None):
     """Of a target, with respect to the encoder's and the decoder's word embeddings."""
     source, written = (one.detach().requires_grad_() for one in embeds)
-    # Pegasus scales what its encoder looks up, and takes what its encoder is given as it is.
-    scale = generator.model.config.d_model**0.5 if generator.name == "pegasus" else 1.0
-    given = {"inputs_embeds": scale * source[None], "decoder_inputs_embeds": written[None]}
+    given = {"inputs_embeds": encoder_scale(generator) * source[None], "decoder_inputs_embeds": written[None]}
     logits = generator.model(**given).logits[0, -1]
     found = torch.autograd.grad(quantity(logits, token, of, against), [source, written])
     return [one.double() for one in found]
