@@ -153,18 +153,18 @@ def test_folders_of_other_kinds_are_refused_and_untouched(
 @pytest.mark.parametrize("name", NAMES)
 def test_a_limit_makes_another_study(place: Path, whole: dict[str, Path], name: str, tmp_path: Path) -> None:
     study = study_of(name, place)
-    out = execute(examine(study, 2), tmp_path / "out", progress=False)
+    out = execute(examine(study, 3), tmp_path / "out", progress=False)
     kind = kind_of(out)
     few, all_of_it = kind.results.read(out), kind.results.read(whole[name])
-    assert (kind.name, few.header.limit, all_of_it.header.limit) == (name, 2, None)
+    assert (kind.name, few.header.limit, all_of_it.header.limit) == (name, 3, None)
     assert few.progress[0] == few.progress[1]
-    for limit in (None, 3):
-        with pytest.raises(DataError, match="holds this study with --limit 2: ask for the same"):
+    for limit in (None, 4):
+        with pytest.raises(DataError, match="holds this study with --limit 3: ask for the same"):
             check_folder(out, study, limit, True)
     with pytest.raises(DataError, match="--resume goes on"):
-        check_folder(out, study, 2, False)
+        check_folder(out, study, 3, False)
     with pytest.raises(DataError, match="holds another study"):
-        check_folder(out, replace(study, text=study.text + "\n# a word"), 2, True)
+        check_folder(out, replace(study, text=study.text + "\n# a word"), 3, True)
 
 
 @pytest.mark.parametrize("name", NAMES)

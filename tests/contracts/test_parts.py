@@ -74,7 +74,7 @@ def test_context_is_never_removed(family: str) -> None:
 @pytest.mark.parametrize("name", [name for name in METRICS.names if name not in NEEDS_WEIGHTS])
 def test_a_metric_takes_parts_as_it_takes_words(name: str) -> None:
     model = raison.load(*TINY["bert"]())
-    texts = ["it is not a dull plot , and it is good", "the film is not a quiet pleasure"]
+    texts = ["it is not a dull plot , and it is good", "the film is not a quiet pleasure", "a quiet film , but good"]
     metric = METRICS.create(SETTINGS.get(name, name))
     assert isinstance(metric, Metric | GroupMetric)
     words = raison.explain(model, texts, "occlusion")
@@ -84,5 +84,5 @@ def test_a_metric_takes_parts_as_it_takes_words(name: str) -> None:
     # A neutral sentence that an edit adds is a word, and no part of the caller's.
     if name != "harmless_change":
         np.testing.assert_allclose(other.metrics[0].values, one.metrics[0].values, atol=1e-5)
-    partly = raison.explain(model, texts, "occlusion", units=[{"one": (0, 2), "two": (3, 16)}] * 2)
+    partly = raison.explain(model, texts, "occlusion", units=[{"one": (0, 2), "two": (3, 16)}] * 3)
     raison.evaluate(model, partly, metric, rationales=[marked(e) for e in partly])

@@ -72,10 +72,14 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_example_is_left_out(page: str) -> None:
-    """A block with a command or with Python says so, or nothing would run it."""
+    """A block with a command or with Python says so, or nothing would run it.
+
+    A server runs until it is told to end (tests/integration/test_serve_live.py).
+    """
     fence = ""
     for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), start=1):
         if line.startswith("```"):
             fence = "" if fence else line.removeprefix("```") or "none"
         elif fence not in ("bash", "python"):
-            assert not line.strip().startswith(("raison ", "import raison", "raison.")), f"{page}, line {number}"
+            command = line.strip().startswith(("raison ", "import raison", "raison."))
+            assert not command or line.startswith("raison serve "), f"{page}, line {number}"

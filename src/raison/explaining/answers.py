@@ -130,7 +130,10 @@ def _listed(rows: Any) -> list[AskedRow | str]:
         )
     if isinstance(rows, Dataset):
         if not rows.questions:
-            raise InputError(f"{rows.name} has no questions with sources, which a language model that writes answers.")
+            raise InputError(
+                f"{rows.name} has no questions with sources, which a language model that writes answers: give such "
+                "data, or a prompt with label words that makes the model a classifier."
+            )
         return [*rows.questions]
     found = [_row(one, number) for number, one in enumerate(rows)]
     if len({isinstance(one, str) for one in found}) > 1:

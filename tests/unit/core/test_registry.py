@@ -88,7 +88,7 @@ HELP = [
     "report",
     "study run",
 ]
-HELP += ["study check", "train classifier", "train aml", "train ivra", "train scratch"]
+HELP += ["study check", "serve", "train classifier", "train aml", "train ivra", "train scratch", "train answers"]
 
 
 def test_lists_and_help_pages_do_not_wait_for_torch() -> None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
+from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.attention_layers import AttentionLayers
 from raison.core.capabilities.attention_paths import ReplaceableAttention
@@ -72,6 +73,7 @@ def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capabili
     found: dict[type[Capability], str] = dict.fromkeys(
         (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
     )
+    found[AskedAgain] = "it gives equal answers to equal questions"
     if readout is None or use.border is not None:
         found[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:
