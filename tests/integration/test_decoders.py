@@ -101,7 +101,7 @@ def test_first_words_cut_texts(place: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('prompt = "film.toml"', "", "no questions with sources .* a prompt with label words"),
+        ('prompt = "film.toml"', "", "no questions with sources, .* a prompt with label words"),
         ('prompt = "film.toml"', 'prompt = "sentimant"', "Did you mean 'sentiment'?"),
         ('prompt = "film.toml"', 'prompt = "film.toml"\nexplained = "shots"', "unknown explained 'shots'"),
         ('prompt = "film.toml"', "calibrate = true", "belong to a prompt"),
