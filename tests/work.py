@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from pyarrow import parquet
 from safetensors.torch import load_file, save_file
@@ -26,12 +27,15 @@ from raison.studies.runner import examine, execute
 from raison.studies.runner import run as run_study
 from raison.training.recipes.aml import train_aml
 from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.recipes.answers import train_answers
+from raison.training.recipes.answers_settings import AnswersSettings
 from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
 from raison.training.recipes.ivra import fine_tune, train_ivra
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 from raison.training.recipes.scratch import ScratchSettings, train_scratch
 from raison.trust.attacks import EmbeddingAttack
 from raison.trust.substitution import Substitution
+from tests.reading import build_chatting, write_articles
 from tests.tiny import LABELS, TINY
 from tests.trust_stand_in import Stand
 
@@ -137,7 +141,7 @@ Work = Callable[[Path, Path], object]
 
 
 def prepare(place: Path) -> Path:
-    """What the work needs: a tiny model, and texts."""
+    """What the work needs: tiny models, texts, and articles."""
     model, tokenizer = TINY["bert"]()
     loaded = raison.load(model, tokenizer)
     with torch.no_grad():
@@ -145,6 +149,9 @@ def prepare(place: Path) -> Path:
         model.classifier.bias -= loaded.ask(Passes).logits(loaded.encode(TEXTS, "word")).mean(0)
     model.save_pretrained(place / "tiny")
     tokenizer.save_pretrained(place / "tiny")
+    for part in build_chatting():
+        part.save_pretrained(place / "writer")
+    write_articles(place / "data" / "squad")
     (place / "words.tsv").write_text("".join(f"{text}\t{LABELS[i % 3]}\n" for i, text in enumerate(TEXTS)))
     for name, text in FILES.items():
         own = text.replace("PLACE", str(place)).replace('title = "Tiny"', f'title = "Tiny {name}"')
@@ -191,6 +198,16 @@ def classifier(place: Path, out: Path) -> None:
     train_classifier(str(place / "tiny"), Splits(data, replace(data, rows=data.rows[:4])), out, settings)
 
 
+def answers(place: Path, out: Path) -> None:
+    settings = AnswersSettings(
+        epochs=asked(place, "epochs"), fewest=3, most=3, questions=1, rank=2, test_limit=1, checkpoint_every=2,
+        progress=False,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("RAISON_DATA", str(place / "data"))
+        train_answers(str(place / "writer"), out, settings)
+
+
 def scratch(place: Path, out: Path) -> None:
     data, epochs = data_of(place), 2 * asked(place, "epochs")
     settings = ScratchSettings(
@@ -235,6 +252,7 @@ WORKS: Mapping[WorkKind, Work] = {
     kinds.AUDIT: audit,
     kinds.EXPLANATIONS: explained_file,
     kinds.CLASSIFIER: classifier,
+    kinds.ANSWERS: answers,
     kinds.SCRATCH: scratch,
     kinds.FINE_TUNING: fine_tuned,
     kinds.AML: aml,
@@ -250,29 +268,31 @@ def _edited(path: Path, old: str, new: str) -> None:
 
 def _other_weights(place: Path) -> None:
     """Of the same names and shapes, under the same name."""
-    path = place / "tiny" / "model.safetensors"
-    state = {name: 1.01 * value for name, value in load_file(path).items()}
-    save_file(state, path, metadata={"format": "pt"})
+    for path in place.glob("*/model.safetensors"):
+        state = {name: 1.01 * value for name, value in load_file(path).items()}
+        save_file(state, path, metadata={"format": "pt"})
 
 
 def _other_vocabulary(place: Path) -> None:
     """Two words have changed their numbers."""
-    path = place / "tiny" / "tokenizer.json"
-    held = json.loads(path.read_text())
-    words = held["model"]["vocab"]
-    one, other = list(words)[-2:]
-    words[one], words[other] = words[other], words[one]
-    path.write_text(json.dumps(held))
+    for path in place.glob("*/tokenizer.json"):
+        held = json.loads(path.read_text())
+        words = held["model"]["vocab"]
+        one, other = list(words)[-2:]
+        words[one], words[other] = words[other], words[one]
+        path.write_text(json.dumps(held))
 
 
 def _other_configuration(place: Path) -> None:
     _edited(place / "tiny" / "config.json", '"layer_norm_eps": 1e-12', '"layer_norm_eps": 0.001')
+    _edited(place / "writer" / "config.json", '"rms_norm_eps": 1e-06', '"rms_norm_eps": 0.001')
 
 
 def _other_text(place: Path) -> None:
     lines = (place / "words.tsv").read_text().splitlines(keepends=True)
     lines[2] = f"really {lines[2]}"
     (place / "words.tsv").write_text("".join(lines))
+    _edited(place / "data/squad/squad_v1.1_trainpart_dev.json", "who saw it 2?", "who really saw it 2?")
 
 
 def _other_settings(place: Path) -> None:

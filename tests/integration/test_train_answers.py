@@ -1,6 +1,5 @@
 """Training a language model that answers from sources, end to end on a tiny random model and invented articles."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,45 +10,29 @@ from typer.testing import CliRunner
 
 from raison.cli.train import app
 from raison.core.errors import DataError
-from raison.data.sourced.articles import HELD_OUT, articles
+from raison.data.sourced.articles import articles
 from raison.data.sourced.passages import Reading
 from raison.models.adapters.generator import Generator
 from raison.models.loading import zoo
 from raison.training.objectives.next_tokens import NextTokens
 from raison.training.recipes.answers import AnswersSettings, adapted, exact, held_out_questions, train_answers
 from raison.training.recipes.readings import ReadingBatches, tree_batch
+from tests.reading import build_chatting, write_articles
 from tests.tiny import build_language_model
 
-TEMPLATE = "{% for message in messages %}{{ message['role'] }} : {{ message['content'] }}\n{% endfor %}assistant :\n"
 QUICK = AnswersSettings(epochs=1, fewest=2, most=3, questions=3, rank=2, test_limit=2, progress=False)
 
 
 @pytest.fixture(scope="module")
 def writer() -> Generator:
-    model, tokenizer = build_language_model("llama")
-    tokenizer.chat_template = TEMPLATE
-    # Its rotations know no longest text.
-    model.config.max_position_embeddings = tokenizer.model_max_length = 4096
+    model, tokenizer = build_chatting()
     return Generator(model, tokenizer, "llama")
 
 
 @pytest.fixture
 def squad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two articles to learn from, and one of those that tests see."""
-
-    def paragraph(title: str, number: int) -> dict[str, object]:
-        text = f"the {title} sea is old. captain {number} saw it. it was {number} miles wide."
-        answer = {"text": f"captain {number}", "answer_start": text.index("captain")}
-        return {"context": text, "qas": [{"question": f"who saw it {number}?", "answers": [answer]}]}
-
-    found = [
-        {"title": title, "paragraphs": [paragraph(title, number) for number in range(6)]}
-        for title in ("Seas", "Bays", HELD_OUT[0])
-    ]
-    folder = tmp_path / "data" / "squad"
-    folder.mkdir(parents=True)
-    (folder / "squad_v1.1_trainpart_dev.json").write_text(json.dumps({"data": found}), encoding="utf-8")
-    (folder / "xquad.en.json").write_text(json.dumps({"data": found[:1]}), encoding="utf-8")
+    folder = write_articles(tmp_path / "data" / "squad")
     monkeypatch.setenv("RAISON_DATA", str(folder.parent))
     return folder
 
@@ -146,6 +129,25 @@ def test_a_run_can_be_cut_short(
     card = train_answers(str(base), tmp_path / "out", replace(QUICK, stop_after=2))
     assert card["steps"] == 2
     assert card["settings"]["stop_after"] == 2
+
+
+def test_another_chat_template_is_another_training(
+    writer: Generator, squad: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, out = tmp_path / "base", tmp_path / "out"
+    writer.model.save_pretrained(base)
+    writer.tokenizer.save_pretrained(base)
+
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("raison.training.recipes.answers._fit", cut)
+    with pytest.raises(KeyboardInterrupt):
+        train_answers(str(base), out, QUICK)
+    template = base / "chat_template.jinja"
+    template.write_text(template.read_text() + "so :\n")
+    with pytest.raises(DataError, match="it differs in tokenizer"):
+        train_answers(str(base), out, QUICK)
 
 
 def test_without_squad_it_says_where_to_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,11 @@ from raison.data.sourced.planted import planted
 from raison.data.sourced.question import KnownSources
 from raison.jobs import disk
 from raison.jobs.folder import ANSWERS
-from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
+from raison.jobs.identity import DATA, SETTINGS, TOKENIZER, digest_of, training_in
 from raison.models.adapters.generator import Generator
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
+from raison.models.loading.pretrained import read_tokenizer
 from raison.models.stack.modes import drawing, quiet
 from raison.text.answers import same_answer
 from raison.text.sourced import find
@@ -54,8 +55,11 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
     call = Call.now(command)
     learned, held_out = articles("train"), articles("test")
     folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
+    known = base_identity(base)
     identity = {
-        **base_identity(base),
+        **known,
+        # Prompts are made with its chat template, which other work does not read.
+        TOKENIZER: digest_of([known[TOKENIZER], read_tokenizer(folder).chat_template]),
         DATA: digest_of([asdict(one) for one in (*learned, *held_out)]),
         SETTINGS: digest_of(_noted(settings)),
     }
