@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreT
 
 from raison.models.loading import weights
 from raison.models.passes.batching import TokenBudget, default_budget
-from raison.models.passes.packing import PackedReader
+from raison.models.passes.prefixes.packing import PackedReader
 
 PROMPT, INPUT, KEEPS, ROUNDS = 92, 13, 64, 3
 CUE = "\nSentiment:"

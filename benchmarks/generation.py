@@ -22,7 +22,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import raison
 from raison.core.results.generation import GenerationExplanation
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import weights
 
 PROMPT = "Anna lives in Paris and Tom lives in London. Anna's city is"

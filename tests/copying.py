@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
 
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 
 STRENGTH = 4.0
 

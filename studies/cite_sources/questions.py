@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from raison.models.adapters.generator import Generator
+
 import raison
 from raison.data.sourced import KnownSources
 from raison.data.sourced.planted import planted
-from raison.models.adapters.generator import Generator
 from raison.training.recipes.answers import exact
 
 COUNT, OTHERS, SEED = 12, 4, 2

@@ -23,7 +23,7 @@ from typing import assert_type
 import numpy as np
 
 from raison.core.model import LanguageModel
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 
 
 def uses(model: LanguageModel, writer: Generator, texts: Sequence[str], pairs: list[tuple[str, str]]) -> None:

@@ -12,8 +12,8 @@ from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.targets.target import Target
+from raison.models.adapters.checks.selfcheck import Finding, disproved, selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import Finding, disproved, selfcheck
 from raison.models.gradients.embedding_shift import ball_vector
 from tests.capabilities import KINDS
 from tests.contracts.conftest import TEXTS

@@ -17,9 +17,9 @@ from raison.core.targets.answer import Answer
 from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.spans import answer_tokens, inside_window, span_answers
+from raison.models.adapters.places.spans import answer_tokens, inside_window, span_answers
 from raison.models.loading import zoo
-from raison.models.passes.heads import LONGEST_ANSWER, answer_logits
+from raison.models.passes.outputs.heads import LONGEST_ANSWER, answer_logits
 from tests.contracts import test_adapter as adapter_contract
 from tests.contracts import test_methods as method_contract
 from tests.tiny import ANSWERING, QUESTIONS, build, build_answering

@@ -7,7 +7,7 @@ import torch
 import raison
 from raison import Citations
 from raison.core.inputs.parts import parted
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from tests.tiny import LANGUAGE_MODELS, WRITERS, build_language_model, build_writer
 

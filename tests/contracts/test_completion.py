@@ -13,9 +13,9 @@ from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.targets.target import Target
+from raison.models.adapters.checks.selfcheck import disproved, selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import disproved, selfcheck
-from raison.models.passes.readout import WordReadout
+from raison.models.passes.outputs.readout import WordReadout
 from raison.text.prompts import Prompt
 from tests.contracts.conftest import TEXTS
 from tests.tiny import LANGUAGE_MODELS, build_language_model

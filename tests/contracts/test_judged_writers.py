@@ -14,7 +14,7 @@ from raison.explaining.settings import Settings
 from raison.judging.estimate import estimate
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from tests.tiny import build_language_model, build_writer
 
 SOURCES = {

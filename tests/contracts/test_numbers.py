@@ -17,8 +17,8 @@ from raison.core.results.explanation import Explanation
 from raison.judging.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
+from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import selfcheck
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain

@@ -13,8 +13,8 @@ from transformers import PreTrainedModel
 import raison
 from raison.core.errors import RaisonError, UnsupportedError
 from raison.methods import CATALOGUE
+from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import selfcheck
 from tests.tiny import TINY
 
 TEXT = "the actors are brilliant but the plot is thin"

@@ -19,8 +19,8 @@ from raison.core.results.explanation import Explanation
 from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
+from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.selfcheck import selfcheck
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain

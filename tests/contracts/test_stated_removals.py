@@ -10,8 +10,8 @@ import raison
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings
+from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.throughput import Speed, measure_speed
 from raison.studies.kinds.audit import cost
 from raison.studies.runner import run
 from tests import work

@@ -24,7 +24,7 @@ from raison.judging.evaluate import check_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.attention_explainer import FORMS, Design
 from raison.models.derived.explainers import usual_folder
 from tests.attention_explainers import untrained_attention

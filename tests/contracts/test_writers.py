@@ -16,7 +16,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.explaining import attribution
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from tests.tiny import WRITERS, build_writer
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core import errors
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from tests.tiny import build_writer
 
 PROMPT, OUTPUT = "the old sailor told", "a modest story"

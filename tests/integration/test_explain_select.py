@@ -9,7 +9,7 @@ import pytest
 import raison
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.runs.run import read_run
 from tests.integration.test_compare import TEXTS
 from tests.tiny import TINY, build_language_model

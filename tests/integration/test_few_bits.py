@@ -9,7 +9,7 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 import raison
-from raison.models.adapters.selfcheck import selfcheck
+from raison.models.adapters.checks.selfcheck import selfcheck
 from tests.tiny import LABELS, TINY
 
 TEXT = "the actors are brilliant but the plot is thin"

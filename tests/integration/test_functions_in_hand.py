@@ -24,7 +24,7 @@ from raison.core.errors import (
     UnsupportedError,
 )
 from raison.explaining.diagnosis import doctor
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.identity import identity_of
 from raison.models.loading.functions import Agreement
 from raison.models.loading.given import from_given

@@ -15,7 +15,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.inputs.chat import Chat
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.target import Target
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import weights
 from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raison.cli.train import app
+from raison.cli.train.commands import app
 from raison.core.errors import InputError
 from raison.data import Dataset
 from raison.training.recipes.apart import check_apart, learned_by

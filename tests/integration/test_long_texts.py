@@ -26,7 +26,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import OutOfMemoryError
 from raison.core.model import LanguageModel
-from raison.models.adapters.forecast import forecast
+from raison.models.adapters.checks.forecast import forecast
 from raison.models.stack import room
 from tests.prompted import DAY
 from tests.tiny import TINY, build_answering, build_language_model

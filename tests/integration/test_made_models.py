@@ -14,7 +14,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 from typer.testing import CliRunner
 
 import raison
-from raison.cli.train import app
+from raison.cli.train.commands import app
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError, LoadError
 from raison.data.dataset import Dataset, Row

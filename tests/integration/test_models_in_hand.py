@@ -14,9 +14,9 @@ from transformers import BertForSequenceClassification, BertModel, BertPreTraine
 import raison
 from raison.core.errors import LoadError, UnsteadyWarning
 from raison.methods import CATALOGUE
+from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
-from raison.models.adapters.selfcheck import selfcheck
+from raison.models.adapters.writing.generator import Generator
 from tests.prompted import DAY
 from tests.tiny import TINY, build_language_model
 

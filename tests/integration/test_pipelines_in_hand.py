@@ -14,10 +14,10 @@ import raison
 from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.method import Property
 from raison.methods import CATALOGUE
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
+from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
-from raison.models.adapters.selfcheck import selfcheck
+from raison.models.adapters.writing.generator import Generator
 from tests.contracts.test_methods import SHORTER
 from tests.contracts.test_numbers import refused
 from tests.tiny import TINY, build, build_embedder, build_language_model

@@ -20,8 +20,8 @@ from raison.judging import estimate as estimating
 from raison.judging.estimate import estimate_plan
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
+from raison.models.adapters.checks.throughput import Speed
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.throughput import Speed
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS

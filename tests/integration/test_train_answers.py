@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from raison.cli.train import app
+from raison.cli.train.commands import app
 from raison.core.errors import DataError
 from raison.data.sourced.articles import articles
 from raison.data.sourced.passages import Reading
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import zoo
 from raison.training.objectives.next_tokens import NextTokens
 from raison.training.recipes.answers import AnswersSettings, adapted, exact, held_out_questions, train_answers

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
-from raison.cli.train import app
+from raison.cli.train.commands import app
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.data import Dataset, load_file
 from raison.models.loading import zoo

@@ -9,7 +9,7 @@ import torch
 
 import raison
 from raison.core.results.generation import GenerationExplanation
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.numerics.gradients.quadrature import gauss_legendre
 from tests.tiny import LANGUAGE_MODELS, build_language_model

@@ -6,7 +6,7 @@ import torch
 
 import raison
 from raison.core.results.generation import GenerationExplanation
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from tests.reference.test_generation import exact_shapley, kept, per_unit, quantity
 from tests.tiny import WRITERS, build_writer
 

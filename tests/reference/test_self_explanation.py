@@ -4,8 +4,8 @@ import torch
 import raison
 from raison.core.errors import InputError, TextTooLongError, UnsupportedError
 from raison.methods.self_explanation import SelfExplanation
-from raison.models.adapters import self_report
-from raison.models.adapters.self_report import Reply
+from raison.models.adapters.offered import self_report
+from raison.models.adapters.offered.self_report import Reply
 from raison.text.prompts import Prompt
 from tests.tiny import build, build_answering, build_language_model
 from tests.toys import Linear

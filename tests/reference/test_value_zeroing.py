@@ -6,7 +6,7 @@ import raison
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.errors import UnsupportedError
 from raison.methods.value_zeroing import ValueZeroing
-from raison.models.adapters.zeroed_values import value_zeroing_distances
+from raison.models.adapters.offered.zeroed_values import value_zeroing_distances
 from raison.numerics.attention.context_mixing import shares
 from raison.text.prompts import Prompt
 from tests.attention_reference import READS, Literal, build_any, double_throughout, problem_of

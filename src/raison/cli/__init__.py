@@ -7,8 +7,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from raison._version import __version__
-from raison.cli import audit, catalogue, cite, compare, doctor, estimate, explain, report, serve, study, train
+from raison.cli import audit, catalogue, cite, compare, doctor, estimate, explain, report, serve, study
 from raison.cli.interruption import interruptible
+from raison.cli.train.commands import app as training
 from raison.core.errors import MISTAKE, RaisonError
 from raison.core.results.printable import printable
 
@@ -33,7 +34,7 @@ app.command("estimate")(interruptible("nothing")(estimate.estimate))
 app.command("report")(interruptible("pages")(report.report))
 app.command("serve")(serve.serve)
 app.add_typer(study.app, name="study")
-app.add_typer(train.app, name="train")
+app.add_typer(training, name="train")
 
 
 @app.callback()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from raison.core.model import LanguageModel
     from raison.explaining.answers import Answers, Judged
     from raison.explaining.settings import Settings
-    from raison.models.adapters.writer import Writer
+    from raison.models.adapters.writing.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def judged_rows(
     """
     from raison.explaining.answers import answers_of, judged
     from raison.explaining.texts import Reading
-    from raison.models.adapters.writer import Writer
+    from raison.models.adapters.writing.writer import Writer
 
     reading = Reading(settings.unit)
     if not isinstance(model, Writer):

@@ -15,7 +15,7 @@ from raison.core.registry import name_of
 from raison.core.settings.reading import NAME, Fields, parse
 from raison.jobs import disk
 from raison.jobs.identity import digest_of
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.identity import identity_of
 from raison.paths import cache_folder

@@ -21,8 +21,8 @@ from raison.explaining.ranking import fitting
 from raison.explaining.sourcing import Asked, asked
 from raison.explaining.telling import Telling, told
 from raison.explaining.texts import Reading
-from raison.models.adapters.statements import Statements
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.statements import Statements
+from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
 from raison.text.sourced import SourceTemplate, find

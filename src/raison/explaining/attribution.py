@@ -32,8 +32,8 @@ from raison.explaining.noise import noise_notes
 from raison.explaining.settings import Settings as Settings
 from raison.explaining.token_by_token import by_tokens, looks_inside
 from raison.methods import CATALOGUE
-from raison.models.adapters import spans
-from raison.models.adapters.determinism import unsteady
+from raison.models.adapters.checks.determinism import unsteady
+from raison.models.adapters.places import spans
 from raison.models.passes.batching import naming_the_longest
 from raison.models.passes.precision import rank_agreement
 from raison.text.named import extended

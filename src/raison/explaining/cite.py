@@ -23,8 +23,8 @@ from raison.explaining.lights import Draws, Lit, lit
 from raison.explaining.sourcing import Asked, Question, Sources, asked
 from raison.explaining.telling import Spans, Telling, Told, told
 from raison.methods import CATALOGUE
-from raison.models.adapters.statements import Statements
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.statements import Statements
+from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import SourceTemplate
 
 Within = Literal["sentence", "source"]

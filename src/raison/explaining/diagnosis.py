@@ -14,14 +14,14 @@ from raison.core.model import LanguageModel
 from raison.core.results.printable import printable
 from raison.explaining.attribution import check_model
 from raison.methods import CATALOGUE, Auto
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
+from raison.models.adapters.checks.forecast import Forecast, Sample, expected, forecast, repeated, sized
+from raison.models.adapters.checks.function_check import check_function
+from raison.models.adapters.checks.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.forecast import Forecast, Sample, expected, forecast, repeated, sized
-from raison.models.adapters.functioncheck import check_function
-from raison.models.adapters.generator import Generator
-from raison.models.adapters.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
 from raison.models.adapters.uses import QUESTION
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.generator import Generator
+from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.explainers import PROBES
 from raison.models.stack.room import free_bytes
 from raison.models.tokens.continuation import ContinuationEncoder

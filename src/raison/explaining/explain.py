@@ -38,7 +38,7 @@ from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
 from raison.explaining.texts import Asks, Reading, Side, Texts
 from raison.methods import CATALOGUE
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance, progress_bar
 
 _Result = (

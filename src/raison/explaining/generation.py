@@ -17,7 +17,7 @@ from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED, noise_in
 from raison.core.targets.target import Target
 from raison.explaining.attribution import Batch, Settings, prepare, run
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
 from raison.text.named import extended
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from raison.core.results.citations import Check, Light, Origin
-from raison.models.adapters.forced_answer import ForcedAnswer
+from raison.models.adapters.writing.forced_answer import ForcedAnswer
 from raison.text.duplicates import near_duplicates
 
 LEAST: Final = 0.1

@@ -9,7 +9,7 @@ from typing import Any
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat, Message
 from raison.core.results.citations import check_ids
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import Prompt
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.text.sourced import Place, SourceTemplate, find

@@ -6,7 +6,7 @@ from typing import Any
 
 from raison.core.errors import InputError
 from raison.explaining.sourcing import Asked
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.text.segment import sentence_spans
 

@@ -29,7 +29,7 @@ from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
 from raison.judging.work import execute, listed
 from raison.methods import CATALOGUE
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
 from raison.runs.heads import RunHead
 from raison.runs.run import Run, check_same, open_run, read_run

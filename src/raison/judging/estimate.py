@@ -23,10 +23,10 @@ from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
+from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.statements import Statements
-from raison.models.adapters.throughput import Speed, measure_speed
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.statements import Statements
+from raison.models.adapters.writing.writer import Writer
 
 PROBED = 8
 """Maximum number of texts for measuring the model's speed."""

@@ -31,7 +31,7 @@ from raison.explaining.measuring import (
 from raison.explaining.ranking import fitting, unnamed
 from raison.judging.written import SUMMED, statements_of
 from raison.metrics import CATALOGUE
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
 

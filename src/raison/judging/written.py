@@ -13,9 +13,9 @@ from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import OTHER, GenerationExplanation
 from raison.core.targets.place import Place
-from raison.models.adapters.forced_answer import ForcedAnswer
-from raison.models.adapters.statements import STATEMENT, Statements
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.forced_answer import ForcedAnswer
+from raison.models.adapters.writing.statements import STATEMENT, Statements
+from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.text.segment import Span

@@ -13,7 +13,7 @@ from raison.core.inputs.unit import segments
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.models.adapters.self_report import Reply, ask, writer_of
+from raison.models.adapters.offered.self_report import Reply, ask, writer_of
 from raison.text.questions import Form, Subject, question
 from raison.text.self_reports import SelfReport, read_self_report
 

@@ -12,7 +12,7 @@ from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.models.adapters.zeroed_values import check_layers, value_zeroing_distances
+from raison.models.adapters.offered.zeroed_values import check_layers, value_zeroing_distances
 from raison.numerics.attention.context_mixing import followed, shares
 
 

@@ -30,7 +30,7 @@ from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.data.files import sha256_of
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.entries import StudyModel

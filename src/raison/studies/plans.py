@@ -19,7 +19,7 @@ from raison.explaining.texts import Reading
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
 from raison.models.served.limits import Served

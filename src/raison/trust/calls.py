@@ -6,7 +6,7 @@ from raison.core.errors import UnsupportedError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.stack.blocks import find_blocks
 from raison.trust import attacks, randomisation, substitution

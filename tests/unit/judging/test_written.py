@@ -9,7 +9,7 @@ import raison
 from raison import Citations
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.rationale import Span
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from tests.tiny import build_language_model, build_writer
 from tests.unit.judging.test_answers import ROWS, SOURCES, TEMPLATE, WRITER, literal
 

@@ -4,15 +4,15 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capability import Capability
-from raison.models.adapters.capabilities import capabilities_of, withheld_from
+from raison.models.adapters.offered.classifiers import capabilities_of, withheld_from
 from raison.models.adapters.uses import Use
 from raison.models.passes.batching import TokenBudget, default_budget
-from raison.models.passes.causal import CausalSteps
-from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.network import Network
-from raison.models.passes.reads import Reads
+from raison.models.passes.outputs.reads import Reads
+from raison.models.passes.prefixes.causal import CausalSteps
+from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.passes.removal import Removals, placeholder_id
 from raison.models.passes.written import WrittenRows
 

@@ -17,10 +17,10 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.models.adapters.assembly import Assembly
+from raison.models.adapters.offered.reduced_precision import ReducedTwin
 from raison.models.adapters.ranking import ranking
-from raison.models.adapters.reduced_precision import ReducedTwin
 from raison.models.adapters.uses import Use
-from raison.models.passes.readout import TokenReadout
+from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.removal import unknown_id
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.limits import max_tokens

@@ -10,9 +10,9 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import NonFiniteError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import Use
-from raison.models.passes.causal_cache import CausalCache
-from raison.models.passes.heads import ClassHead
-from raison.models.passes.readout import WordReadout
+from raison.models.passes.outputs.heads import ClassHead
+from raison.models.passes.outputs.readout import WordReadout
+from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.limits import max_tokens

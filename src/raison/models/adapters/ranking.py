@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from raison.core.targets.ranking import before
 from raison.models.adapters.uses import Use
-from raison.models.passes.reads import Difference, Join
-from raison.models.passes.vectors import Nearer, Similarity
+from raison.models.passes.outputs.reads import Difference, Join
+from raison.models.passes.outputs.vectors import Nearer, Similarity
 from raison.models.tokens.apart import ApartEncoder, Encoder, Read
 
 WANTED = "a query and two documents"

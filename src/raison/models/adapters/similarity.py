@@ -5,7 +5,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import LoadError
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import Use
-from raison.models.passes.vectors import CLASSES, Measure, Similarity, VectorHead, Vectors
+from raison.models.passes.outputs.vectors import CLASSES, Measure, Similarity, VectorHead, Vectors
 from raison.models.tokens.apart import ApartEncoder
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens

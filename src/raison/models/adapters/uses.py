@@ -7,11 +7,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.inputs.unit import Text
 from raison.core.targets.choosing import Choosing
-from raison.models.passes.causal_cache import CausalCache
 from raison.models.passes.forward import ForwardPasses
-from raison.models.passes.heads import ClassHead, Head
-from raison.models.passes.readout import HeadReadout, Readout
-from raison.models.passes.reads import Join
+from raison.models.passes.outputs.heads import ClassHead, Head
+from raison.models.passes.outputs.readout import HeadReadout, Readout
+from raison.models.passes.outputs.reads import Join
+from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.transformer import decoder_head
 from raison.models.tokens.apart import Encoder
 from raison.models.tokens.encoder import TextEncoder

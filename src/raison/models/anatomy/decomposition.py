@@ -23,9 +23,9 @@ from raison.core.errors import UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
 from raison.models.families import Parts, Piece, family_of
-from raison.models.passes.heads import ClassHead, Head
-from raison.models.passes.place_heads import TagHead, WordHead
-from raison.models.passes.readout import HeadReadout, Readout, WordReadout
+from raison.models.passes.outputs.heads import ClassHead, Head
+from raison.models.passes.outputs.place_heads import TagHead, WordHead
+from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
 from raison.models.stack.modes import evaluating

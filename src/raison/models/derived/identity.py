@@ -18,15 +18,15 @@ from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import Classifier, text_classifier
-from raison.models.adapters.statements import Statements
+from raison.models.adapters.writing.statements import Statements
 from raison.models.derived import explainers
 from raison.models.loading import weights
 from raison.models.loading.merged_adapters import origin_of
 from raison.models.loading.pretrained import read_config, read_tokenizer
-from raison.models.passes.readout import WordReadout
-from raison.models.passes.vectors import VectorHead
+from raison.models.passes.outputs.readout import WordReadout
+from raison.models.passes.outputs.vectors import VectorHead
 
 SAMPLES = 65_536
 """Number of sampled values per tensor; more if it has more rows."""

@@ -13,7 +13,7 @@ from transformers import Cache, PreTrainedModel
 
 from raison.core.errors import InputError
 from raison.models.adapters.classifier import Classifier
-from raison.models.passes.readout import HeadReadout, WordReadout
+from raison.models.passes.outputs.readout import HeadReadout, WordReadout
 from raison.models.stack.blocks import Values, check_how, drawn_values, find_stacks, put, twin
 from raison.models.stack.hooks import acting_on
 from raison.models.stack.layers import Call

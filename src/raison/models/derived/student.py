@@ -29,7 +29,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Text, Unit
 from raison.core.targets.answer import Answer
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.spans import answer_tokens, answering, inside_window
+from raison.models.adapters.places.spans import answer_tokens, answering, inside_window
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
 from raison.models.passes.batching import TokenBudget, mean_over

@@ -13,7 +13,7 @@ from raison.core.targets.target import Target
 from raison.models.gradients.path_gradients import PathGradients, RowGradients, Sums
 from raison.models.passes.batching import groups, shrinking
 from raison.models.passes.forward import ForwardPasses
-from raison.models.passes.readout import Readout
+from raison.models.passes.outputs.readout import Readout
 
 READS = 256
 """Predictions over the whole vocabulary that a pass with gradients holds at a time."""

@@ -19,8 +19,8 @@ from transformers import (
 
 from raison.core.errors import LoadError, UnknownNameError
 from raison.models.loading.pretrained import read_config, read_tokenizer, read_whole, told
-from raison.models.passes.heads import ACTIVATIONS
-from raison.models.passes.vectors import MEASURES, POOLED, Dense, Measure, Normalized, Pooled, Vectors
+from raison.models.passes.outputs.heads import ACTIVATIONS
+from raison.models.passes.outputs.vectors import MEASURES, POOLED, Dense, Measure, Normalized, Pooled, Vectors
 
 MODULES = "modules.json"
 OWN = "config_sentence_transformers.json"

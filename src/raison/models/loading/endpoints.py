@@ -5,9 +5,9 @@ from typing import Any
 
 from raison.core.errors import LoadError, UnsupportedError
 from raison.core.model import LanguageModel
-from raison.models.adapters.background import run_in_background
-from raison.models.adapters.served import ServedClassifier
-from raison.models.adapters.served_writer import ServedWriter
+from raison.models.adapters.blackbox.background import run_in_background
+from raison.models.adapters.blackbox.server import ServedClassifier
+from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.served.address import Address
 from raison.models.served.labels import Label, LabelReader
 from raison.models.served.limits import Served

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from raison.core.errors import InputError
-from raison.models.adapters.asking import Asking, Function
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.asking import Asking, Function
+from raison.models.adapters.blackbox.function import BlackBox
 
 PROBES = ("It was a quiet pleasure.", "nothing new")
 """The texts on which a function is checked when it is loaded."""

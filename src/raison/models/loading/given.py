@@ -7,7 +7,7 @@ from torch import nn
 
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.functions import Agreement, from_function, from_predictor, predicts
 from raison.models.loading.same import Adapt
 

@@ -14,15 +14,15 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.core.targets.choices import Explained as Explained
-from raison.models.adapters.capabilities import classifies
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.completion import PromptUse, completed
-from raison.models.adapters.generator import Generator
-from raison.models.adapters.masks import filling, is_filling
+from raison.models.adapters.offered.classifiers import classifies
+from raison.models.adapters.places.masks import filling, is_filling
+from raison.models.adapters.places.spans import answering, is_answering
+from raison.models.adapters.places.tags import Aggregation, is_tagging, tagging
 from raison.models.adapters.similarity import similarity as of_vectors
-from raison.models.adapters.spans import answering, is_answering
-from raison.models.adapters.tags import Aggregation, is_tagging, tagging
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.generator import Generator
+from raison.models.adapters.writing.writer import Writer
 from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
@@ -31,7 +31,7 @@ from raison.models.loading.endpoints import Endpoint, from_endpoint, writer_behi
 from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.given import from_given, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
-from raison.models.passes.vectors import Measure, Pooled
+from raison.models.passes.outputs.vectors import Measure, Pooled
 from raison.models.served.address import is_address
 from raison.models.served.limits import Served
 from raison.models.stack.transformer import inner_model, is_a

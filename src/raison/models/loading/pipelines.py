@@ -16,9 +16,9 @@ from transformers.pipelines.zero_shot_classification import ZeroShotClassificati
 from raison.core.errors import InputError, LoadError
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
-from raison.models.adapters.generator import Generator
-from raison.models.adapters.masks import filling
-from raison.models.adapters.tags import tagging
+from raison.models.adapters.places.masks import filling
+from raison.models.adapters.places.tags import tagging
+from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.functions import PROBES, Agreement, Asked, asked
 from raison.models.loading.same import Adapt, checked
 

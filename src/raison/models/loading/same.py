@@ -11,9 +11,9 @@ from raison.core.errors import LoadError, UnsupportedError
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.core.targets.target import probabilities
-from raison.models.adapters.asking import Function
+from raison.models.adapters.blackbox.asking import Function
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.stack.modes import evaluating
 
 Adapt = Callable[[nn.Module, PreTrainedTokenizerBase], LanguageModel | Generator]

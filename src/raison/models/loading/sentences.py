@@ -12,13 +12,13 @@ from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.generator import Generator
 from raison.models.adapters.similarity import similarity
+from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.embedders import Module, measure_of, vectors_of
 from raison.models.loading.functions import PAIR_PROBES, Agreement, Asked, asked
 from raison.models.loading.same import Adapt, checked
-from raison.models.passes.heads import ACTIVATIONS, ClassHead
-from raison.models.passes.vectors import CLASSES
+from raison.models.passes.outputs.heads import ACTIVATIONS, ClassHead
+from raison.models.passes.outputs.vectors import CLASSES
 
 
 def from_sentence_transformers(model: object, agreed: Agreement, adapt: Adapt) -> LanguageModel:

@@ -12,10 +12,10 @@ from raison.core.dims import Embeddings, Logits
 from raison.core.inputs.encoding import Encoding
 from raison.models.passes import batching
 from raison.models.passes.batching import TokenBatch, TokenBudget, placed
-from raison.models.passes.heads import Head
 from raison.models.passes.last_row import LastRow
 from raison.models.passes.network import Network
-from raison.models.passes.reads import Read, Reads
+from raison.models.passes.outputs.heads import Head
+from raison.models.passes.outputs.reads import Read, Reads
 from raison.models.passes.removal import Remover
 from raison.models.stack.nonfinite import nonfinite_logits
 

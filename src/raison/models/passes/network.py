@@ -16,9 +16,9 @@ from raison.models.families import family_of
 from raison.models.passes.batching import TokenBatch, extended
 from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
-from raison.models.passes.heads import Outputs
-from raison.models.passes.packing import PackedReader
-from raison.models.passes.readout import Readout
+from raison.models.passes.outputs.heads import Outputs
+from raison.models.passes.outputs.readout import Readout
+from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.unpadded import reads_padding, unpadded
 from raison.models.stack.modes import evaluating
 from raison.models.stack.transformer import embedding_tables, is_a

@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 
 from raison.core.errors import UnsupportedError
 from raison.core.problem import Evaluations, Problem
-from raison.models.passes.prefix import fingerprint
-from raison.models.passes.readout import Readout
+from raison.models.passes.outputs.readout import Readout
+from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.stack.blocks import put, twin
 from raison.models.stack.hooks import following
 from raison.models.stack.locks import OwnLock

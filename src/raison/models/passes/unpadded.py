@@ -8,7 +8,7 @@ from transformers import PreTrainedConfig
 
 from raison.core.dims import Embeddings
 from raison.models.passes.batching import TokenBatch
-from raison.models.passes.heads import Outputs, class_logits
+from raison.models.passes.outputs.heads import Outputs, class_logits
 
 Run = Callable[[TokenBatch, Embeddings | None], Outputs]
 

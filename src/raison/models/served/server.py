@@ -25,7 +25,7 @@ def store_path() -> Path:
 
 @final
 class Server:
-    """Asks for JSON. All calls are made in one event loop (models/adapters/background.py)."""
+    """Asks for JSON. All calls are made in one event loop (models/adapters/blackbox/background.py)."""
 
     def __init__(self, address: Address, settings: Served, concurrency: int) -> None:
         self.address, self.settings, self.concurrency = address, settings, concurrency

@@ -25,7 +25,7 @@ Read = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ApartEncoder:
-    """Rows of several reads: see raison.models.passes.reads. A string in several reads has its units once."""
+    """Rows of several reads: see raison.models.passes.outputs.reads. A string in several reads has its units once."""
 
     inner: Encoder
     reads: tuple[Read, ...]

@@ -19,7 +19,7 @@ from raison.data.sourced.question import KnownSources
 from raison.jobs import disk
 from raison.jobs.folder import ANSWERS
 from raison.jobs.identity import DATA, SETTINGS, TOKENIZER, digest_of, training_in
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer

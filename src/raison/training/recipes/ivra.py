@@ -23,7 +23,7 @@ from raison.jobs import disk
 from raison.jobs.folder import FINE_TUNING, IVRA, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, training_in
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.spans import answer_tokens
+from raison.models.adapters.places.spans import answer_tokens
 from raison.models.derived import explainers
 from raison.models.derived.attention_explainer import HeadShape, new_explainer
 from raison.models.derived.identity import base_identity, identity_of

@@ -12,8 +12,8 @@ from raison.core.inputs.chat import Chat
 from raison.data.sourced.articles import Article
 from raison.data.sourced.passages import Reading, readings
 from raison.data.sourced.planted import Kind, planted
-from raison.models.adapters.generator import Generator
-from raison.models.passes.trie import merge, sees
+from raison.models.adapters.writing.generator import Generator
+from raison.models.passes.prefixes.trie import merge, sees
 from raison.text.sourced import find
 from raison.training.loop.objective import TrainingBatch
 from raison.training.recipes.answers_settings import AnswersSettings

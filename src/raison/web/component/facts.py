@@ -9,7 +9,7 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.explaining.diagnosis import doctor
 from raison.methods import CATALOGUE
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 
 QUICK = ("deep_lift", "attn_lrp", "decompx", "generic_attention")
 """Methods of one to three passes, the first that works is taken while a text is being typed."""

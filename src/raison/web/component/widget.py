@@ -7,7 +7,7 @@ from typing import Any
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.facts import facts_of

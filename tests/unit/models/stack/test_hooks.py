@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.models.passes.prefix import fingerprint
+from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.stack import hooks
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import ReachedError

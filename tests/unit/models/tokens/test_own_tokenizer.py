@@ -11,7 +11,7 @@ from tokenizers import normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import raison
-from raison.models.adapters.generator import Generator
+from raison.models.adapters.writing.generator import Generator
 from raison.models.passes.removal import replacement_ids
 from raison.models.tokens import own_tokenizer as module
 from raison.models.tokens.own_tokenizer import own_tokenizer

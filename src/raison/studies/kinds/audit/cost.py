@@ -12,9 +12,9 @@ from raison.explaining.measuring import create_metrics
 from raison.judging.estimate import estimate_plan, probes
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
-from raison.models.adapters.blackbox import BlackBox
+from raison.models.adapters.blackbox.function import BlackBox
+from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.throughput import Speed, measure_speed
 from raison.models.stack.blocks import find_blocks
 from raison.studies.kinds.audit.results import FAITHFULNESS, HARMLESS
 from raison.studies.kinds.audit.spec import Suite

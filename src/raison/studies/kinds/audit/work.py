@@ -23,7 +23,7 @@ from raison.jobs.store import RecordStore
 from raison.judging.compare import noted_header
 from raison.judging.work import jobs_of
 from raison.methods import CATALOGUE
-from raison.models.adapters.writer import Writer
+from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table

@@ -18,7 +18,7 @@ from raison.jobs.store import RecordStore, read_record, write_record
 from raison.judging.compare import noted_header
 from raison.judging.work import execute
 from raison.methods import CATALOGUE
-from raison.models.adapters.spans import answer_tokens, inside_window
+from raison.models.adapters.places.spans import answer_tokens, inside_window
 from raison.models.loading.load import as_classifier, load
 from raison.progress import Told, is_shown, say
 from raison.runs.judging import Learned

@@ -1,0 +1,1 @@
+"""raison train: one file for each kind of training."""

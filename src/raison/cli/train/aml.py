@@ -1,0 +1,47 @@
+"""raison train aml: an explainer by attributive masking."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raison.cli.options import But, Model, from_records
+from raison.cli.train.shared import EvenAtChance, LearnedData, SkipBad, command_line
+from raison.data import Wanted
+from raison.data.lengths import Lengths
+from raison.training.recipes.aml_settings import AmlSettings
+
+
+@from_records
+def aml(
+    context: typer.Context,
+    texts: Annotated[LearnedData, But(without=("labels",))],
+    entry: Annotated[Model, But(without=("explained", "calibrate"))],
+    wanted: Annotated[Wanted, But(without=("pair", "label"))],
+    lengths: Annotated[Lengths, But(without=("answer_window",))],
+    settings: AmlSettings,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the explainer; by default where --method aml finds it.")
+    ] = None,
+    even_at_chance: EvenAtChance = False,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Train an explainer of a model by attributive masking (AML). If killed, run it again to resume.
+
+    First the weights of the losses are searched with the metrics on held-out texts. Then the attribution model is
+    trained.
+    """
+    # Imported here: the help page must not wait for torch.
+    from raison.models.derived.explainers import own_folder
+    from raison.studies.plans import load_named_model
+    from raison.training.recipes.aml import train_aml
+
+    data, dev = texts.read(wanted, skip_bad)
+    model = load_named_model(entry)
+    folder = out or own_folder(model.name, "aml")
+    settings = replace(settings, above_chance=not even_at_chance)
+    dev = None if dev is None else lengths.of(dev)
+    card = train_aml(model, lengths.of(data), folder, settings, dev, command_line(context, "aml"))
+    reached = ", ".join(f"{metric} {goal.validation:.4f}" for metric, goal in card.goals.items())
+    typer.echo(f"{folder}: on {settings.validation} held-out texts {reached}")

@@ -1,0 +1,15 @@
+"""raison train: one command for each kind of training."""
+
+import typer
+
+from raison.cli.interruption import interruptible
+from raison.cli.train.aml import aml
+from raison.cli.train.answers import answers
+from raison.cli.train.classifier import classifier
+from raison.cli.train.ivra import ivra
+from raison.cli.train.scratch import scratch
+
+app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is_help=True)
+
+for command in (aml, answers, ivra, scratch, classifier):
+    app.command()(interruptible("folder")(command))

@@ -1,0 +1,85 @@
+"""raison train ivra: training of a model that explains itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raison.cli.options import But, Model, from_records
+from raison.cli.train.shared import EvenAtChance, LearnedData, SkipBad, command_line
+from raison.core.settings.fields import REQUIRED
+from raison.data import Dataset, Wanted
+from raison.data.lengths import Lengths
+from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
+
+PLAIN = "plain"
+"""The subfolder of a base model that was fine-tuned first."""
+
+
+@from_records
+def ivra(
+    context: typer.Context,
+    texts: LearnedData,
+    out: Annotated[Path, typer.Option(help="Folder for the trained model and its explainer.")],
+    entry: Annotated[Model, But(without=("explained", "calibrate"))],
+    wanted: Wanted,
+    lengths: Lengths,
+    settings: Annotated[IvraSettings, But(defaults={"criteria": REQUIRED})],
+    plain_epochs: Annotated[int, typer.Option(min=1, help="Epochs on the task alone, if --model is a base.")] = 3,
+    even_at_chance: EvenAtChance = False,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Train a model to explain itself with its attention (IvRA). If killed, run it again to resume.
+
+    A classifier or a question answering model is trained further; a base model is first fine-tuned on the task. The
+    trained model is saved as a copy; explain it with --method ivra.
+    """
+    # Imported here: the help page must not wait for torch.
+    from raison.studies.plans import load_named_model
+    from raison.training.recipes.ivra import train_ivra
+
+    data, dev = texts.read(wanted, skip_bad)
+    data, dev = lengths.of(data), None if dev is None else lengths.of(dev)
+    settings = replace(settings, above_chance=not even_at_chance)
+    model = load_named_model(replace(entry, name=_started(entry.name, (data, dev), out, settings, plain_epochs)))
+    card = train_ivra(model, data, out, settings, dev, command_line(context, "ivra"))
+    typer.echo(f"{out}: on held-out texts {_kept(card.history['scores'])}{_learned(card.provenance)}")
+    typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
+
+
+def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
+    """The scores of the state that was kept: the first best one by the criteria."""
+    moments = [-inf if value is None else value for value in scores["criteria"]]
+    kept = moments.index(max(moments))
+    reached = {name: values[kept] for name, values in scores.items() if name != "criteria"}
+    return _listed(reached)
+
+
+def _learned(provenance: Mapping[str, Any]) -> str:
+    """The accuracy before training, and F1 if there are classes."""
+    f1 = provenance["f1"]
+    classes = "" if f1 is None else f"; macro F1 {f1['macro']:.4f} ({_listed(f1['classes'])})"
+    return f" (accuracy before {provenance['accuracy']['before']:.4f}){classes}"
+
+
+def _listed(values: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {'undefined' if value is None else f'{value:.4f}'}" for name, value in values.items())
+
+
+def _started(model: str, splits: tuple[Dataset, Dataset | None], out: Path, settings: IvraSettings, epochs: int) -> str:
+    """The model to train: a base is fine-tuned first, once."""
+    from raison.models.loading import weights
+
+    if model not in weights.names():
+        return model
+    from raison.training.recipes.ivra import fine_tune
+
+    folder = out / PLAIN
+    plain = FineTuneSettings(
+        epochs=epochs, rank=settings.rank, texts=settings.texts, validation=settings.validation, seed=settings.seed
+    )
+    fine_tune(model, splits[0], folder, plain, splits[1])
+    return str(folder)

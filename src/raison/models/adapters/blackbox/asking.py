@@ -1,0 +1,147 @@
+"""A caller's function from texts to numbers: asked in full batches, its answers checked."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from raison.core.errors import AnswerError, NonFiniteError
+from raison.core.inputs.unit import Text, segments
+from raison.core.targets.outputs import Outputs, outputs_of
+from raison.models.adapters.blackbox.background import run_in_background
+from raison.progress import Told, steps_of
+
+Function = Callable[[list[Any]], Any]
+"""Texts, or pairs of texts, to one row of numbers each; or the same as a coroutine."""
+
+Answers = Float[np.ndarray, "texts classes"]
+
+ROUNDING = 0.01
+"""Tolerance for the sum of a row of probabilities, which may be rounded or in half precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A function and what it has to return: a number for each of `classes`, see LanguageModel.outputs.
+
+    It gets at most `batch` texts per call. If it is asynchronous, at most `concurrency` calls run at the same time.
+    """
+
+    function: Function
+    name: str
+    classes: tuple[str, ...]
+    multi_label: bool
+    batch: int
+    concurrency: int
+
+    @property
+    def outputs(self) -> Outputs:
+        """What its numbers mean."""
+        return outputs_of(self.classes, self.multi_label)
+
+    def answers(self, texts: Sequence[Text]) -> Answers:
+        """The function's answer to each text, in double precision, in the order of the texts.
+
+        An error of the function is re-raised with a note. Raises AnswerError or NonFiniteError for an invalid answer.
+        """
+        batches = [list(texts[start : start + self.batch]) for start in range(0, len(texts), self.batch)]
+        with steps_of("texts asked", len(texts)) as told:
+            first = self._called(batches[0])
+            if inspect.isawaitable(first):
+                return np.concatenate(run_in_background(self._all(first, batches, told)))
+            rows = [self._checked(batches[0], first)]
+            told(len(batches[0]))
+            for batch in batches[1:]:
+                rows.append(self._checked(batch, self._called(batch)))
+                told(len(batch))
+        return np.concatenate(rows)
+
+    def _called(self, batch: list[Text]) -> Any:
+        try:
+            return self.function(list(batch))
+        except Exception as error:
+            error.add_note(self._asked(batch))
+            raise
+
+    async def _all(self, first: Awaitable[Any], batches: Sequence[list[Text]], told: Told) -> list[Answers]:
+        """All batches concurrently; `first` was already started, to find out that the function is asynchronous."""
+        gate = asyncio.Semaphore(self.concurrency)
+
+        async def one(batch: list[Text], begun: Awaitable[Any] | None) -> Answers:
+            async with gate:
+                try:
+                    found = await (self.function(list(batch)) if begun is None else begun)
+                except Exception as error:
+                    error.add_note(self._asked(batch))
+                    raise
+            told(len(batch))
+            return self._checked(batch, found)
+
+        tasks = [asyncio.ensure_future(one(batch, None if n else first)) for n, batch in enumerate(batches)]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _asked(self, batch: Sequence[Text]) -> str:
+        told = f"{len(batch)} texts, the first of them" if len(batch) > 1 else "the text"
+        empty = any(not "".join(segments(text)).strip() for text in batch)
+        way_out = " One is empty, as where all units are deleted: removal='ellipsis' leaves dots." if empty else ""
+        return f"raison had asked {self.name} for {told} {batch[0]!r:.80}.{way_out}"
+
+    def _checked(self, batch: Sequence[Text], found: Any) -> Answers:
+        numbers = self._numbers(found)
+        if numbers.ndim == 1 and len(self.classes) == 1:
+            numbers = numbers[:, None]
+        if numbers.shape != (len(batch), len(self.classes)):
+            raise AnswerError(
+                f"{self.name} returned an array of shape {numbers.shape} for {len(batch)} texts: with the classes "
+                f"{', '.join(self.classes):.80} it has to be ({len(batch)}, {len(self.classes)}), a row for each text "
+                "in the order of the texts."
+            )
+        finite = np.isfinite(numbers).all(1)
+        if not finite.all():
+            raise NonFiniteError(f"{self.name} returned NaN or infinite numbers for {batch[finite.argmin()]!r:.80}.")
+        if self.outputs != "number":
+            self._check_shares(batch, numbers)
+        return numbers
+
+    def _numbers(self, found: Any) -> Float[np.ndarray, "..."]:
+        if isinstance(found, torch.Tensor):
+            found = found.detach().cpu().double().numpy()
+        try:
+            return np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise AnswerError(
+                f"{self.name} returned a {type(found).__name__} that is no array of numbers ({found!r:.60}): return a "
+                "row of numbers for each text."
+            ) from None
+
+    def _check_shares(self, batch: Sequence[Text], numbers: Answers) -> None:
+        """AnswerError unless all are probabilities, and each text's sum to 1 where one of several classes is true."""
+        outside = ((numbers < -ROUNDING) | (numbers > 1 + ROUNDING)).any(1)
+        if outside.any():
+            row = int(outside.argmax())
+            raise AnswerError(
+                f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which are not probabilities. If "
+                "these are logits, return their softmax; for one number without classes, give classes one name."
+            )
+        sums = numbers.sum(1)
+        wrong = np.abs(sums - 1) > ROUNDING
+        if self.outputs == "classes" and wrong.any():
+            row = int(wrong.argmax())
+            raise AnswerError(
+                f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which sum to {sums[row]:.3g} "
+                "and not to 1. If each label has a probability of its own, load with multi_label=True."
+            )
+
+
+def _listed(row: Float[np.ndarray, " classes"]) -> str:
+    shown = ", ".join(f"{number:.3g}" for number in row[:4])
+    return f"{shown}, ..." if len(row) > 4 else shown

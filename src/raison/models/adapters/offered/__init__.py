@@ -1,0 +1,1 @@
+"""What classifiers offer beyond their predictions."""

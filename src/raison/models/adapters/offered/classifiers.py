@@ -1,0 +1,153 @@
+"""The capabilities of a classifier, derived from its architecture, its head and its layers."""
+
+from collections.abc import Container
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.capabilities.answer_lengths import AnswerLengths
+from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_layers import AttentionLayers
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.capabilities.rules import BackwardRules
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.capabilities.token_predictions import TokenPredictions
+from raison.core.capability import Capability
+from raison.core.errors import UnsupportedError
+from raison.models.adapters.uses import Use
+from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
+from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
+from raison.models.anatomy.tapped_attention import TappedAttention
+from raison.models.families import Pooling
+from raison.models.gradients.path_gradients import RowGradients
+from raison.models.gradients.quantised import without_gradient
+from raison.models.gradients.rules.ruled_gradients import RuledPasses
+from raison.models.gradients.word_embeddings import TableEmbeddings
+from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.hidden_states import LayerMeans
+from raison.models.passes.outputs.heads import ClassHead, Head, class_logits
+from raison.models.passes.outputs.readout import Readout
+from raison.models.passes.removal import Removals
+from raison.models.passes.rerun import Reruns
+from raison.models.stack.modes import evaluating
+from raison.models.stack.tap import attention_modules
+from raison.models.stack.transformer import known_pooling
+
+_APART = "its number is made from several passes, each over some of the texts: there is no one pass to look into"
+_OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy)
+_OF_ONE_PASS = (*_OF_ATTENTION, StepLogits, HiddenStates)
+
+
+@torch.inference_mode()
+def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a model class from outside transformers gives one logit per label: one pass of one word.
+
+    For transformers' own classes, the name decides.
+    """
+    if type(model).__module__.startswith("transformers."):
+        return False
+    ids = tokenizer("a", return_tensors="pt")["input_ids"].to(model.device)
+    with evaluating(model):
+        try:
+            found = class_logits(model(input_ids=ids))
+        except (RuntimeError, TypeError, ValueError, LookupError):
+            return False
+    return isinstance(found, Tensor) and found.shape == (1, model.config.num_labels)
+
+
+def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
+    """What the model lacks, each with the reason."""
+    found = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
+    if isinstance(use.head, ClassHead) and use.head.activation is not None:
+        found[Anatomy] = f"its number goes through {use.head.activation} at the end, which is no part of a layer"
+    return found if use.join is None else found | dict.fromkeys(_OF_ONE_PASS, _APART)
+
+
+def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
+    readout, head = use.readout, use.head
+    found: dict[type[Capability], str] = dict.fromkeys(
+        (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
+    )
+    found[AskedAgain] = "it gives equal answers to equal questions"
+    if readout is None or use.border is not None:
+        found[StepLogits] = "only causal models predict after each part of a text"
+    if use.border is not None:
+        found[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
+    try:
+        attention_modules(model)
+        if model.config.is_encoder_decoder:
+            attention_modules(model.get_decoder())
+    except UnsupportedError as refusal:
+        hidden = "; ".join(refusal.reasons)
+        return found | dict.fromkeys(_OF_ATTENTION, hidden)
+    if not can_take_apart(model):
+        found[Anatomy] = _no_parts(model)
+    if model.config.is_encoder_decoder:
+        # The encoder's attention has no row that predicts.
+        reading = "its head reads the decoder, which sees the text through attention to the encoder's states"
+        found |= dict.fromkeys((ReadableAttention, ReplaceableAttention), reading)
+    # An answer is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
+    elif head.in_place:
+        found[ReplaceableAttention] = "its prediction is read from positions of the text, not from one row"
+    elif readout is not None and readout.branches != ((),):
+        found[ReplaceableAttention] = (
+            "label words of several tokens are read in several passes: there is no one attention to replace"
+        )
+    return found
+
+
+def _no_parts(model: PreTrainedModel) -> str:
+    if model.config.is_encoder_decoder:
+        return "its layers are two stacks, of which one reads the other"
+    return f"the parts of a layer of '{model.config.model_type}' with these settings are not known"
+
+
+def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
+    flat = without_gradient(model)
+    if flat is None:
+        return {}
+    lost: list[type[Capability]] = [WordEmbeddings, ReplaceableAttention, BackwardRules, Anatomy]
+    # Gradients decide which states a head reads, unless it is known.
+    if readout is None and not head.in_place and known_pooling(model) is None:
+        lost += [ReadableAttention, AttentionLayers]
+    return dict.fromkeys(lost, flat)
+
+
+def capabilities_of(
+    passes: ForwardPasses, removals: Removals, right: dict[int, bool], withheld: Container[type[Capability]]
+) -> tuple[Capability, ...]:
+    """All capabilities except those withheld; `raison doctor` checks them.
+
+    `right` records for which layers re-running was found to be exact.
+    """
+    core, readout = passes.network.core, passes.network.readout
+    attention = TappedAttention(passes, _pooling(passes, WordEmbeddings in withheld))
+    found: list[Capability] = [passes]
+    if HiddenStates not in withheld:
+        found.append(LayerMeans(passes.network, passes.budget))
+    if WordEmbeddings not in withheld:
+        found.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
+    if ReadableAttention not in withheld:
+        found.append(attention)
+    if AttentionLayers not in withheld:
+        two = core.config.is_encoder_decoder
+        found.append(TwoStacks(passes.network, attention) if two else OneStack(attention))
+    if ReplaceableAttention not in withheld:
+        found.append(Reruns(passes, attention.prediction_rows, right))
+    if BackwardRules not in withheld:
+        found.append(RuledPasses(passes))
+    if Anatomy not in withheld:
+        found.append(ModelAnatomy(core, readout, passes.head, passes.logits, attention.prediction_rows))
+    return tuple(found)
+
+
+def _pooling(passes: ForwardPasses, ungraded: bool) -> Pooling | None:
+    """The states that the head reads; None if gradients must decide. `ungraded`: there are no gradients."""
+    if passes.network.readout is not None:
+        return "last"
+    return known_pooling(passes.network.core) if ungraded else None

@@ -1,0 +1,1 @@
+"""Predictions at places of a text: spans, tags and masks."""

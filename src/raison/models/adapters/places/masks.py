@@ -1,0 +1,221 @@
+"""Masked language models: the probability of a word at a mask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, LoadError
+from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import Granularity
+from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
+from raison.core.targets.place import Place
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.uses import Use
+from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.outputs.place_heads import WordHead
+from raison.models.stack.transformer import inner_model, is_a
+from raison.models.tokens.encoder import TextEncoder
+from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.own_tokenizer import own_tokenizer
+
+CLASSES = ("word", "second word", "other words")
+
+
+def is_filling(core: PreTrainedModel) -> bool:
+    """Whether a model predicts masked words."""
+    return is_a(core, "ForMaskedLM")
+
+
+def filling(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> Classifier:
+    """The adapter of a masked language model. Raises LoadError for a tokenizer without a mask token."""
+    if tokenizer.mask_token_id is None:
+        raise LoadError(f"the tokenizer of '{name}' has no mask token, whose word the model could predict.")
+    core = inner_model(model)
+    encoder = MaskEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
+    use = Use(
+        encoder,
+        WordHead(CLASSES, False, core.get_output_embeddings()),
+        probe=lambda text: f"{tokenizer.mask_token} {text}",
+        choosing=lambda passes: Filling(passes, tokenizer),
+    )
+    return Classifier(model, tokenizer, name, use)
+
+
+class MaskEncoder:
+    """Tokenizes texts with at least one mask, which belongs to no unit: it is never removed and never scored."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, longest: int | None) -> None:
+        self._mask, self._id = str(tokenizer.mask_token), int(tokenizer.mask_token_id or 0)
+        self._inner = TextEncoder(tokenizer, longest, kept=self._id)
+
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
+        """See LanguageModel.encode. Raises InputError for a pair, and a text without a mask or with nothing else."""
+        for text in texts:
+            if isinstance(plain(text), tuple):
+                raise InputError("a masked language model takes a text, and this is a pair: give one string.")
+            if self._mask not in str(plain(text)):
+                raise InputError(
+                    f"{str(plain(text))!r:.60} has no {self._mask}: put {self._mask} where the model is to predict a "
+                    "word."
+                )
+        encoding = self._inner.encode(texts, unit, truncate)
+        masks = encoding.input_ids == self._id
+        unit_ids, units = encoding.unit_ids.masked_fill(masks, -1), []
+        for row, own in enumerate(encoding.units):
+            if not masks[row].any():
+                raise InputError(f"the {self._mask} of {str(encoding.texts[row])!r:.60} was cut off: shorten the text.")
+            # White space before it may have a token of its own.
+            for number in {int(number) for number in encoding.unit_ids[row][masks[row]] if number >= 0}:
+                if own[number].text.strip() == self._mask:
+                    unit_ids[row][encoding.unit_ids[row] == number] = -1
+            left = sorted({number for number in unit_ids[row].tolist() if number >= 0})
+            if not left:
+                raise InputError(f"{str(encoding.texts[row])!r:.60} has nothing but its {self._mask} to explain.")
+            # The appended number answers for tokens of no unit (-1).
+            renumbered = torch.full((len(own) + 1,), -1)
+            renumbered[left] = torch.arange(len(left))
+            unit_ids[row] = renumbered[unit_ids[row]]
+            units.append(tuple(own[number] for number in left))
+        return replace(encoding, units=tuple(units), unit_ids=unit_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """A mask of a text: its token, its characters, and the words of the vocabulary from the likeliest down."""
+
+    token: int
+    start: int
+    end: int
+    ranked: tuple[int, int]
+    """The two likeliest."""
+    share: float
+    """Of the likeliest."""
+
+
+class Filling(Choosing):
+    """Words at masks. What is explained is softmax(z)[word] over the vocabulary, with the logits z at the mask.
+
+    Beside the word stand the one that it is contrasted with, or the likeliest other word, and all others together.
+    """
+
+    targets = ("a word", "(this, not that)", "(mask number, word)")
+
+    def __init__(self, passes: ForwardPasses, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._passes = passes
+        self._tokenizer = tokenizer
+        self._own = own_tokenizer(tokenizer)
+
+    def read(self, encoding: Encoding) -> Encoding:
+        return self.settled(encoding, None).encoding
+
+    def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
+        masks = self._masks(encoding)
+        return [[(mask.start, mask.end, mask.ranked[0]) for mask in own if mask.share >= threshold] for own in masks]
+
+    def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
+        specs: list[Any] = list(spec) if isinstance(spec, list) else [spec] * len(encoding)
+        if len(specs) != len(encoding):
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+        spans, choices, places, classes, pairs = [], [], [], [], []
+        for text, (masks, one) in enumerate(zip(self._masks(encoding), specs, strict=True)):
+            mask, what = self._mask_of(masks, one, str(encoding.texts[text]))
+            string = str(encoding.texts[text])
+            this, that = what if isinstance(what, tuple) else (what, None)
+            word = mask.ranked[0] if this is None else self._word(this, string, mask)
+            likeliest = next(other for other in mask.ranked if other != word)
+            other = likeliest if that is None else self._word(that, string, mask)
+            if other == word:
+                raise InputError(f"the two targets are the same word {this!r}; name two different ones.")
+            spans.append([mask.token])
+            choices.append([[word, other]])
+            pairs.append(that is not None)
+            classes.append((*self._names(word, other), CLASSES[2]))
+            predicted = self._spelled(mask.ranked[0])
+            shown = str(self._tokenizer.mask_token)
+            tokens = (word,) if that is None else (word, other)
+            places.append(Place("mask", mask.start, mask.end, shown, predicted, tokens=tokens))
+        if any(pairs) and not all(pairs):
+            raise InputError("pairs of words (this, not that) are named for some texts and not for others: for all.")
+        reading = Reading(torch.ones(len(spans), 1, dtype=torch.float64), torch.tensor(choices))
+        read = replace(encoding, spans=torch.tensor(spans), reading=reading)
+        against = [1] * len(spans) if pairs[0] else None
+        return Settled(read, [0] * len(spans), against, tuple(places), tuple(classes))
+
+    def _mask_of(self, masks: list[_Mask], spec: Any, whole: str) -> tuple[_Mask, Any]:
+        """The mask that a target names, and the word there (None: the likeliest). Without a number, the first mask."""
+        if isinstance(spec, int):
+            spec = (spec, None)
+        if not isinstance(spec, tuple) or all(isinstance(part, str) for part in spec):
+            return masks[0], spec
+        *where, what = spec
+        if len(where) == 2:
+            found = [mask for mask in masks if mask.start < where[1] and mask.end > where[0]]
+        else:
+            found = masks[where[0] :][:1] if isinstance(where[0], int) and where[0] >= 0 else []
+        if not found:
+            raise InputError(
+                f"target {spec!r:.60} names no mask: {whole!r:.60} has {len(masks)}, counted from 0. Give a word, or "
+                "(mask number, word)."
+            )
+        return found[0], what
+
+    def _word(self, word: object, string: str, mask: _Mask) -> int:
+        """The token of a word: as it is written there, or an entry of the vocabulary; a number is the token itself."""
+        if type(word) is int and 0 <= word < len(self._tokenizer):
+            return word
+        if not isinstance(word, str) or not word.strip():
+            raise InputError(f"target {word!r:.60} is no word: give a word of the vocabulary, or its number there.")
+        bare, spaced = word.strip(), f" {word.strip()}"
+        glued = mask.start > 0 and not string[mask.start - 1].isspace() and not string[mask.start].isspace()
+        unknown = self._tokenizer.unk_token_id
+        pieces: list[int] = []
+        for written in (bare, spaced) if glued else (spaced, bare):
+            ids = self._own(written, add_special_tokens=False, verbose=False)["input_ids"]
+            if len(ids) == 1 and ids[0] != unknown:
+                return int(ids[0])
+            pieces = pieces or ids
+        known = self._tokenizer.convert_tokens_to_ids(word)
+        if isinstance(known, int) and known != unknown:
+            return known
+        spelled = ", ".join(map(str, self._tokenizer.convert_ids_to_tokens(pieces)))
+        raise InputError(f"target {word!r:.60} is not one token ({spelled}), and a mask stands for one.")
+
+    def _spelled(self, token: int) -> str:
+        return str(self._tokenizer.decode([token])).strip() or str(self._tokenizer.convert_ids_to_tokens(token))
+
+    def _names(self, word: int, other: int) -> tuple[str, str]:
+        first, second = self._spelled(word), self._spelled(other)
+        return (first, second) if first != second else (first, str(self._tokenizer.convert_ids_to_tokens(other)))
+
+    def _masks(self, encoding: Encoding) -> list[list[_Mask]]:
+        """The masks of each text with their likeliest words: a pass per mask."""
+        masked = (encoding.input_ids == self._tokenizer.mask_token_id) & (encoding.unit_ids < 0)
+        cells = (masked & encoding.attention_mask).nonzero()
+        read = replace(encoding.select(cells[:, 0].tolist()), spans=cells[:, 1:], reading=_anything(len(cells)))
+        ranked: dict[int, tuple[Tensor, Tensor]] = {}
+
+        def run(rows: list[int]) -> tuple[Tensor, Tensor]:
+            with torch.no_grad():
+                shares, words = self._passes.decisions(read.select(rows))[:, 0].softmax(-1).topk(2)
+            return shares.cpu(), words.cpu()
+
+        for rows, (shares, words) in self._passes.in_batches(read, run):
+            ranked.update((row, found) for row, *found in zip(rows, shares, words, strict=True))  # type: ignore[misc]
+        found: list[list[_Mask]] = [[] for _ in encoding.texts]
+        for number, (text, token) in enumerate(cells.tolist()):
+            start, end = encoding.offsets[text, token].tolist()
+            share, words = ranked[number]
+            likeliest, second = words.tolist()
+            found[text].append(_Mask(token, start, end, (likeliest, second), float(share[0])))
+        return found
+
+
+def _anything(rows: int) -> Reading:
+    """A reading of which only the places count."""
+    return Reading(torch.ones(rows, 1), torch.zeros(rows, 1, 1, dtype=torch.long))

@@ -1,0 +1,313 @@
+"""Token classification: tags of tokens, grouped to entities as transformers' pipeline groups them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from raison.core.errors import InputError, LoadError, UnknownNameError
+from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import Granularity
+from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
+from raison.core.targets.place import Place
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.uses import Use
+from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.outputs.place_heads import TagHead
+from raison.models.passes.removal import replacement_ids
+from raison.models.stack.transformer import inner_model, is_a
+from raison.models.tokens.encoder import TextEncoder
+from raison.models.tokens.limits import max_tokens
+
+Aggregation = Literal["none", "simple", "first", "average", "max"]
+"""How tokens become entities, as in transformers' pipeline: "none" tags each token alone, "simple" joins neighbouring
+tokens of one type, and the others first give each word one tag: of its first token, of its tokens' mean probabilities,
+or of its surest token."""
+OUTSIDE = "O"
+"""The tag of what is no entity."""
+REST = "other tags"
+
+
+def is_tagging(core: PreTrainedModel) -> bool:
+    """Whether a model gives each token a tag."""
+    return is_a(core, "ForTokenClassification")
+
+
+def tagging(
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, aggregation: Aggregation = "simple"
+) -> Classifier:
+    """The adapter of a model that tags tokens. Raises LoadError, and UnknownNameError for another aggregation."""
+    if aggregation not in get_args(Aggregation):
+        raise UnknownNameError("aggregation", aggregation, get_args(Aggregation))
+    core = inner_model(model)
+    if not replacement_ids(tokenizer):
+        raise LoadError(
+            f"the tokenizer of '{name}' has no mask, unknown or padding token: a tag is read at a position of the text "
+            "so that tokens can be replaced but not deleted. Give the tokenizer one of these tokens."
+        )
+    labels: dict[int, str] = core.config.id2label  # type: ignore[assignment]
+    tags = tuple(str(labels[number]) for number in range(len(labels)))
+    names = tuple(dict.fromkeys(map(type_of, tags)))
+    rest = len(names) < len(tags)
+    head = TagHead((*names, REST) if rest else names, False, rest)
+    encoder = SingleText(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
+    finder = Words(tokenizer, tags, aggregation)
+    use = Use(encoder, head, choosing=lambda passes: Tagging(passes, finder, names))
+    return Classifier(model, tokenizer, name, use)
+
+
+class SingleText:
+    """Tokenizes texts; pairs are refused."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, longest: int | None) -> None:
+        self._inner = TextEncoder(tokenizer, longest)
+
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
+        """See LanguageModel.encode. Raises InputError for a pair."""
+        for text in texts:
+            if isinstance(plain(text), tuple):
+                raise InputError("a model that tags tokens takes a text, and this is a pair: give one string.")
+        return self._inner.encode(texts, unit, truncate)
+
+
+def type_of(tag: str) -> str:
+    """The type that a tag such as "B-PER" gives an entity, as the pipeline names it."""
+    return tag.split("-", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Tokens that have one tag together; its probability is the mean over `places`, which are not always all tokens."""
+
+    start: int
+    end: int
+    places: tuple[int, ...]
+    tag: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Neighbouring words of one type."""
+
+    words: tuple[Word, ...]
+    name: str
+
+    @property
+    def share(self) -> float:
+        """The pipeline's score."""
+        return sum(word.share for word in self.words) / len(self.words)
+
+
+class Words:
+    """Finds words and entities in the tags' probabilities, by transformers' rules (TokenClassificationPipeline)."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, tags: tuple[str, ...], aggregation: Aggregation) -> None:
+        self.tags, self.aggregation = tags, aggregation
+        self._tokenizer = tokenizer
+        backend: Any = tokenizer.backend_tokenizer.model
+        self._marked = bool(getattr(backend, "continuing_subword_prefix", None))
+
+    def words(self, encoding: Encoding, text: int, shares: Float[Tensor, "tokens tags"]) -> list[Word]:
+        """The words of a text in order, or its tokens where these are not joined to words."""
+        groups: list[list[int]] = []
+        special = set(self._tokenizer.all_special_ids) - {self._tokenizer.unk_token_id}
+        for token in range(encoding.lengths[text]):
+            if int(encoding.input_ids[text, token]) in special:
+                continue
+            joined = self.aggregation not in ("none", "simple") and self._continues(encoding, text, token)
+            if joined and groups:
+                groups[-1].append(token)
+            else:
+                groups.append([token])
+        return [self._word(encoding.offsets[text], group, shares) for group in groups]
+
+    def entities(self, words: Sequence[Word]) -> list[Entity]:
+        """Words grouped by their types, without what is no entity."""
+        groups: list[list[Word]] = []
+        for word in words:
+            begins, name = self._parsed(word.tag)
+            joins = bool(groups) and not begins and name == self._parsed(groups[-1][-1].tag)[1]
+            if joins and self.aggregation != "none":
+                groups[-1].append(word)
+            else:
+                groups.append([word])
+        found = [Entity(tuple(group), type_of(self.tags[group[0].tag])) for group in groups]
+        return [entity for entity in found if self.tags[entity.words[0].tag] != OUTSIDE]
+
+    def _parsed(self, number: int) -> tuple[bool, str]:
+        tag = self.tags[number]
+        return tag.startswith("B-"), tag[2:] if tag.startswith(("B-", "I-")) else tag
+
+    def _continues(self, encoding: Encoding, text: int, token: int) -> bool:
+        number = int(encoding.input_ids[text, token])
+        if number == self._tokenizer.unk_token_id:
+            return False
+        start, end = encoding.offsets[text, token].tolist()
+        whole = str(encoding.texts[text])
+        if self._marked:
+            return len(str(self._tokenizer.convert_ids_to_tokens(number))) != len(whole[start:end])
+        return start > 0 and " " not in whole[start - 1 : start + 1]
+
+    def _word(self, offsets: Tensor, group: list[int], shares: Float[Tensor, "tokens tags"]) -> Word:
+        places = group
+        if self.aggregation == "first":
+            places = group[:1]
+        elif self.aggregation == "max":
+            places = [max(group, key=lambda token: float(shares[token].max()))]
+        mean = shares[places].mean(0)
+        tag = int(mean.argmax())
+        return Word(int(offsets[group[0], 0]), int(offsets[group[-1], 1]), tuple(places), tag, float(mean[tag]))
+
+
+class Tagging(Choosing):
+    """Entities of texts. What is explained is the mean, over an entity's words, of the probability of the word's tag.
+
+    A word's probability is the mean over its tokens that the aggregation reads. For another type than that predicted,
+    each word's tag is that of this type with the same prefix (B- or I-), or its only one. These are the numbers that
+    transformers' pipeline gives as an entity's score.
+    """
+
+    targets = ("a part of the text", "(start, end)", "(start, end, tag)", "(start, end, (this, not that))")
+
+    def __init__(self, passes: ForwardPasses, finder: Words, names: tuple[str, ...]) -> None:
+        self._passes = passes
+        self._finder = finder
+        self._names = names
+
+    def read(self, encoding: Encoding) -> Encoding:
+        found = []
+        for _, words in self._words(encoding):
+            entities = self._finder.entities(words)
+            found.append(max(entities, key=lambda entity: entity.share).words if entities else tuple(words[:1]))
+        return self._reading(encoding, found)
+
+    def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
+        found: list[list[PlaceTarget]] = [[] for _ in encoding.texts]
+        for text, words in self._words(encoding):
+            for entity in self._finder.entities(words):
+                start, end = _trimmed(str(encoding.texts[text]), entity.words)
+                # White space that has a token of its own is nothing to name.
+                if entity.share >= threshold and start < end:
+                    found[text].append((start, end, entity.name))
+        return found
+
+    def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
+        specs = spec if isinstance(spec, list) else [spec] * len(encoding)
+        if len(specs) != len(encoding):
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+        chosen, index, against, places = [], [], [], []
+        for (text, words), one in zip(self._words(encoding), specs, strict=True):
+            whole = str(encoding.texts[text])
+            where, what = self._place(whole, words, one)
+            predicted = self._likeliest(where)
+            this, that = what if isinstance(what, tuple) else (what, None)
+            index.append(self._names.index(predicted) if this is None else self._number(this))
+            against.append(None if that is None else self._number(that))
+            chosen.append(where)
+            start, end = _trimmed(whole, where)
+            places.append(Place("entity", start, end, whole[start:end], predicted))
+        contrasted = [number for number in against if number is not None]
+        if contrasted and len(contrasted) < len(against):
+            raise InputError("pairs of tags (this, not that) are named for some texts and not for others: for all.")
+        own = (*self._names, REST) if len(self._names) < len(self._finder.tags) else self._names
+        read = self._reading(encoding, chosen)
+        return Settled(read, index, contrasted or None, tuple(places), (own,) * len(encoding))
+
+    def _place(self, whole: str, words: list[Word], spec: Any) -> tuple[tuple[Word, ...], Any]:
+        """The words that a target names, and what is explained there (None: what is predicted)."""
+        if spec is None:
+            entities = self._finder.entities(words)
+            if not entities:
+                raise InputError(f"the model finds no entity in {whole!r:.60}: name a span, target=(start, end).")
+            surest = max(entities, key=lambda entity: entity.share)
+            return surest.words, surest.name
+        if isinstance(spec, str):
+            start = whole.find(spec) if spec.strip() else -1
+            if start < 0:
+                raise InputError(
+                    f"target {spec!r:.60} is no part of {whole!r:.60}: name a part of the text, a span "
+                    "(start, end), or a span and its tag (start, end, 'PER')."
+                )
+            spec = (start, start + len(spec))
+        if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(type(place) is int for place in spec[:2])):
+            raise InputError(f"target {spec!r:.60} names no entity: give (start, end) in characters, or also its tag.")
+        start, end = spec[:2]
+        for entity in self._finder.entities(words):
+            # As it was found, with tokens that have no character of their own.
+            if _trimmed(whole, entity.words) == (start, end):
+                return entity.words, spec[2] if len(spec) == 3 else None
+        found = tuple(word for word in words if word.start < end and word.end > start)
+        if not found:
+            raise InputError(f"no token that the model reads lies in characters {start} to {end} of {whole!r:.60}.")
+        return found, spec[2] if len(spec) == 3 else None
+
+    def _likeliest(self, words: Sequence[Word]) -> str:
+        votes = dict.fromkeys(self._names, 0.0)
+        for word in words:
+            votes[type_of(self._finder.tags[word.tag])] += word.share
+        return max(votes, key=votes.__getitem__)
+
+    def _number(self, name: object) -> int:
+        tags = self._finder.tags
+        if isinstance(name, str) and name in tags:
+            name = type_of(name)
+        if name not in self._names:
+            raise UnknownNameError("tag", str(name), self._names)
+        return self._names.index(str(name))
+
+    def _words(self, encoding: Encoding) -> Iterator[tuple[int, list[Word]]]:
+        """The words of each text: a pass per different text."""
+        bare = replace(encoding, spans=None, reading=None)
+        first = [encoding.texts.index(text) for text in encoding.texts]
+        found: dict[int, Tensor] = {}
+
+        def run(rows: list[int]) -> Tensor:
+            with torch.no_grad():
+                return self._passes.decisions(once.select(rows)).double().softmax(-1).cpu()
+
+        distinct = sorted(set(first))
+        once = bare.select(distinct)
+        for rows, shares in self._passes.in_batches(once, run):
+            found.update((distinct[row], own) for row, own in zip(rows, shares, strict=True))
+        for text in range(len(encoding)):
+            yield text, self._finder.words(encoding, text, found[first[text]])
+
+    def _reading(self, encoding: Encoding, chosen: Sequence[Sequence[Word]]) -> Encoding:
+        width = max(sum(len(word.places) for word in words) for words in chosen)
+        spans = torch.zeros(len(chosen), width, dtype=torch.long)
+        weights = torch.zeros(len(chosen), width, dtype=torch.float64)
+        choices: Int[Tensor, "batch places classes"] = torch.zeros(
+            len(chosen), width, len(self._names), dtype=torch.long
+        )
+        for row, words in enumerate(chosen):
+            cells = [(place, word) for word in words for place in word.places]
+            for cell, (place, word) in enumerate(cells):
+                spans[row, cell] = place
+                weights[row, cell] = 1 / (len(words) * len(word.places))
+                choices[row, cell] = torch.tensor(self._choices(word.tag, first=word is words[0]))
+            # Places beyond its own read the first again, with no weight.
+            spans[row, len(cells) :], choices[row, len(cells) :] = spans[row, 0], choices[row, 0]
+        return replace(encoding, spans=spans, reading=Reading(weights, choices))
+
+    def _choices(self, number: int, first: bool) -> list[int]:
+        """The tag that stands for each type where a word has this tag: with the same prefix, if there is one."""
+        tags, own = self._finder.tags, self._finder.tags[number]
+        prefix = own.removesuffix(type_of(own)) if own != OUTSIDE else "B-" if first else "I-"
+        numbers = {tag: place for place, tag in enumerate(tags)}
+        of_type = {name: next(place for place, tag in enumerate(tags) if type_of(tag) == name) for name in self._names}
+        return [numbers.get(prefix + name, of_type[name]) for name in self._names]
+
+
+def _trimmed(text: str, words: Sequence[Word]) -> tuple[int, int]:
+    """The characters of words without white space around them."""
+    start, end = words[0].start, words[-1].end
+    said = text[start:end]
+    start += len(said) - len(said.lstrip())
+    return start, start + len(said.strip())

@@ -1,0 +1,1 @@
+"""Language models that write: what follows a prompt, and its statements."""

@@ -1,0 +1,241 @@
+"""A language model whose generated text is explained."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
+
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import PartedText
+from raison.core.results.generation import OTHER
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.writing.next_tokens import next_tokens
+from raison.models.adapters.writing.writer import Writer
+from raison.models.gradients.shared_gradients import SharedGradients
+from raison.models.gradients.word_embeddings import TableEmbeddings
+from raison.models.passes.outputs.heads import ClassHead
+from raison.models.passes.outputs.readout import TokenReadout
+from raison.models.stack.modes import evaluating, quiet
+from raison.models.stack.nonfinite import way_out
+from raison.models.stack.transformer import inner_model
+from raison.models.tokens.chats import chat_prompt, rendered_prompt
+from raison.models.tokens.continuation import (
+    ContinuationEncoder,
+    Output,
+    Prompt,
+    ids_with,
+    spell,
+)
+from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.text.halves import without_halves
+
+GREEDY = {
+    "do_sample": False,
+    "num_beams": 1,
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "min_length": 0,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+}
+"""The likeliest token at each step, whatever else a model's own settings ask for: only that is a prediction."""
+
+
+class Generator(Writer):
+    """A language model and its tokenizer. Both are the caller's own objects and are not changed.
+
+    It is not a classifier. `reader` makes one whose classes are tokens and which predicts each token of one output.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name
+        self.core = inner_model(model)
+        self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
+        self._tokenizer = own_tokenizer(tokenizer)
+        self._next = next_tokens(self.core, model, tokenizer, name)
+        self._checked = False
+
+    @property
+    def chats(self) -> bool:
+        return bool(self.tokenizer.chat_template)
+
+    def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
+        """The prompt's tokens; a chat uses the tokenizer's template. Raises InputError."""
+        if not isinstance(prompt, Chat):
+            return self._next.prompt(prompt)
+        if self.core.config.is_encoder_decoder:
+            raise InputError(f"{self.name} is an encoder-decoder, which reads a text and no chat: give it as a string.")
+        return chat_prompt(self._tokenizer, prompt)
+
+    def prompts_again(self, text: str) -> list[Prompt]:
+        """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
+        plain = self.prompt(text)
+        if self.core.config.is_encoder_decoder or self.tokenizer.chat_template is None:
+            return [plain]
+        return [plain, rendered_prompt(self._tokenizer, text)]
+
+    def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
+        """The model's own output: the likeliest token at each step, up to the end-of-text token."""
+        if new_tokens < 1:
+            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
+        self._check_room(prompt, new_tokens)
+        # Output generated from non-finite logits is meaningless.
+        self._check_output(prompt)
+        settings = self.core.generation_config
+        ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
+        stops = {ends} if isinstance(ends, int) else set(ends or ())
+        start = self._next.start(prompt)
+        with torch.no_grad(), evaluating(self.model), quiet():
+            written = self.core.generate(  # type: ignore[operator]
+                **start,
+                **GREEDY,
+                max_new_tokens=new_tokens,
+                pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
+            )
+        found = written[0, start[[*start][-1]].shape[1] :].tolist()
+        own = next((place for place, token in enumerate(found) if token in stops), len(found))
+        if own == 0:
+            raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
+        return spell(self._tokenizer, prompt, found[:own])
+
+    def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
+        """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
+        if not text:
+            raise InputError("the output is empty: there is no token to explain.")
+        ids, merged = self._following(prompt, "", (), text)
+        self._check_room(prompt, len(ids))
+        found = spell(self._tokenizer, prompt, ids)
+        if merged:
+            return found, "the prompt's last and the output's first characters would be one token; they were kept apart"
+        if prompt.border is None and prompt.text[-1:].isalnum() and text[:1].isalnum():
+            return found, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
+        return found, None
+
+    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+        """An output whose tokens are known. Raises TextTooLongError."""
+        self._check_room(prompt, len(ids))
+        return spell(self._tokenizer, prompt, ids)
+
+    def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
+        """The first token of a word that would replace output token `number`; an id is returned unchanged.
+
+        A word takes over the output token's leading space. Raises InputError for the output token itself and for an id
+        outside of the vocabulary.
+        """
+        own = output.ids[number]
+        joined = prompt.text + output.text
+        if isinstance(word, str):
+            if not word.strip():
+                raise InputError("a contrast is a word or a token id; got an empty one.")
+            spelled = output.token_text(number, joined)
+            space = spelled[: len(spelled) - len(spelled.lstrip())]
+            wanted = word if word[0].isspace() else space + word
+            before = joined[len(prompt.text) : output.spans[number][0]]
+            token = self._following(prompt, before, output.ids[:number], wanted)[0][0]
+        else:
+            token = word
+            size = self.core.get_output_embeddings().weight.shape[0]
+            if not 0 <= token < size:
+                raise InputError(f"token {token} does not exist: the vocabulary has {size} tokens, 0 to {size - 1}.")
+        if token == own:
+            raise InputError(
+                f"the contrast {word!r} begins with the output token {number} itself "
+                f"({self.tokenizer.decode([own])!r}): name a word that begins differently."
+            )
+        return token
+
+    def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
+        """For each output token, the likeliest other token in its place. One pass."""
+        logits = self._logits(prompt, output.ids[:-1])
+        own = torch.tensor(output.ids)[:, None]
+        return tuple(logits.scatter(1, own, -torch.inf).argmax(-1).tolist())
+
+    def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> Classifier:
+        """A classifier with one row per output token. Its classes are the given tokens, and one for all others.
+
+        Raises UnsupportedError if the model's output layer is not a plain matrix.
+        """
+        readout = TokenReadout(((),), self._next.head, tuple(tokens))
+        classes = (*self._names(rows.prompt, tokens), OTHER)
+        use = self._next.use(rows, ClassHead(classes, multi_label=False), readout)
+        found = Classifier(self.model, self.tokenizer, self.name, use)
+        self._check_output(rows.prompt)
+        if not found.offers(WordEmbeddings):
+            return found
+        # Each row is a prefix of the next.
+        shared = SharedGradients(found.passes, readout)
+        return found.offering(TableEmbeddings(found.passes, found.removing, shared))
+
+    def _names(self, prompt: Prompt, tokens: Sequence[int]) -> tuple[str, ...]:
+        """Tokens as text; those that look the same are distinguished by their ids."""
+        texts = [spell(self._tokenizer, prompt, [token]).text for token in tokens]
+        return tuple(
+            text if texts.count(text) == 1 else f"{text} ({token})" for text, token in zip(texts, tokens, strict=True)
+        )
+
+    def _following(self, prompt: Prompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
+        """The tokens of a text that follows the prompt and the output `before`, which has these ids.
+
+        Also returns whether they had to be tokenized separately.
+        Both are tokenized together, as the model would see them, unless that loses the boundary.
+        """
+        known = [*prompt.continued[prompt.added :], *ids]
+        together = ids_with(self._tokenizer, prompt, before + text)
+        if together[: len(known)] == known and len(together) > len(known):
+            return together[len(known) :], False
+        return self._plain_ids(text), True
+
+    def _plain_ids(self, text: str) -> list[int]:
+        return self._tokenizer(without_halves(text), add_special_tokens=False, verbose=False)["input_ids"]
+
+    def _logits(self, prompt: Prompt, written: Sequence[int]) -> Float[Tensor, "reads vocabulary"]:
+        """Logits after a prompt and after each token behind it, through the output layer alone."""
+        with torch.no_grad(), evaluating(self.model), quiet():
+            table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
+            hidden = self._next.states(table, prompt.border)[0, len(prompt.ids) - 1 :]
+            found: Tensor = self._next.head(hidden)
+        return found.float().cpu()
+
+    def _check_room(self, prompt: Prompt, new_tokens: int) -> None:
+        border = prompt.border
+        length = len(prompt.ids) + new_tokens if border is None else max(border, len(prompt.ids) - border + new_tokens)
+        if self.max_tokens is not None and length > self.max_tokens:
+            each = "" if border is None else " of each"
+            raise TextTooLongError(
+                f"the prompt has {border or len(prompt.ids)} tokens and the output {new_tokens}, and {self.name} reads "
+                f"at most {self.max_tokens}{each}: shorten one of them."
+            )
+
+    def _check_output(self, prompt: Prompt) -> None:
+        """The output layer alone gives the model's own logits: some families cap them afterwards.
+
+        Raises UnsupportedError, and NonFiniteError where the logits are not numbers.
+        """
+        if self._checked:
+            return
+        # A few tokens will do of a sequence; of two stacks, a whole text and the decoder's start.
+        ids = prompt.ids[:8] if prompt.border is None else prompt.ids
+        with torch.no_grad(), evaluating(self.model), quiet():
+            table = torch.tensor([list(ids)], device=self.core.device)
+            whole = self._next.logits(table, prompt.border)[0].float().cpu()
+            own = self._next.head(self._next.states(table, prompt.border)[0, -len(whole) :]).float().cpu()
+        if not whole.isfinite().all():
+            raise NonFiniteError(
+                f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(list(ids))!r:.100}. "
+                f"{way_out(self.core.dtype)}"
+            )
+        tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05
+        if not torch.allclose(own, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
+            raise UnsupportedError(
+                f"cannot explain what {self.name} writes",
+                [f"{type(self.core).__name__} changes the logits after its output matrix"],
+                "Use a model that does not, such as one of the Llama, Qwen, Mistral, GPT-2, T5 or BART family.",
+            )
+        self._checked = True

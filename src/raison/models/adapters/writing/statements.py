@@ -1,0 +1,285 @@
+"""The statements of answers as predictions that methods explain: how likely each is, after which prompt."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.capabilities.answer_lengths import AnswerLengths
+from raison.core.capabilities.asked_again import AskedAgain, Price
+from raison.core.capabilities.token_predictions import TokenPredictions, TokenRows
+from raison.core.capability import Capability
+from raison.core.errors import InputError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.unit import PART, Granularity, Text, Unit
+from raison.core.model import LanguageModel
+from raison.core.results.generation import OTHER
+from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
+from raison.core.targets.outputs import Outputs
+from raison.core.targets.place import Place
+from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level, Reading, joint
+from raison.models.adapters.writing.writer import Writer
+from raison.models.tokens.answered import Answered
+from raison.models.tokens.continuation import ContinuationEncoder
+from raison.text.segment import Span
+
+STATEMENT: Final = "statement"
+"""The class of a statement as it stands."""
+KEPT: Final = 32
+"""Answers whose computed numbers are kept: as many as are explained together."""
+
+
+@final
+class StatementLengths(AnswerLengths):
+    """The tokens of each statement, which its encoding has."""
+
+    def answer_lengths(self, encoding: Encoding) -> tuple[int, ...]:
+        return tuple(last - first + 1 for first, last in _spans(encoding))
+
+
+@final
+class StatementTokens(TokenPredictions):
+    """The tokens of each statement after the prompt and all of the answer before them."""
+
+    def __init__(self, statements: "Statements") -> None:
+        self._statements = statements
+
+    @property
+    def reader(self) -> LanguageModel:
+        return self._statements.reader
+
+    def token_rows(self, encoding: Encoding) -> list[TokenRows]:
+        spans, found = _spans(encoding), []
+        for text in dict.fromkeys(encoding.texts):
+            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            level = Level.of(self._statements.answers[text], encoding.unit)
+            tokens = [range(spans[row][0], spans[row][1] + 1) for row in rows]
+            of_text = self._statements.forced(text, encoding.unit).rows(tokens, level)
+            found.append(replace(of_text, owners=tuple(rows[owner] for owner in of_text.owners)))
+        return found
+
+
+@final
+class Chosen(Choosing):
+    """The statements of answers as targets: the whole answer, or a part of it."""
+
+    targets = ("the whole answer", "a part of it", "(start, end) in its characters")
+
+    def __init__(self, answers: Mapping[Text, Answered]) -> None:
+        self._answers = answers
+
+    def read(self, encoding: Encoding) -> Encoding:
+        return self.settled(encoding, None).encoding
+
+    def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
+        specs = spec if isinstance(spec, list) else [spec] * len(encoding)
+        if len(specs) != len(encoding):
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+        answers = [self._answers[text] for text in encoding.texts]
+        spans = [_span(answered, one) for answered, one in zip(answers, specs, strict=True)]
+        tokens = [answered.tokens([span])[0] for answered, span in zip(answers, spans, strict=True)]
+        return Settled(
+            replace(encoding, spans=torch.tensor([(own[0], own[-1]) for own in tokens])),
+            [0] * len(encoding),
+            None,
+            tuple(
+                Place(STATEMENT, start, end, answered.text[start:end], STATEMENT, 1)
+                for answered, (start, end) in zip(answers, spans, strict=True)
+            ),
+            ((STATEMENT, OTHER),) * len(encoding),
+        )
+
+    def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
+        if threshold:
+            raise InputError("threshold= is for labels and entities: every statement is explained. Leave it out.")
+        return [[(*span, STATEMENT) for span in self._answers[text].statements] for text in encoding.texts]
+
+
+@final
+class Statements(LanguageModel):
+    """Statements of answers, with two classes: the statement as it stands, and anything else.
+
+    A text is a prompt with an answer. The probability of a statement is the product of its tokens' probabilities, each
+    after the prompt and all of the answer before it. All statements of an answer have the same text, so that random
+    draws are the same for them, and one pass gives them all.
+    """
+
+    classes = (STATEMENT, OTHER)
+    multi_label = False
+    strings = 2
+
+    def __init__(self, writer: Writer, answers: Sequence[Answered]) -> None:
+        """`reader` predicts one token of the first answer: what all of them are read with."""
+        self.writer = writer
+        self.answers: dict[Text, Answered] = {answered.texts: answered for answered in answers}
+        self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
+        self.choosing: Chosen = Chosen(self.answers)
+        self.capabilities: tuple[Capability, ...] = (StatementLengths(), StatementTokens(self))
+        self.name, self.max_tokens = writer.name, writer.max_tokens
+        first = answers[0]
+        self._rows = ContinuationEncoder(first.source.prompt, first.output)
+        self.reader = writer.reader(self._rows, first.output.ids[:1])
+        self.removals, self.unknown_id = self.reader.removals, self.reader.unknown_id
+        if self.reader.offers(AskedAgain):
+            self.capabilities = (*self.capabilities, _Again(self))
+
+    @property
+    def outputs(self) -> Outputs:
+        return "statement"
+
+    @property
+    def probe(self) -> Encoding:
+        """The first answer's prompt as `reader` reads it."""
+        return self.reader.encode(self._rows.texts, "token").select([0])
+
+    def fresh(self) -> "Statements":
+        """The same without what was computed."""
+        return Statements(self.writer, [*self.answers.values()])
+
+    def forced(self, text: Text, unit: Granularity) -> ForcedAnswer:
+        """The answer of a text after its prompt, with what was computed of it lately."""
+        answered = self.answers[text]
+        key = text, PART if answered.source.sources else unit
+        if key not in self._forced:
+            self._forced[key] = ForcedAnswer(self.writer, answered, key[1])
+            if len(self._forced) > KEPT:
+                self._forced.popitem(last=False)
+        self._forced.move_to_end(key)
+        return self._forced[key]
+
+    def encode(self, texts: Sequence[Given], unit: Granularity = PART, truncate: bool = False) -> Encoding:
+        if truncate:
+            raise InputError("truncate= is for texts that are classified: shorten the prompt yourself.")
+        rows = [self._row(plain(text), unit) for text in texts]
+        width = max(len(row.ids) for row in rows)
+
+        def padded(values: Sequence[Sequence[object]], fill: object) -> Tensor:
+            return torch.tensor([[*own, *[fill] * (width - len(own))] for own in values])
+
+        return Encoding(
+            texts=tuple(row.text for row in rows),
+            unit=unit,
+            units=tuple(row.units for row in rows),
+            input_ids=padded([row.ids for row in rows], 0),
+            attention_mask=padded([(True,) * len(row.ids) for row in rows], False),
+            type_ids=torch.zeros(len(rows), width, dtype=torch.long),
+            offsets=padded([row.offsets for row in rows], (0, 0)),
+            unit_ids=padded([row.owners for row in rows], -1),
+            truncated=(0,) * len(rows),
+        )
+
+    def masked_logits(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        return self.read(encoding, keeps, removal, ForcedAnswer.log_odds)
+
+    def read(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str, reading: Reading
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        """The same, with the log-odds of tokens read in a given way."""
+        read = encoding if encoding.spans is not None else self.choosing.read(encoding)
+        spans = _spans(read)
+        found: dict[int, Float[Tensor, "masks classes"]] = {}
+        for text in dict.fromkeys(encoding.texts):
+            level = Level.of(self.answers[text], encoding.unit)
+            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            wanted = level.pieces(np.concatenate([keeps[row].numpy() for row in rows]))
+            odds = reading(self.forced(text, encoding.unit), wanted, removal) if len(wanted) else wanted
+            parts = np.split(odds, np.cumsum([len(keeps[row]) for row in rows])[:-1])
+            for row, part in zip(rows, parts, strict=True):
+                first, last = spans[row]
+                found[row] = _logits(torch.from_numpy(part[:, first : last + 1])) if len(part) else torch.zeros(0, 2)
+        return [found[row] for row in range(len(encoding))]
+
+    def _row(self, text: Text, unit: Granularity) -> "_Row":
+        if text not in self.answers:
+            raise InputError(f"this model is prepared for other answers than that to {text[0]!r:.60}.")
+        answered = self.answers[text]
+        prompt, output = answered.source.prompt, answered.output
+        pieces = prompt.units(PART if answered.source.sources else unit)[1]
+        level = Level.of(answered, unit)
+        owners = [-1 if piece < 0 else level.of_piece[piece] for piece in pieces]
+        return _Row(
+            answered.texts,
+            level.units,
+            (*prompt.ids, *output.ids),
+            (*prompt.offsets, *output.spans),
+            (*owners, *[-1] * len(output.ids)),
+        )
+
+
+@final
+class _Again(AskedAgain):
+    """Statements of a model behind a server."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    @property
+    def told(self) -> str:
+        return self._statements.reader.ask(AskedAgain).told
+
+    @property
+    def identity(self) -> list[str]:
+        return self._statements.reader.ask(AskedAgain).identity
+
+    def prices(self, encoding: Encoding) -> list[Price]:
+        forced = [self._statements.forced(text, encoding.unit) for text in encoding.texts]
+        return [price for one in forced for price in one.prices()]
+
+    def again(
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        return self._statements.read(encoding, keeps, removal, ForcedAnswer.again)
+
+    def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
+        # Every token of a given answer is scored.
+        return [0.0] * len(encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A text's tokens: the prompt's and the answer's."""
+
+    text: tuple[str, str]
+    units: tuple[Unit, ...]
+    ids: tuple[int, ...]
+    offsets: tuple[Span, ...]
+    owners: tuple[int, ...]
+
+
+def _span(answered: Answered, spec: object) -> Span:
+    """The characters of the answer that a target names. Raises InputError."""
+    if spec is None or spec == STATEMENT:
+        return 0, len(answered.text)
+    if isinstance(spec, str):
+        start = answered.text.find(spec) if spec.strip() else -1
+        if start < 0:
+            raise InputError(f"target {spec!r:.60} is no part of the answer {answered.text!r:.60}.")
+        return start, start + len(spec)
+    if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(type(place) is int for place in spec[:2])):
+        raise InputError(f"target {spec!r:.60} names no statement: give (start, end) in the answer's characters.")
+    if len(spec) == 3 and spec[2] != STATEMENT:
+        raise InputError(f"target {spec!r:.60} names a class, and a statement has none: give (start, end).")
+    answered.check([(spec[0], spec[1])])
+    return spec[0], spec[1]
+
+
+def _spans(encoding: Encoding) -> list[tuple[int, int]]:
+    assert encoding.spans is not None, "a statement is chosen before it is read"
+    return [(first, last) for first, last in encoding.spans.tolist()]
+
+
+def _logits(odds: Float[Tensor, "masks tokens"]) -> Float[Tensor, "masks 2"]:
+    """Logits whose softmax is the probability of all tokens and that of anything else."""
+    whole = joint(odds)
+    # log(1 - p), exact for small and for large p.
+    rest = torch.where(whole > -0.7, (-torch.expm1(whole)).log(), torch.log1p(-whole.exp()))
+    return torch.stack([whole, rest], 1)

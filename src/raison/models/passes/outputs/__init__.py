@@ -1,0 +1,1 @@
+"""From hidden states and outputs to logits: heads, readouts, vectors."""

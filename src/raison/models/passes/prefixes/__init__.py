@@ -1,0 +1,1 @@
+"""Shared beginnings are read once: trees of tokens, stored prompts, causal models."""

@@ -1,0 +1,323 @@
+"""Last hidden states after many token sequences that share prefixes: every distinct prefix is run once.
+
+The prefix that all sequences of a call share (a prompt) comes from a key-value cache. The rest is merged into a tree,
+and the tree's nodes are laid out in one row without padding: a node's position is its depth, and it attends to the
+prompt, its ancestors and itself. A node's state is then that of the last token of the sequence which leads to it.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import Cache, PreTrainedConfig, PreTrainedModel
+
+from raison.core.errors import InputError
+from raison.models.passes.batching import TokenBudget, groups, shrinking
+from raison.models.passes.prefixes.prefix import Prefix, PrefixStore
+from raison.models.passes.prefixes.trie import Ids, Trie, cut, leaves, merge, sees
+from raison.models.stack.tap import TAP, implementation_of, tapped
+
+CPU_NODES, DEVICE_NODES = 512, 4096
+"""Maximum number of nodes per pack. Attention is quadratic, so more than a busy device needs is slower."""
+PACKABLE = ("sdpa", "eager", None)
+"""Attention implementations that take a mask of any shape. Others (flash, flex, a tap) get plain batches."""
+TRIAL_TOKENS = 16
+"""Length of the trial's sequences, unless a sliding window is shorter."""
+_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
+
+
+class PackedReader:
+    """Reads a causal transformer's last hidden states, packed where the model allows it and in plain batches elsewhere.
+
+    `base` is the transformer without its head, in evaluation mode; it is not changed. Whether its packed states are
+    right is tested: on a few made-up sequences at first, and on two of the caller's whenever packs grow twice as large
+    as before or sequences leave the sliding window. After one failure it never packs again.
+    """
+
+    def __init__(self, base: PreTrainedModel, budget: TokenBudget) -> None:
+        self.base = base
+        self._budget = budget
+        self._store = PrefixStore(base)
+        self._verdicts: dict[str | None, bool] = {}
+        self._compared: set[tuple[str | None, int, bool]] = set()
+
+    @property
+    def packs(self) -> bool:
+        """Whether packed passes are used; if not, every sequence is run whole, in padded batches.
+
+        The first check costs three tiny passes.
+        """
+        name = self._implementation
+        if name not in PACKABLE or _windows(self._config) is None:
+            return False
+        if name not in self._verdicts:
+            self._verdicts[name] = self.trial()
+        return self._verdicts[name]
+
+    def states(
+        self, prefix: Int[Tensor, " prefix"], rows: Sequence[Int[Tensor, " _tokens"]], reads: Sequence[Sequence[int]]
+    ) -> list[Float[Tensor, "_reads hidden"]]:
+        """Last hidden states of prefix + rows[i] at the positions reads[i], counted from the prefix's first token.
+
+        In the model's dtype, on its device, without gradients. Costs the prefix once per model and prompt, and one
+        token per distinct prefix among the rows of one pack.
+
+        Raises InputError for a position that the sequence does not have.
+        """
+        whole: dict[Ids, list[int]] = {}
+        spans = []
+        for row, wanted in zip(rows, reads, strict=True):
+            ids = tuple(row.tolist())
+            length = len(prefix) + len(ids)
+            if length == 0 or not 0 <= min(wanted, default=0) <= max(wanted, default=0) < length:
+                raise InputError(f"cannot read the positions {list(wanted)} of a sequence of {length} tokens.")
+            positions = whole.setdefault(ids, [])
+            spans.append((ids, slice(len(positions), len(positions) + len(wanted))))
+            positions.extend(wanted)
+        found: dict[Ids, Tensor] = {}
+        with torch.no_grad():
+            for part, packed in self._parts(prefix, sorted(whole)):
+                read = self._packed if packed else self._plain
+                found.update(zip(part, read(prefix, part, [whole[row] for row in part]), strict=True))
+        return [found[ids][span] for ids, span in spans]
+
+    def cache(self, prefix: Int[Tensor, " prefix"], batch: int) -> Cache | None:
+        """The prompt's keys and values for one pass over `batch` rows that follow it, as constants.
+
+        None for an empty prompt, and where the model's cache cannot be used: the pass must then run the prompt, too.
+        """
+        if len(prefix) == 0 or not self.packs or _steady_tokens(self._config) is not None:
+            return None
+        return self._store.get(prefix).cache(batch)
+
+    def forget(self) -> None:
+        """Forget all stored prompts."""
+        self._store.clear()
+
+    def follow(self, other: "PackedReader") -> None:
+        """Be `uncached` whenever the other reader is: the reader of the model whose twin this one reads."""
+        self._store.follow(other._store)
+
+    @contextmanager
+    def uncached(self) -> Iterator[None]:
+        """Inside, no stored prompt is used and none is stored: for shifted embeddings or edited attention."""
+        with self._store.closed():
+            yield
+
+    @property
+    def _config(self) -> PreTrainedConfig:
+        return self.base.config.get_text_config()
+
+    @property
+    def _implementation(self) -> str | None:
+        return TAP if tapped(self.base.config) else implementation_of(self.base.config)
+
+    @property
+    def _widths(self) -> Collection[int | None]:
+        return (_windows(self._config) or {}).values()
+
+    @property
+    def _nodes(self) -> int:
+        return min(self._budget.tokens, CPU_NODES if self.base.device.type == "cpu" else DEVICE_NODES)
+
+    def _parts(self, prefix: Tensor, rows: list[Ids]) -> Iterator[tuple[list[Ids], bool]]:
+        """Rows that can be run together, and whether they are packed."""
+        limit = _steady_tokens(self._config)
+        room = None if limit is None else limit - len(prefix)
+        steady = rows if room is None else [row for row in rows if len(row) <= room]
+        if steady:
+            yield steady, self.packs
+        if len(steady) < len(rows):
+            yield [row for row in rows if room is not None and len(row) > room], False
+
+    def _packed(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
+        """Packed states of sorted rows; the first packs of a new size are compared with two plain sequences."""
+        packs = cut(rows, self._nodes)
+        longest = max(range(len(rows)), key=lambda number: len(rows[number]))
+        size = len(prefix) + len(merge([rows[number] for number in packs[0]]).tokens)
+        beyond = any(width is not None and len(prefix) + len(rows[longest]) > width for width in self._widths)
+        kind = (self._implementation, size.bit_length(), beyond)
+        if kind in self._compared:
+            return self._read_packed(self._store.get(prefix) if len(prefix) else None, rows, reads)
+        right, states = self._compare(prefix, rows, reads, {packs[0][-1], longest})
+        if right:
+            self._compared.add(kind)
+            return states
+        self._verdicts[self._implementation] = False
+        return self._plain(prefix, rows, reads)
+
+    def _compare(
+        self, prefix: Tensor, rows: list[Ids], reads: list[list[int]], probes: Collection[int]
+    ) -> tuple[bool, list[Tensor]]:
+        """Packed states, and whether those of some of the rows are as in plain re-runs, up to the dtype's rounding."""
+        every = {number: list(range(len(prefix) + len(rows[number]))) for number in probes}
+        more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
+        try:
+            found = self._read_packed(self._store.get(prefix) if len(prefix) else None, rows, more)
+        except torch.OutOfMemoryError:
+            raise
+        except _FAILURES:
+            return False, []
+        packed = [found[number][len(reads[number]) :] for number in every]
+        plain = self._plain(prefix, [rows[number] for number in every], list(every.values()))
+        right = all(_close(*pair, max(0, len(prefix) - 1)) for pair in zip(packed, plain, strict=True))
+        return right, [states[: len(wanted)] for states, wanted in zip(found, reads, strict=True)]
+
+    def _read_packed(self, prefix: Prefix | None, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
+        start = 0 if prefix is None else len(prefix)
+
+        def run(group: list[int]) -> Sequence[Tensor]:
+            trie = merge([rows[number] for number in group])
+            table = self._run_trie(trie, prefix)
+            picks = [
+                position if position < start else start + path[position - start]
+                for number, path in zip(group, trie.paths, strict=True)
+                for position in reads[number]
+            ]
+            if prefix is not None and min(picks, default=start) < start:
+                table, first = torch.cat([prefix.states, table]), 0
+            else:
+                first = start
+            chosen = table[torch.tensor(picks, dtype=torch.long, device=table.device) - first]
+            return chosen.split([len(reads[number]) for number in group])
+
+        def divide(left: list[int]) -> list[list[int]]:
+            return cut([rows[number] for number in left], self._nodes)
+
+        return self._each(len(rows), divide, run)
+
+    def _run_trie(self, trie: Trie, prefix: Prefix | None) -> Float[Tensor, "nodes hidden"]:
+        device, start = self.base.device, 0 if prefix is None else len(prefix)
+        if not trie.tokens:
+            # Only the prompt's own states are read.
+            assert prefix is not None
+            return prefix.states[:0]
+        positions = torch.tensor(trie.depths, device=device) + start
+        ends = torch.tensor(trie.ends, device=device)
+        windows = _windows(self._config) or {}
+        masks: dict[str, Tensor] | Tensor | None = None
+        # A single sequence needs no mask, whose size is quadratic in the length.
+        if prefix is not None or trie.depths != list(range(len(trie.tokens))):
+            masks = {kind: self._additive(sees(positions, ends, start, width)) for kind, width in windows.items()}
+            masks = masks.get("", masks)
+        output = self.base(
+            input_ids=torch.tensor([trie.tokens], device=device),
+            attention_mask=masks,
+            position_ids=positions[None],
+            past_key_values=None if prefix is None else prefix.cache(1),
+            use_cache=prefix is not None,
+        )
+        states: Tensor = output[0][0]
+        return states
+
+    def _additive(self, sees: Bool[Tensor, "query key"]) -> Float[Tensor, "1 1 query key"]:
+        # Both eager and sdpa add a mask of numbers to the scores; a boolean one is for sdpa only.
+        dtype = self.base.dtype
+        mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
+        return mask.masked_fill_(~sees, torch.finfo(dtype).min)[None, None]
+
+    def _plain(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
+        """States of whole sequences in padded batches; one that begins another is read off that one's pass."""
+        if _steady_tokens(self._config) is not None:
+            return self._padded(prefix, rows, reads)
+        ends = leaves(rows)
+        whole: dict[int, list[int]] = {number: [] for number in ends}
+        spans = []
+        for end, wanted in zip(ends, reads, strict=True):
+            spans.append(slice(len(whole[end]), len(whole[end]) + len(wanted)))
+            whole[end].extend(wanted)
+        found = self._padded(prefix, [rows[number] for number in whole], list(whole.values()))
+        states = dict(zip(whole, found, strict=True))
+        return [states[end][span] for end, span in zip(ends, spans, strict=True)]
+
+    def _padded(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
+        device, start = self.base.device, tuple(prefix.tolist())
+        lengths = [len(start) + len(row) for row in rows]
+
+        def run(group: list[int]) -> Sequence[Tensor]:
+            width = max(lengths[number] for number in group)
+            ids = torch.tensor([[*start, *rows[k], *[0] * (width - lengths[k])] for k in group], device=device)
+            own = torch.tensor([lengths[number] for number in group], device=device)
+            mask = torch.arange(width, device=device) < own[:, None]
+            states = self.base(input_ids=ids, attention_mask=mask.long(), use_cache=False)[0].flatten(0, 1)
+            picks = [line * width + position for line, number in enumerate(group) for position in reads[number]]
+            chosen = states[torch.tensor(picks, dtype=torch.long, device=states.device)]
+            return chosen.split([len(reads[number]) for number in group])
+
+        def divide(left: list[int]) -> list[list[int]]:
+            return groups([lengths[number] for number in left], self._budget.tokens)
+
+        return self._each(len(rows), divide, run)
+
+    def _each(
+        self,
+        count: int,
+        divide: Callable[[list[int]], list[list[int]]],
+        run: Callable[[list[int]], Sequence[Tensor]],
+    ) -> list[Tensor]:
+        """Run all rows in the groups that `divide` makes (indices into its argument); retry after out of memory."""
+        found: dict[int, Tensor] = {}
+        left = list(range(count))
+        while left:
+            before = self._budget.tokens
+            for group in divide(left):
+                members = [left[place] for place in group]
+                for numbers, states in shrinking(self._budget, run, members):
+                    found.update(zip(numbers, states, strict=True))
+                if self._budget.tokens < before:
+                    break
+            left = [number for number in left if number not in found]
+        return [found[number] for number in range(count)]
+
+    def trial(self) -> bool:
+        """Whether packed states are right for a few made-up sequences, which cross short sliding windows."""
+        windows = [width for width in self._widths if width is not None]
+        ids = [(97 * step + 31) % self._config.vocab_size for step in range(12 + min([TRIAL_TOKENS, *windows]))]
+        rows = sorted([(*ids[:2], *ids[5:7]), tuple(ids[:5]), tuple(ids[:2]), tuple(ids[3:6])])
+        with torch.no_grad(), self._store.closed():
+            return self._compare(torch.tensor(ids[7:]), rows, [[] for _ in rows], range(len(rows)))[0]
+
+
+def _close(packed: Float[Tensor, "tokens hidden"], plain: Float[Tensor, "tokens hidden"], start: int) -> bool:
+    """Whether two passes over a sequence agree, from the token `start` on, up to the rounding of their dtype.
+
+    On average over tokens, since single ones can be off by much in half precision, and on the scale on which the
+    sequence's states differ from each other: what all of them share says nothing. Where they hardly differ, as those of
+    one token again and again, a few times the rounding of the states themselves is all that can be asked.
+    """
+    one, other = packed.float(), plain.float()
+    scale = (other - other.mean(0)).norm(dim=1).mean() if len(other) > 1 else other.norm()
+    eps = torch.finfo(plain.dtype).eps
+    allowed = torch.maximum(2 * eps**0.5 * scale, 8 * eps * other.norm(dim=1).mean())
+    return bool((one - other)[start:].norm(dim=1).mean() <= allowed)
+
+
+def _windows(config: PreTrainedConfig) -> dict[str, int | None] | None:
+    """Width of the sliding window by kind of layer, the rule by which transformers makes masks for generation.
+
+    The kind "" stands for all layers of a model that takes one mask. None for layers that attend in another way.
+    """
+    width = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None)
+    if getattr(config, "attention_types", None) is not None:
+        # GPT-Neo's local layers count positions in the row.
+        return None
+    if kinds is None:
+        chunked = width is None and getattr(config, "attention_chunk_size", None) is not None
+        return None if chunked else {"": width}
+    known = {"full_attention": None, "sliding_attention": width}
+    return {kind: known[kind] for kind in set(kinds)} if set(kinds) <= set(known) else None
+
+
+def _steady_tokens(config: PreTrainedConfig) -> int | None:
+    """The length from which rotary angles depend on the longest sequence of a pass; None if they never do."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    limits = [
+        kind.get("original_max_position_embeddings") or config.max_position_embeddings
+        for kind in kinds
+        if kind.get("rope_type") in ("dynamic", "longrope")
+    ]
+    return min(limits, default=None)
