@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from raison.core.errors import BusyError
-from raison.jobs.engine import WHOLE, Job, Shard, Sharing, do
-from raison.jobs.folder import PATIENCE
+from raison.jobs.engine import WHOLE, Job, Shard, Sharing, do, do_share, finish
+from raison.jobs.folder import PATIENCE, alone
 from raison.progress import Advance
 
 
@@ -34,7 +34,12 @@ def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> No
     """Do what is missing, or this process's share of it, by the engine that was asked for. Raises RaisonError."""
     if sharing.is_here:
         with work.opened(sharing.shard) as jobs:
-            do(jobs, sharing.shard, progress)
+            if sharing.shard == WHOLE:
+                do(jobs(), progress)
+                return
+            do_share(jobs(), sharing.shard, progress)
+            with alone(work.folder):
+                finish(jobs(), progress)
         return
     with work.opened(WHOLE) as jobs:
         # What others read is there before they start.
@@ -51,7 +56,7 @@ def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> No
 
         in_processes(work, shared, sharing.workers, progress)
     with _opened_again(work) as jobs:
-        do(jobs, progress=progress is True)
+        do(jobs(), progress is True)
 
 
 @contextmanager

@@ -5,7 +5,7 @@
     workers     processes of this machine that this one starts, a shard each, with threads that do not fight
 
 What needs all jobs before it, such as a metric of all texts together, is a job that comes `last`: where several share
-the work, whoever finds everything else done does it.
+the work, one process does it when everything else is done.
 """
 
 import re
@@ -98,19 +98,21 @@ class Sharing:
 ALONE = Sharing()
 
 
-def do(make: Callable[[], Sequence[Job]], shard: Shard | None = None, progress: bool | Advance = True) -> None:
-    """Do the missing jobs of `make`, or a share of them, then the last ones.
+def do(jobs: Sequence[Job], progress: bool | Advance = True) -> None:
+    """Do the missing jobs in order, a last one as soon as what it needs is there, so that nothing is loaded twice.
 
-    `make` is called again if other processes may have worked meanwhile. A function in place of `progress` hears of the
-    parts of all jobs but the last ones.
+    A function in place of `progress` hears of the parts of all jobs but the last ones.
     """
-    jobs = make()
-    if shard is None or shard.count == 1:
-        # A last job runs as soon as its inputs are complete, so that nothing is loaded twice.
-        _perform(jobs, progress)
-        return
+    _perform(jobs, progress)
+
+
+def do_share(jobs: Sequence[Job], shard: Shard, progress: bool | Advance = True) -> None:
+    """Do a shard's missing jobs, none of the last ones."""
     _perform(share([job for job in jobs if not job.last], shard), progress)
-    jobs = make() if any(job.last for job in jobs) else []
+
+
+def finish(jobs: Sequence[Job], progress: bool | Advance = True) -> None:
+    """Do the last jobs if all others are done, by whichever process. No other process may do the same meanwhile."""
     if all(job.is_done() for job in jobs if not job.last):
         _perform([job for job in jobs if job.last], progress)
 

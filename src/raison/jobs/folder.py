@@ -134,6 +134,13 @@ def beginning(folder: Path, shard: int | None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Inside `working_in` with a share: an exclusive lock to do what needs all shares. Waits as long as it takes."""
+    with _held(folder, LOCK, seconds=-1):
+        yield
+
+
 def _remove_empty(folder: Path) -> None:
     """Remove the folder if it is empty."""
     with suppress(OSError):
@@ -142,7 +149,7 @@ def _remove_empty(folder: Path) -> None:
 
 @contextmanager
 def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
-    """A lock of the operating system, which ends with its process in any case."""
+    """A lock of the operating system, which ends with its process in any case; a negative time waits for ever."""
     lock: BaseFileLock = FileLock(folder / name, timeout=seconds)
     try:
         lock.acquire()

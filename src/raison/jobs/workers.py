@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.jobs.crew import Work
-from raison.jobs.engine import Job, Shard, do
+from raison.jobs.engine import Job, Shard, do_share
 from raison.jobs.folder import WorkInterrupted
 from raison.progress import Advance, Report, progress_bar
 
@@ -86,7 +86,7 @@ def main() -> None:
     try:
         work: Work = pickle.loads(whole)
         with work.opened(shard) as listed:
-            do(listed, shard, Report(hear))
+            do_share(listed(), shard, Report(hear))
     except RaisonError as error:
         out.write(_FAILED + " ".join(str(error).split()).encode() + b"\n")
         sys.exit(2)

@@ -22,7 +22,7 @@ CHUNK = 16
 
 def execute(plan: Plan, comparison: Run, progress: bool | Advance = True) -> None:
     """Do the run's missing work in this process."""
-    do(lambda: listed(plan, comparison), progress=progress)
+    do(listed(plan, comparison), progress)
 
 
 def listed(plan: Plan, comparison: Run, shard: Shard = WHOLE) -> list[Job]:
