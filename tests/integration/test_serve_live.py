@@ -23,13 +23,15 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
+from raison.cli.served_models import served_models
+from raison.studies.entries import StudyModel
 from raison.web.server import guard, running
 from raison.web.server.calls import AskedExplanation
 from raison.web.server.served import Served
 from raison.web.server.settings import Access, Limits
 from tests.functions import CLASSES, TEXTS, shares
 from tests.serving import WORDS, without_time
-from tests.tiny import TINY
+from tests.tiny import TINY, build_language_model
 
 PATIENCE = 20.0
 """Seconds after which a server that does not answer has failed."""
@@ -285,19 +287,62 @@ def test_slow_and_large_requests_are_refused(gate: Gate, monkeypatch: pytest.Mon
         (["--token", "with a space in it"], "a token is of printable ASCII characters"),
         (["--runs", "nowhere"], "--runs nowhere is no folder."),
         (["--port", "70000"], "65535"),
+        (["-m", "another", "--prompt", "sentiment"], "--prompt makes one language model a classifier, and there are 2"),
+        (["--models", "nowhere.toml"], "cannot read nowhere.toml: No such file"),
     ],
 )
-def test_a_server_for_everybody_is_refused_before_a_model_is_loaded(arguments: list[str], line: str) -> None:
+def test_what_cannot_be_served_is_refused_before_a_model_is_loaded(arguments: list[str], line: str) -> None:
     done = CliRunner().invoke(app, ["serve", "--model", "nowhere/at-all", *arguments])
     assert done.exit_code != 0
     assert line in f"{done.exception} {done.output}"
 
 
+PROMPT = 'shot = "{text} is{label}"\n[labels]\nbad = " dull"\ngood = " good"\n'
+ENTRY = '[models.m]\nname = "x"\n'
+
+
+def test_a_file_of_models_says_what_is_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(f'{ENTRY}prompt = "sentiment"\n[models.writer]\nname = "x"\ndevice = "cpu"\n')
+    found = served_models(["demo/sst2"], None, file, "cuda")
+    assert {name: (one.name, one.prompt, one.device) for name, one in found.items()} == {
+        "demo/sst2": ("demo/sst2", None, "cuda"),
+        "m": ("x", "sentiment", "cuda"),
+        "writer": ("x", None, "cpu"),
+    }
+    assert served_models(["x"], "sentiment", None, None) == {"x": StudyModel("x", prompt="sentiment")}
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("models = ", "is not TOML: "),
+        ('title = "a study"\n' + ENTRY, "is no file of models"),
+        (ENTRY + 'promt = "sst2"\n', "[models.m]: unknown key 'promt'. Did you mean 'prompt'?"),
+        (ENTRY + 'prompt = "sst3"\n', "[models.m]: unknown prompt 'sst3'. Did you mean 'sst2'?"),
+        (ENTRY + "calibrate = true\n", "[models.m]: explained and calibrate belong to a prompt"),
+        (ENTRY + 'removal = "unk"\n', "[models.m]: removal is what a request says"),
+        ('[models."demo/sst2"]\nname = "x"\n', "two models are named 'demo/sst2'"),
+    ],
+)
+def test_a_file_with_mistakes_is_refused(tmp_path: Path, content: str, line: str) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(content)
+    with pytest.raises(raison.RaisonError) as refused:
+        served_models(["demo/sst2"], None, file, None)
+    assert line in str(refused.value)
+
+
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     for part in TINY["bert"]():
         part.save_pretrained(tmp_path / "tiny")
+    for part in build_language_model("llama"):
+        part.save_pretrained(tmp_path / "decoder")
+    (tmp_path / "prompt.toml").write_text(PROMPT)
+    (tmp_path / "models.toml").write_text('[models.prompted]\nname = "decoder"\nprompt = "prompt.toml"\n')
+    asked = ["serve", "-m", "tiny", "--models", "models.toml", "--port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from raison.cli import main; main()", "serve", "-m", "tiny", "--port", "0"],
+        [sys.executable, "-c", "from raison.cli import main; main()", *asked],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -306,11 +351,17 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert process.stderr is not None
     try:
         line = process.stderr.readline()
-        found = re.fullmatch(r"raison: serving tiny at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C ends it\)\n", line)
+        found = re.fullmatch(r"raison: serving tiny, prompted at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C ends it\)\n", line)
         assert found, line + process.stderr.read()
         status, answer, _ = ask(int(found[1]), model="tiny", text="a dull plot", seed=1)
         assert status == 200
         expected = raison.explain(raison.load(str(tmp_path / "tiny")), "a dull plot", "occlusion", progress=False)
+        np.testing.assert_allclose(answer["scores"], expected.scores, rtol=1e-5, atol=1e-6)
+        status, answer, _ = ask(int(found[1]), model="prompted", text="a dull plot")
+        assert status == 200
+        by_prompt = raison.load(str(tmp_path / "decoder"), prompt=tmp_path / "prompt.toml")
+        expected = raison.explain(by_prompt, "a dull plot", "occlusion", progress=False)
+        assert answer["classes"] == ["bad", "good"]
         np.testing.assert_allclose(answer["scores"], expected.scores, rtol=1e-5, atol=1e-6)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0

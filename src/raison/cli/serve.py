@@ -4,22 +4,39 @@ import contextlib
 import os
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from raison.cli import options
+from raison.cli.served_models import served_models
 from raison.core.errors import DataError
 from raison.web.server.settings import TOKEN, Access, Limits, Shown
 
 Models = Annotated[
-    list[str], typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model; give it several times.")
+    list[str] | None,
+    typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model; give it several times."),
+]
+Prompt = Annotated[
+    str | None, typer.Option(help="Makes the --model, a language model, a classifier: a shipped prompt or a TOML file.")
+]
+File = Annotated[
+    Path | None, typer.Option("--models", help="A TOML file of models: [models.NAME] with name, prompt, dtype, ...")
 ]
 Device = Annotated[str | None, typer.Option(help="Where to put the models, such as cpu or cuda.")]
 
 
 @options.from_records
-def serve(model: Models, access: Access, shown: Shown, limits: Limits, device: Device = None) -> None:
+def serve(
+    access: Access,
+    shown: Shown,
+    limits: Limits,
+    model: Models = None,
+    prompt: Prompt = None,
+    models: File = None,
+    device: Device = None,
+) -> None:
     """Explain over HTTP: a page, and JSON below /api. Only these models are served, and only to this machine."""
     lacking = [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]
     if lacking:
@@ -28,11 +45,13 @@ def serve(model: Models, access: Access, shown: Shown, limits: Limits, device: D
     access.check()
     shown.check()
 
-    from raison.models.loading.load import load
+    entries = served_models(model or (), prompt, models, device)
+
+    from raison.studies.plans import load_entry
     from raison.web.server.running import run
     from raison.web.server.served import Served
 
-    loaded = {name: load(name, device=device) for name in model}
+    loaded = {name: load_entry(entry) for name, entry in entries.items()}
     served = Served(loaded, access, limits, shown)
 
     def ready(address: str) -> None:

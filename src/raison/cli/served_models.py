@@ -1,0 +1,60 @@
+"""The models that `raison serve` is told of: by name, by name with a prompt, or in a file."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raison.core.errors import MISTAKE, DataError, InputError
+from raison.core.settings.tables import read
+from raison.studies.entries import StudyModel
+
+_STUDIES_ONLY = {
+    "labels": "labels are the names that a study's data has for the classes: leave them out.",
+    "removal": "removal is what a request says: leave it out.",
+    "made": "only a study makes a model: give the folder of one.",
+}
+
+
+def served_models(
+    names: Sequence[str], prompt: str | None, file: Path | None, device: str | None
+) -> dict[str, StudyModel]:
+    """Every model by the name that requests give. Raises InputError or DataError."""
+    found = {name: StudyModel(name, prompt=prompt) for name in names}
+    if prompt is not None and len(found) != 1:
+        raise InputError(
+            f"--prompt makes one language model a classifier, and there are {len(found)} --model: name the prompt of "
+            "each in a file (--models)."
+        )
+    in_file = {} if file is None else _in_file(file)
+    if twice := found.keys() & in_file.keys():
+        raise InputError(f"two models are named '{min(twice)}': name one of them otherwise in {file}.")
+    found |= in_file
+    if not found:
+        raise InputError("there is no model: give --model NAME, or a file of models with --models.")
+    return {name: one if one.device else replace(one, device=device) for name, one in found.items()}
+
+
+def _in_file(path: Path) -> dict[str, StudyModel]:
+    """The models of the tables [models.NAME], whose entries are those of a study file. Raises DataError."""
+    # The library of methods comes with it, which a refused option need not wait for.
+    from raison.studies.parts import model_mistakes
+
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {str(error).rstrip('.')}.") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
+    tables = table.get("models")
+    if not isinstance(tables, Mapping) or not tables or table.keys() != {"models"}:
+        raise DataError(f"{path} is no file of models: it has a table [models.NAME] for each, and nothing else.")
+    found: dict[str, StudyModel] = {}
+    mistakes: list[str] = []
+    for name, entry in tables.items():
+        where = f"[models.{name}]"
+        found[name], wrong = read(StudyModel, entry, where, without=_STUDIES_ONLY)
+        mistakes += wrong or model_mistakes(found[name], where)
+    if mistakes:
+        raise DataError(MISTAKE.join([f"{path} has models that cannot be loaded:", *mistakes]))
+    return found
