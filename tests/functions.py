@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+import raison
 from raison.text.segment import word_spans
 
 WEIGHTS = {"good": 1.0, "bad": -1.25, "film": 0.25, "not": -0.5, "quiet": 0.125, "!": 0.75}
@@ -53,3 +54,9 @@ class Counted:
     def sizes(self) -> list[int]:
         """How many texts each call had."""
         return [len(call) for call in self.calls]
+
+
+def scores(function: object, **agreed: object) -> tuple[float, ...]:
+    """Occlusion's scores of the first text, with a function as the model."""
+    model = raison.load(function, **{"classes": CLASSES} | agreed)
+    return raison.explain(model, TEXTS[0], "occlusion", target="positive").scores

@@ -11,7 +11,8 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.methods.ensemble import GROUPS, Ensemble
 from tests.tiny import TINY
-from tests.toys import TEXTS, Attending, Linear, Product, ToyAttention, ToyLayers, ToyPasses, generators, make_problem
+from tests.toy_capabilities import ToyAttention, ToyLayers, ToyPasses
+from tests.toys import TEXTS, Attending, Linear, Product, generators, make_problem
 
 SMALL = ("lime(samples=20)", "kernel_shap(samples=20)", "integrated_gradients(steps=5)", "saliency", "occlusion")
 TEXT = "not a terrible film . good fine um"

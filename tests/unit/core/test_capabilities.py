@@ -14,7 +14,8 @@ from raison.core.model import LanguageModel
 from raison.core.targets.outputs import PROBABILITIES
 from raison.methods import CATALOGUE
 from tests.capabilities import KINDS
-from tests.toys import Linear, ToyAttention, ToyPasses
+from tests.toy_capabilities import ToyAttention, ToyPasses
+from tests.toys import Linear
 
 
 class Closed(Linear):

@@ -139,21 +139,22 @@ class _SoftmaxPair:
         safe = torch.where(still, torch.ones_like(self.sums), self.sums)
         over = torch.where(still, torch.ones_like(safe), -safe / torch.expm1(-safe))
         under = torch.where(still, torch.ones_like(safe), safe / torch.expm1(safe))
-        return self._quotient((self.softmax[0] * over, self.softmax[1] * under), self.apart)
+        return self._quotient(self.softmax[0] * over, self.softmax[1] * under, self.apart)
 
     def shares(self) -> Float[Tensor, "rows entries"]:
         """(s - s0) / (log s - log s0)."""
-        return self._quotient(self.softmax, self.apart - self.sums)
+        return self._quotient(*self.softmax, self.apart - self.sums)
 
     def _quotient(
         self,
-        ends: tuple[Float[Tensor, "rows entries"], Float[Tensor, "rows entries"]],
+        one: Float[Tensor, "rows entries"],
+        other: Float[Tensor, "rows entries"],
         logs: Float[Tensor, "rows entries"],
     ) -> Float[Tensor, "rows entries"]:
         """(a - b) / (log a - log b), given the difference of the logarithms: the logarithmic mean of a and b."""
         near = logs.abs() < NEAR
-        far = (ends[0] - ends[1]) / torch.where(near, torch.ones_like(logs), logs)
-        series = (ends[0] * ends[1]).sqrt() * (1 + logs.square() / 24)
+        far = (one - other) / torch.where(near, torch.ones_like(logs), logs)
+        series = (one * other).sqrt() * (1 + logs.square() / 24)
         return torch.where(self.known, torch.where(near, series, far), 0)
 
 

@@ -1,0 +1,90 @@
+"""Functions whose answers are not what was agreed, and settings that do not fit."""
+
+import numpy as np
+import pytest
+
+import raison
+from raison.core.errors import AnswerError, InputError, NonFiniteError
+from raison.models.loading.functions import Agreement
+from raison.models.loading.given import from_given
+from tests.functions import CLASSES, Counted, rating, scores, shares
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda texts: rating(texts), r"shape \(2,\) for 2 texts"),
+        (lambda texts: shares(texts)[:1], r"shape \(1, 2\) for 2 texts"),
+        (lambda texts: shares(texts).T[:, :1], r"shape \(2, 1\) for 2 texts"),
+        (lambda texts: [["a", "b"]] * len(texts), "no array of numbers"),
+        (lambda texts: None, "no array of numbers|shape"),
+        (lambda texts: [{"label": "good", "score": 0.5}] * len(texts), "no array of numbers"),
+        (lambda texts: shares(texts) * 3, "are not probabilities"),
+        (lambda texts: shares(texts) * 0.9, "sum to 0.9 and not to 1.*multi_label=True"),
+        (lambda texts: np.log(shares(texts)), "are not probabilities"),
+    ],
+)
+def test_what_was_not_agreed_is_refused_when_it_is_loaded(function: object, told: str) -> None:
+    with pytest.raises(AnswerError, match=told) as caught:
+        raison.load(function, classes=CLASSES)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_number_is_refused_where_it_appears(bad: float) -> None:
+    def fragile(texts: list[str]) -> object:
+        return [[bad, 1.0] if text == "A good film, bad!" else shares([text])[0] for text in texts]
+
+    with pytest.raises(NonFiniteError, match="NaN or infinite numbers for 'A good film, bad!'"):
+        scores(fragile)
+
+
+def test_a_row_too_few_later_is_refused_too() -> None:
+    with pytest.raises(AnswerError, match="in the order of the texts"):
+        scores(lambda texts: shares(texts)[: max(2, len(texts) - 1)] if len(texts) > 2 else shares(texts))
+
+
+def test_an_error_passes_through_with_a_line_of_context() -> None:
+    def fragile(texts: list[str]) -> object:
+        raise KeyError("no such key")
+
+    with pytest.raises(KeyError, match="no such key") as caught:
+        raison.load(fragile, classes=CLASSES)
+    (note,) = caught.value.__notes__
+    assert note.startswith("raison had asked ")
+    assert "fragile" in note
+    assert "\n" not in note
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"classes": None}, "classes of shares are not known"),
+        ({"classes": []}, "classes of shares are not known"),
+        ({"classes": "yes"}, "classes is the string 'yes'"),
+        ({"classes": ["a", "a"]}, "same name"),
+        ({"batch": 0}, "batch cannot be 0"),
+        ({"concurrency": -1}, "concurrency cannot be -1"),
+        ({"device": "cpu"}, "belong to a transformers model"),
+        ({"prompt": "sst2"}, "belong to a transformers model"),
+    ],
+)
+def test_settings_that_do_not_fit(given: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        raison.load(shares, **{"classes": CLASSES} | given)
+
+
+def test_settings_of_functions_are_not_for_models() -> None:
+    with pytest.raises(InputError, match="classes, batch belong to a function"):
+        raison.load("demo/sst2", classes=["no", "yes"], batch=3)
+
+
+@pytest.mark.parametrize("thing", [3, None, ["good"], {}, object()])
+def test_what_is_no_model_is_refused(thing: object) -> None:
+    with pytest.raises(InputError, match="is not a model"):
+        from_given(thing, Agreement(), lambda model, tokenizer: pytest.fail("nothing to adapt"))
+
+
+def test_a_class_is_no_function() -> None:
+    with pytest.raises(InputError, match="Counted is a class"):
+        raison.load(Counted, classes=CLASSES)
