@@ -2,18 +2,24 @@
 
 import copy
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Group
 
 import raison
 from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.inputs.unit import Text
 from raison.core.method import Method, Property
 from raison.core.metric import Metric, Need
+from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.explaining.attribution import Settings, prepare
+from raison.explaining.predicted import Predicted, predicted
 from raison.judging.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
@@ -21,10 +27,17 @@ from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
+from raison.report.pages.writing import shown
 from raison.report.style.terminal_text import plain
 from raison.report.tables.results import markdown
 from raison.report.tables.terminal import results_plain
+from raison.studies.kinds.audit.sections import file_of, sections
+from raison.studies.kinds.audit.spec import AuditPlan
 from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.reports import write
+from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.results import substituted
+from raison.trust.substitution import Substitution
 from tests.contracts.conftest import TEXTS
 from tests.contracts.test_methods import SHORT_TEXTS, SHORTER
 from tests.tiny import TINY, build
@@ -168,7 +181,8 @@ def test_one_label_with_a_sigmoid_stays_a_label() -> None:
 @pytest.mark.parametrize("name", METRICS.names)
 def test_every_metric_measures_the_number_or_says_why_not(name: str) -> None:
     metric, model = METRICS.create(name), scorer("bert")
-    needs = metric.needs - {Need.EMBEDDINGS, Need.HIDDEN_STATES, Need.SEVERAL_TEXTS, Need.METHOD, Need.VALUES}
+    given = {Need.EMBEDDINGS, Need.HIDDEN_STATES, Need.SEVERAL_TEXTS, Need.METHOD, Need.VALUES, Need.PREDICTION}
+    needs = metric.needs - given
     found = raison.explain(model, TEXTS, "occlusion", progress=False)
     if needs:
         with pytest.raises(UnsupportedError, match=str(metric and name)):
@@ -223,21 +237,85 @@ def test_the_usual_metrics_are_those_of_a_number() -> None:
     assert default_metrics(classes) == list(DEFAULT_METRICS)
 
 
-def test_comparisons_estimates_and_audits_work_or_say_why_not(tmp_path: Path) -> None:
+def test_comparisons_and_estimates_work() -> None:
     from raison.judging.estimate import estimate
 
     model = scorer("bert")
     found = raison.compare(model, TEXTS, ["occlusion"], ["comprehensiveness", "sufficiency"], progress=False)
     assert found.of == "logit"
-    for shown in (results_plain(found), markdown(found)):
-        assert "score explained word by word" in " ".join(shown.split())
-        assert "logit" not in shown
+    for told in (results_plain(found), markdown(found)):
+        assert "score explained word by word" in " ".join(told.split())
+        assert "logit" not in told
     alone = raison.evaluate(model, raison.explain(model, TEXTS, "occlusion", progress=False), ["comprehensiveness"])
     assert found["occlusion"]["comprehensiveness"].values == pytest.approx(alone["comprehensiveness"].values, abs=1e-4)
     assert estimate(model, TEXTS, ["occlusion"], ["comprehensiveness"]).forwards["occlusion"] > 0
-    with pytest.raises(UnsupportedError, match="gives one number"):
-        raison.audit(model, TEXTS, out=tmp_path / "audit")
-    assert not (tmp_path / "audit").exists()
+
+
+TRIED = AuditPlan(
+    randomised=2,
+    changed=2,
+    attacked=3,
+    attack=EmbeddingAttack(epsilon=1.0, relative=True, steps=3, optimiser="sign", draws=3),
+    substitution=Substitution(swaps=1, tries=24),
+)
+AUDITED = ["a quiet film and a loud end", "the film is not good .", "a dull and quiet pleasure"]
+
+
+def test_an_audit_tries_everything_and_speaks_of_scores(tmp_path: Path) -> None:
+    model = scorer("bert")
+    found = raison.audit(model, AUDITED, ["saliency", "occlusion"], out=tmp_path / "a", plan=TRIED, progress=False)
+    assert found.progress[0] == found.progress[1]
+    assert dict(found.left_out).keys() == {"occlusion, attacked by shifted embeddings"}
+    for one in found.methods:
+        for question in ("faithful", "parameters", "attacks"):
+            assert one[question].value is not None, question
+        assert "moves the score (rating) by" in one["attacks"].says
+    # The change of an attacked text, in the number's own units, is that of the two explanations.
+    every = [substituted(found.folder, found.trust, one.method) for one in found.methods]
+    told = next(one for one in every if one is not None)
+    was, now = told.before.value_full, told.after.value_full
+    assert told.record.probability_change == pytest.approx(was - now, abs=1e-4)
+    assert abs(was - now) <= 0.05 * abs(was - told.before.value_empty)
+    pages = write(tmp_path / "a", tmp_path / "report", draw=False).parent.glob("*.html")
+    for text in [*(one.read_text().split("<body")[1] for one in pages), plain(Group(*shown(sections(found))))]:
+        assert "robabilit" not in text
+        assert "predicted class" not in text
+    said = (tmp_path / "report" / file_of(told.record.method)).read_text()
+    assert "raises the score, blue lowers it" in said or "how much a unit matters" in said
+    assert f"The score, rating, stays: {was:.3f} before" in said
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["methods"]
+
+
+@pytest.mark.parametrize("ranks", [False, True])
+def test_a_number_stays_where_it_moves_by_little_of_what_the_text_moves_it(ranks: bool) -> None:
+    text = ("who ?", "a dull plot", "the old sailor") if ranks else "a dull plot"
+    model = scorer("bert").ranker if ranks else scorer("bert")
+    batch = prepare(model, [text, text], Settings())
+    full, empty = (float(one) for one in ends(model, text))
+    known = predicted(batch)
+    assert known.effect == pytest.approx([abs(full - empty)] * 2, rel=1e-4)
+    for share, within in ((0.04, True), (-0.04, True), (0.06, False), (-0.06, False)):
+        moved = torch.full((2, 1), full + share * abs(full - empty), dtype=torch.float64)
+        same_order = not ranks or float(moved[0]) * full > 0
+        assert known.same(moved).tolist() == [within and same_order] * 2
+        assert known.lost(moved).tolist() == pytest.approx([-share] * 2, abs=1e-4)
+        assert known.value(moved).tolist() == moved[:, 0].tolist()
+    assert not known.undecided().any()
+    assert replace(known, effect=torch.zeros(2)).undecided().all()
+
+
+def test_two_documents_keep_their_order() -> None:
+    before = Predicted(torch.tensor([[0.1]]), torch.tensor([0]), False, torch.tensor([10.0]), ranks=True)
+    assert before.within(torch.tensor([[0.2]]), 0.05).tolist() == [True]
+    assert before.within(torch.tensor([[-0.1]]), 0.05).tolist() == [False]
+    assert replace(before, ranks=False).within(torch.tensor([[-0.1]]), 0.05).tolist() == [True]
+    assert replace(before, logits=torch.tensor([[1e-9]])).undecided().tolist() == [True]
+
+
+def ends(model: LanguageModel, text: Text) -> tuple[float, float]:
+    """The number of the whole text, and of the text without its units."""
+    [e] = raison.explain(model, [text], "occlusion", progress=False)
+    return e.value_full, e.value_empty
 
 
 STUDY = """schema = 1

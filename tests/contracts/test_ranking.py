@@ -17,13 +17,18 @@ from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.method import Property
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.explaining.attribution import Settings, prepare
 from raison.methods import CATALOGUE
+from raison.methods.saliency import Saliency
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
+from raison.trust.attack_descent import descend, disturb
+from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.attack_start import AlikeAttacks, Row, started, top_counts
 from tests.contracts.test_methods import SHORTER, fingerprint
-from tests.contracts.test_numbers import refused
+from tests.contracts.test_numbers import TRIED, refused
 from tests.tiny import build, build_embedder
 
 QUERY = "who told a story ?"
@@ -150,6 +155,41 @@ def test_metrics_comparisons_and_lists() -> None:
         assert table["occlusion"][metric].values == pytest.approx(alone[metric].values, abs=1e-6)
     side = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 2), units="second", progress=False)
     assert {unit.segment for unit in side.units} == {1}
+
+
+@pytest.mark.parametrize("family", ["bert", "embedder", "function"])
+def test_an_audit_of_rankings(family: str, tmp_path: Path) -> None:
+    texts = [TRIPLE, (QUERY, DOCUMENTS[0], DOCUMENTS[1]), ("what is dull ?", DOCUMENTS[0], DOCUMENTS[2])]
+    methods = ["occlusion"] if family == "function" else ["occlusion", "saliency"]
+    found = raison.audit(scorer(family), texts, methods, out=tmp_path / "out", plan=TRIED, progress=False)
+    assert found.progress[0] == found.progress[1]
+    alone = raison.compare(scorer(family), texts, "occlusion", "aopc_comprehensiveness", progress=False)
+    for method in ("occlusion", "random"):
+        row = next(row for row in found.table.rows if row.method == method)
+        assert row["aopc_comprehensiveness"].values == pytest.approx(
+            alone[method]["aopc_comprehensiveness"].values, abs=1e-5
+        )
+    if family != "function":
+        assert "moves the score (document 1 before document 2) by" in found["saliency"]["attacks"].says
+
+
+def test_an_attack_changes_the_query_beside_both_documents_alike() -> None:
+    model = scorer("bert").ranker
+    batch = prepare(model, [TRIPLE, ("what ?", "dull", "a modest story")], Settings())
+    plan = EmbeddingAttack(epsilon=1.0, relative=True, steps=3, optimiser="sign", draws=3)
+    rows = tuple(Row(text, plan) for text in range(2))
+    _, start = started(AlikeAttacks(batch, Saliency(), rows), top_counts(batch, [plan]), 0.1)
+    rngs = [np.random.default_rng(0) for _ in rows]
+    for change in (descend(start, plan).change, disturb(start, plan, torch.full((2,), 0.1), rngs).change):
+        for row in range(2):
+            ids, units = batch.encoding.input_ids[row], batch.encoding.unit_ids[row]
+            words = [unit for unit, part in enumerate(batch.encoding.units[row]) if part.segment == 0]
+            for unit in words:
+                places = (units == unit).nonzero()[:, 0].tolist()
+                first, second = places[: len(places) // 2], places[len(places) // 2 :]
+                assert ids[first].tolist() == ids[second].tolist()
+                torch.testing.assert_close(change[row, first], change[row, second], atol=0, rtol=0)
+    assert float(descend(start, plan).change.abs().max()) > 0
 
 
 def test_views_name_the_documents() -> None:

@@ -11,6 +11,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
+from raison.explaining.predicted import predicted
 from raison.methods.saliency import Saliency
 from raison.numerics.measures.attacks import (
     attack_loss,
@@ -130,11 +131,8 @@ def start_of(model, texts, plans, k):
     for row, units in enumerate(batch.encoding.unit_counts):
         top[row, scores[row, :units].argsort(descending=True)[:k]] = True
     each = list(plans) * len(texts)
-    probability = batch.full.double().softmax(-1).amax(-1)
     alpha, beta = (torch.tensor([getattr(p, n) for p in each], dtype=torch.float64) for n in ("alpha", "penalty"))
-    return Start(
-        problem, Saliency(), embeds, top, alpha, beta, batch.full.double(), probability, radius=plans[0].epsilon
-    )
+    return Start(problem, Saliency(), embeds, top, alpha, beta, predicted(batch), radius=plans[0].epsilon)
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,18 @@ class Need(StrEnum):
     """The model predicts something of a text as a whole, and not at places of it."""
     VALUES = "values"
     """The explained value is that of a prediction, and not a sum of those of an output's tokens."""
+    PREDICTION = "prediction"
+    """What is explained is predicted of a text: a class, labels or a number, and not how likely a statement is."""
     METHOD = "method"
     """The method itself, to explain another text: not one of its maps that was chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewording:
-    """Another wording of a text. It counts only if the explained class's probability moves by at most `tolerance`."""
+    """Another wording of a text. It counts only if the explained class's probability moves by at most `tolerance`.
+
+    Of a model of one number, if the number moves by at most this share of how far the whole text moves it.
+    """
 
     text: Given
     tolerance: float

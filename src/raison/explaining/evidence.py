@@ -16,6 +16,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
+from raison.explaining.predicted import predicted
 from raison.methods import CATALOGUE
 
 JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}
@@ -243,15 +244,14 @@ def _counts(wording: Wording, after: BatchRow) -> bool:
 
 
 def is_harmless(before: BatchRow, after: BatchRow, target: Target, tolerance: float) -> bool:
-    """Whether the model's input tokens change and the explained class keeps about the same probability.
+    """Whether the model's input tokens change, and the explained class keeps about the same probability.
 
-    `target` is that of the one text.
+    `target` is that of the one text. Of a model of one number `tolerance` is a share of how far the text moves it.
     """
     if torch.equal(before.ids, after.ids):
         return False
-    logits = torch.stack([before.logits, after.logits]).double()
-    was, now = replace(target, against=None, of="probability").row(0, 2).scalar(logits).tolist()
-    return bool(abs(now - was) <= tolerance)
+    was = replace(predicted(before.batch).select([before.row]), index=target.index)
+    return bool(was.within(after.logits[None].double(), tolerance))
 
 
 def _is_selected(explanation: Explanation) -> bool:

@@ -175,7 +175,7 @@ def check_metrics(
     asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
     why = {need: model.lacks(kind) for need, kind in asked.items() if not given[need]}
     unsaid = lacking_of(model.outputs)
-    given |= {need: need not in unsaid for need in (Need.CLASSES, Need.PROBABILITIES)}
+    given |= {need: need not in unsaid for need in (Need.CLASSES, Need.PROBABILITIES, Need.PREDICTION)}
     why |= unsaid
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:

@@ -26,9 +26,11 @@ class HarmlessChange(Metric):
     is <-> it's), `synonym` (film <-> movie) and `neutral` (a sentence that says nothing about the topic is appended),
     each at one place that depends only on the text; see raison.text.edits. E holds the edits that the text allows and
     that are harmless to this model: they move the probability of the explained class by at most `tolerance`, and change
-    the model's input tokens (for an uncased model, another case is no change). Units that an edit joins or splits count
-    with the sum of their scores; units that it creates do not count. The edited text is explained by the same method,
-    seed, target, unit and removal. In a pair, the first string that allows an edit is edited.
+    the model's input tokens (for an uncased model, another case is no change). A model's one number may move by that
+    share of |f(x) - f(empty)|, how far the whole text moves it; two ranked documents also keep their order. Units that
+    an edit joins or splits count with the sum of their scores; units that it creates do not count. The edited text is
+    explained by the same method, seed, target, unit and removal. In a pair or a ranking, the first string that allows
+    an edit is edited.
 
     NaN if E is empty, for fewer than two units or equal scores, for maps that a metric chose, and for answers to
     questions, whose place an edit would move. A text that becomes too long for the model is cut. A method whose draws
@@ -44,7 +46,7 @@ class HarmlessChange(Metric):
     tolerance: float = 0.05
     reference: ClassVar[str] = "oxford2022assessing"
     higher_is_better: ClassVar[bool] = True
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD, Need.CLASSES})
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD, Need.PREDICTION})
     ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -54,7 +56,8 @@ class HarmlessChange(Metric):
         check_edits(tuple(self.edits))
         if not 0 <= self.tolerance <= 1:
             raise InputError(
-                f"tolerance is {self.tolerance}: it is the largest change of a probability. Give 0 to 1, such as 0.05."
+                f"tolerance is {self.tolerance}: it is the largest change of a probability, or of a number as a share "
+                "of how far the text moves it. Give 0 to 1, such as 0.05."
             )
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:

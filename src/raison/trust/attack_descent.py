@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -17,9 +17,9 @@ from raison.core.errors import NonFiniteError
 from raison.core.method import Method, Property
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.core.targets.target import probabilities
+from raison.explaining.predicted import Predicted
 from raison.integration.repeated import repeated
-from raison.numerics.measures.attacks import attack_loss, same_prediction
+from raison.numerics.measures.attacks import attack_loss
 from raison.trust.attack_settings import EmbeddingAttack
 
 Rows = Float[Tensor, " rows"]
@@ -37,10 +37,11 @@ class Start:
     """The units that the attack pushes down."""
     alpha: Rows
     beta: Rows
-    logits: Float[Tensor, "rows classes"]
-    probability: Rows
+    predicted: Predicted
     radius: float
     """The largest change of a number of an embedding."""
+    copies: Int[Tensor, "rows tokens"] | None = None
+    """Of each token the first one that is the same part of the text; None where no text is read twice."""
 
     def select(self, rows: Sequence[int]) -> "Start":
         """Some of the rows, without the padding that they do not need."""
@@ -53,9 +54,23 @@ class Start:
             top=self.top[index, : max(problem.encoding.unit_counts)],
             alpha=self.alpha[index],
             beta=self.beta[index],
-            logits=self.logits[index],
-            probability=self.probability[index],
+            predicted=self.predicted.select(rows),
+            copies=None if self.copies is None else self.copies[index, : problem.encoding.input_ids.shape[1]],
         )
+
+    def alike(self, change: Embeddings) -> Embeddings:
+        """The change of the first of several copies of a token, for all of them."""
+        return change if self.copies is None else change.gather(1, self._places(change))
+
+    def together(self, gradient: Embeddings) -> Embeddings:
+        """The gradient with respect to a change that all copies of a token share."""
+        if self.copies is None:
+            return gradient
+        return self.alike(torch.zeros_like(gradient).scatter_add_(1, self._places(gradient), gradient))
+
+    def _places(self, change: Embeddings) -> Tensor:
+        assert self.copies is not None
+        return self.copies.to(change.device)[..., None].expand_as(change)
 
     @property
     def free(self) -> Bool[Tensor, "rows tokens 1"]:
@@ -69,7 +84,8 @@ class Seen:
 
     loss: Rows
     scores: Float[Tensor, "rows units"]
-    probability: Rows
+    value: Rows
+    """The explained class's probability, or the number."""
     held: Bool[Tensor, " rows"]
 
 
@@ -80,7 +96,7 @@ class Best:
     loss: Rows
     change: Embeddings
     scores: Float[Tensor, "rows units"]
-    probability: Rows
+    value: Rows
     held: Bool[Tensor, " rows"]
     steps: list[int]
 
@@ -92,7 +108,7 @@ class Best:
             seen.loss.detach().clone(),
             torch.zeros_like(start.embeds),
             seen.scores.detach().clone(),
-            seen.probability.detach().clone(),
+            seen.value.clone(),
             torch.zeros(rows, dtype=torch.bool),
             [0] * rows,
         )
@@ -105,7 +121,7 @@ class Best:
         self.held[index] |= seen.held
         places = index[better]
         self.loss[places] = loss[better]
-        self.probability[places] = seen.probability.detach()[better]
+        self.value[places] = seen.value[better]
         self.scores[places, : seen.scores.shape[1]] = seen.scores.detach()[better]
         device = change.device
         self.change[places.to(device), : change.shape[1]] = change.detach()[better.to(device)]
@@ -129,22 +145,16 @@ def classify(problem: Problem, embeds: Embeddings) -> Float[Tensor, "rows classe
     return problem.model.ask(WordEmbeddings).logits_at(problem.encoding, embeds).cpu().double()
 
 
-def explained_probability(problem: Problem, logits: Float[Tensor, "rows classes"]) -> Rows:
-    """Probability of each row's explained class."""
-    shares = probabilities(logits, problem.model.multi_label)
-    return shares.gather(1, problem.target.index[:, None])[:, 0]
-
-
 def look(start: Start, embeds: Embeddings) -> Seen:
-    """Explain and predict at these embeddings; scores and, if it is penalised, the probability stay in the graph."""
+    """Explain and predict at these embeddings; scores and, if it is penalised, the prediction stay in the graph."""
     scores = explain(start.problem, start.method, embeds)
     with torch.set_grad_enabled(bool(start.beta.any())):
         logits = classify(start.problem, embeds)
-        probability = explained_probability(start.problem, logits)
+        lost = start.predicted.lost(logits)
     sums = (scores * start.top).sum(1)
-    loss = attack_loss(sums, start.probability - probability, start.alpha, start.beta)
-    held = same_prediction(start.logits, logits.detach(), start.problem.model.multi_label)
-    return Seen(loss, scores, probability, held)
+    loss = attack_loss(sums, lost, start.alpha, start.beta)
+    seen = logits.detach()
+    return Seen(loss, scores, start.predicted.value(seen), start.predicted.same(seen))
 
 
 def descend(start: Start, plan: EmbeddingAttack) -> Best:
@@ -202,7 +212,7 @@ def disturb(start: Start, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.
                 drawn = np.sign(drawn)
             size = float(radii[row]) if number % 3 == 2 and radii[row] > 0 else start.radius
             change[row, :length] = torch.from_numpy(size * drawn).to(change)
-        change = change * start.free
+        change = start.alike(change * start.free)
         seen = look(start, start.embeds + change)
         if best is None:
             best = Best.unchanged(start, seen)
@@ -249,4 +259,4 @@ def slope(start: Start, change: Embeddings) -> tuple[Seen, Embeddings]:
             f"the scores of {name_of(start.method)} have a NaN or infinite gradient under attack: load the model in "
             "float32 (dtype='float32'), or make epsilon smaller."
         )
-    return seen, torch.where(start.free, gradient, 0)
+    return seen, start.together(torch.where(start.free, gradient, 0))

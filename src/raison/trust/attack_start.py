@@ -1,23 +1,27 @@
 """Attacks in embedding space before their first step: the rows that are made together, and what the method says."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnsupportedError
+from raison.core.inputs.encoding import KINDS, Encoding
 from raison.core.inputs.unit import Text
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Batch
+from raison.explaining.predicted import predicted
 from raison.integration.repeated import repeated
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.attacks import top_count, top_units
-from raison.trust.attack_descent import Start, classify, explain, explained_probability
+from raison.trust.attack_descent import Start, classify, explain
 from raison.trust.attack_settings import EmbeddingAttack
 
 
@@ -64,10 +68,26 @@ def started(job: AlikeAttacks, counts: dict[Row, int], radius: float) -> tuple[T
         top=top,
         alpha=torch.tensor([row.plan.alpha for row in job.rows], dtype=torch.float64),
         beta=torch.tensor([row.plan.penalty for row in job.rows], dtype=torch.float64),
-        logits=logits,
-        probability=explained_probability(problem, logits),
+        predicted=replace(predicted(batch).select([row.text for row in job.rows]), logits=logits),
         radius=radius,
+        copies=copies(problem.encoding) if batch.model.strings == 3 else None,
     )
+
+
+def copies(encoding: Encoding) -> Int[Tensor, "rows tokens"]:
+    """Of each token the first one that is the same part of the text, which may be read several times."""
+    rows, width = encoding.input_ids.shape
+    places = torch.arange(width).repeat(rows, 1)
+    for row in range(rows):
+        first: dict[tuple[int, int], int] = {}
+        seen: Counter[tuple[int, int]] = Counter()
+        tokens = zip(encoding.unit_ids[row].tolist(), encoding.type_ids[row].tolist(), strict=True)
+        for position, (unit, kind) in enumerate(tokens):
+            if unit >= 0:
+                read = (kind // KINDS, unit)
+                places[row, position] = first.setdefault((unit, seen[read]), position)
+                seen[read] += 1
+    return places
 
 
 def unit_length(model: LanguageModel, plan: EmbeddingAttack) -> float:

@@ -13,11 +13,11 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Text
 from raison.core.method import Method, Property
-from raison.core.model import LanguageModel, check_classes
+from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, Settings, prepare
+from raison.explaining.predicted import predicted
 from raison.numerics.measures.attacks import (
-    on_boundary,
     probability_change,
     rank_change,
     top_sum_change,
@@ -46,7 +46,10 @@ def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[st
 
 
 def boundary(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> list[int]:
-    """The texts whose prediction depends on rounding, so that no change certainly keeps it. One pass each."""
+    """The texts whose prediction depends on rounding, so that no change certainly keeps it.
+
+    One pass each; two of a model of one number, which are texts that do not move it.
+    """
     return _undecided(prepare(model, texts, settings))
 
 
@@ -124,6 +127,7 @@ def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacke
     rngs = [_rng(seed, job.batch.encoding.texts[row.text]) for row in job.rows]
     control = disturb(start, job.plan, sizes, rngs)
     records = []
+    original_values = start.predicted.value(start.predicted.logits)
     attacks: tuple[tuple[Attack, Best], ...] = (("embedding", attacked), ("noise", control))
     for kind, best in attacks:
         for place, row in enumerate(job.rows):
@@ -131,8 +135,7 @@ def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacke
             before = original[place, :units].numpy()
             # If no change keeps the prediction, the measures are those of no change.
             after = best.scores[place, :units].numpy() if best.held[place] else before
-            original_probability = float(start.probability[place])
-            probability = float(best.probability[place]) if best.held[place] else original_probability
+            was = float(original_values[place])
             records.append(
                 Attacked(
                     method=label_of(job.method),
@@ -142,7 +145,7 @@ def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacke
                     k=counts[row],
                     rank_change=rank_change(before, after, counts[row]),
                     sum_change=top_sum_change(before, after, counts[row]),
-                    probability_change=probability_change(original_probability, probability),
+                    probability_change=probability_change(was, float(best.value[place]) if best.held[place] else was),
                     steps=best.steps[place],
                     held=bool(best.held[place]),
                 )
@@ -151,7 +154,6 @@ def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacke
 
 
 def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[EmbeddingAttack]) -> None:
-    check_classes(model, "an attack, which has to leave the predicted class as it is,")
     reasons = undifferentiable(model, methods)
     if reasons:
         raise UnsupportedError(
@@ -171,7 +173,7 @@ def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[Embe
 
 
 def _undecided(batch: Batch) -> list[int]:
-    return on_boundary(batch.full.double(), batch.model.multi_label).nonzero()[:, 0].tolist()
+    return predicted(batch).undecided().nonzero()[:, 0].tolist()
 
 
 def _alike(plans: Sequence[EmbeddingAttack]) -> list[list[EmbeddingAttack]]:

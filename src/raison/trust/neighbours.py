@@ -9,7 +9,7 @@ from torch import Tensor
 from raison.core.errors import UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText, plain
-from raison.core.inputs.unit import PART, segments
+from raison.core.inputs.unit import PART, joined, segments
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.text.edits.edited import Edited
@@ -73,7 +73,8 @@ class Neighbours:
     def places(self, encoding: Encoding) -> list[WordPlace]:
         """The words of a single text that are one token and have neighbours."""
         strings, spelled = segments(encoding.texts[0]), {name: token for token, name in self.words.items()}
-        places = []
+        # A string that is read several times has its words once.
+        places: dict[tuple[int, int], WordPlace] = {}
         ids, units, offsets = (part[0].tolist() for part in (encoding.input_ids, encoding.unit_ids, encoding.offsets))
         for position, (token, unit, (start, end)) in enumerate(zip(ids, units, offsets, strict=True)):
             if unit < 0:
@@ -85,8 +86,8 @@ class Neighbours:
             # At the beginning of a text, such a tokenizer writes the word without its mark, as another token.
             word = token if token in self.words else spelled.get(string[start:end], -1)
             if word >= 0 and _alone(string, start, end) and self.words[word].lower() == string[start:end].lower():
-                places.append(WordPlace(position, segment, start, end, word))
-        return places
+                places.setdefault((segment, start), WordPlace(position, segment, start, end, word))
+        return list(places.values())
 
 
 def replaced(given: Given, place: WordPlace, word: str) -> Given:
@@ -96,7 +97,7 @@ def replaced(given: Given, place: WordPlace, word: str) -> Given:
     old = strings[place.segment]
     shown = _like(old[place.start : place.end], word)
     strings[place.segment] = old[: place.start] + shown + old[place.end :]
-    whole = strings[0] if isinstance(text, str) else (strings[0], strings[1])
+    whole = joined(text, strings)
     span = (place.start, place.start + len(shown))
     edited = Edited(whole, place.segment, (place.start, place.end), span)
     return edited.given(given.parts, PART) if isinstance(given, PartedText) else whole

@@ -64,8 +64,9 @@ class Attacked:
     `attack` "noise" is the control: the best of several random changes of the same size. `k` is the number of top units
     that the attack pushes down. `rank_change` is the share of the first k ranks that another unit holds afterwards,
     `sum_change` the decrease of the sum of the k units' scores, `probability_change` the decrease of the explained
-    class's probability (negative if it rose). `steps` is the number of steps made. `held` is False if no change was
-    found that keeps the prediction; the measures are then those of no change, zero.
+    class's probability, or of a model's one number in its own units (negative if it rose). `steps` is the number of
+    steps made. `held` is False if no change was found that keeps the prediction; the measures are then those of no
+    change, zero.
     """
 
     method: str

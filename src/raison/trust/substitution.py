@@ -13,16 +13,15 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.parts import Given, again, plain
 from raison.core.inputs.unit import Text
 from raison.core.method import Method
-from raison.core.model import LanguageModel, check_classes
+from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.core.targets.target import TargetSpec, probabilities
+from raison.core.targets.target import TargetSpec
 from raison.explaining.attribution import Batch, Settings, prepare, run
+from raison.explaining.predicted import explained_values, predicted
 from raison.numerics.measures.attacks import (
-    on_boundary,
     probability_change,
     rank_change,
-    same_prediction,
     top_sum_change,
     top_units,
 )
@@ -39,8 +38,9 @@ class Substitution:
     """Up to `swaps` words are replaced, one per round, by one of their `neighbours` nearest in the embedding table.
 
     A round tries `tries` texts, drawn by `seed`. Those that keep the prediction, and the explained class's probability
-    up to `tolerance`, are explained. The one in which the scores of the k original top units fall most is kept, if they
-    fall at all. k = floor(`share` * units), at least 1, or `k` itself.
+    up to `tolerance`, are explained; of a model of one number, those that move the number by at most this share (and by
+    at most 0.05) of how far the whole text moves it. The one in which the scores of the k original top units fall most
+    is kept, if they fall at all. k = floor(`share` * units), at least 1, or `k` itself.
     """
 
     neighbours: int = 8
@@ -77,7 +77,8 @@ class _Attempt:
     """A changed text with its explanation; `sum` is that of the original top units' scores."""
 
     explanation: Explanation
-    probability: float
+    value: float
+    """The explained class's probability, or the number."""
     sum: float
     rank_change: float
     positions: tuple[int, ...]
@@ -102,7 +103,6 @@ def substitutions(
 
     Raises InputError, UnsupportedError (no embedding table; a model that answers with a part of the text).
     """
-    check_classes(model, "an attack, which has to leave the predicted class as it is,")
     known = Neighbours.of(model)
     batch = prepare(model, texts, settings)
     if batch.answers or batch.places:
@@ -115,7 +115,7 @@ def substitutions(
         checked_count(text, units, plan.share, plan.k)
         for text, units in zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True)
     ]
-    undecided = on_boundary(batch.full.double(), model.multi_label)
+    undecided = predicted(batch).undecided()
     missing = {
         text: [m for m in methods if AttackKey(label_of(m), "substitution", "constrained", text) not in done]
         for text in range(len(texts))
@@ -160,7 +160,7 @@ class _Search:
         start = self.start(text)
         before = run(start, method)[0]
         scores = np.array(before.scores)
-        first = _Attempt(before, _probability(start, 0), float(scores[top_units(scores, k)].sum()), 0.0, ())
+        first = _Attempt(before, float(explained_values(start)[0]), float(scores[top_units(scores, k)].sum()), 0.0, ())
         best, held = first, False
         rng = _rng(self.plan.seed, self.batch.encoding.texts[text])
         for _ in range(self.plan.swaps):
@@ -180,7 +180,7 @@ class _Search:
             k=k,
             rank_change=rank_change(scores, after, k),
             sum_change=top_sum_change(scores, after, k),
-            probability_change=probability_change(first.probability, best.probability),
+            probability_change=probability_change(first.value, best.value),
             steps=len(best.positions),
             held=held,
         )
@@ -196,8 +196,10 @@ class _Search:
             return []
         kept = self._prepare(text, [changed.text for changed in tries])
         return [
-            _Attempt(explanation, _probability(kept, number), 0.0, 0.0, changed.positions)
-            for number, (changed, explanation) in enumerate(zip(tries, run(kept, method), strict=True))
+            _Attempt(explanation, value, 0.0, 0.0, changed.positions)
+            for changed, value, explanation in zip(
+                tries, explained_values(kept).tolist(), run(kept, method), strict=True
+            )
         ]
 
     def tries(self, text: int, start: Batch, best: _Changed, rng: np.random.Generator) -> list[_Changed]:
@@ -214,16 +216,12 @@ class _Search:
         if not texts:
             return []
         batch = self._prepare(text, texts)
-        same = same_prediction(
-            start.full.double().expand(len(texts), -1), batch.full.double(), self.model.multi_label
-        ).tolist()
-        original = _probability(start, 0)
+        before, logits = predicted(start).select([0] * len(texts)), batch.full.double()
+        same = (before.same(logits) & before.within(logits, self.plan.tolerance)).tolist()
         return [
             _Changed(texts[row], (*best.positions, drawn[row][0].position))
             for row in range(len(texts))
-            if same[row]
-            and abs(original - _probability(batch, row)) <= self.plan.tolerance
-            and unchanged_shape(current, batch.encoding, row)
+            if same[row] and unchanged_shape(current, batch.encoding, row)
         ]
 
     def start(self, text: int) -> Batch:
@@ -243,12 +241,6 @@ def _judged(first: _Attempt, attempt: _Attempt, k: int) -> _Attempt:
     original, changed = np.array(first.explanation.scores), np.array(attempt.explanation.scores)
     total = float(changed[top_units(original, k)].sum())
     return replace(attempt, sum=total, rank_change=rank_change(original, changed, k))
-
-
-def _probability(batch: Batch, row: int) -> float:
-    """Of the explained class."""
-    shares = probabilities(batch.full[row : row + 1].double(), batch.model.multi_label)
-    return float(shares[0, batch.target.index[row]])
 
 
 def _rng(seed: int, text: Text) -> np.random.Generator:

@@ -1,5 +1,6 @@
 """The unit that receives a score: a character span of the text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,3 +55,10 @@ def check_unit(unit: str) -> Granularity:
 def segments(text: Text) -> tuple[str, ...]:
     """The strings of a text."""
     return (text,) if isinstance(text, str) else text
+
+
+def joined(like: Text, strings: Sequence[str]) -> Text:
+    """Strings as a text of as many as another one has; the inverse of `segments`."""
+    if isinstance(like, str):
+        return strings[0]
+    return (strings[0], strings[1]) if len(like) == 2 else (strings[0], strings[1], strings[2])

@@ -26,13 +26,19 @@ SUBSTITUTED = Variant("substitution", "constrained")
 class Tried:
     """Models that were tried: their runs, what is known of each by its key, and over what figures go.
 
-    A method's number in `methods` decides its colour in every figure.
+    A method's number in `methods` decides its colour in every figure. `scores` says that what is predicted is a score
+    and has no probability.
     """
 
     methods: tuple[str, ...]
     runs: tuple[TrustRun, ...]
     models: Mapping[str, ModelHead]
     axis: Axis = "model"
+    scores: bool = False
+
+    def named(self, measure: Effect) -> str:
+        """What an attack's effect is called."""
+        return EFFECT_NAMES[measure].replace("probability", "score") if self.scores else EFFECT_NAMES[measure]
 
     @property
     def data(self) -> dict[str, list[TrustRun]]:
@@ -125,10 +131,10 @@ def _over_models(name: str, tried: Tried, runs: Sequence[TrustRun], measure: Eff
         # One figure: lines are told apart by their style. The control is that of the objective that is drawn solid.
         lines = [replace(one, style=STYLES[key] if key != drawn[0] else "") for key in drawn for one in attacked[key]]
         series = (*lines, *(controls[drawn[0]] if drawn else ()))
-        yield OverModels(name, EFFECT_NAMES[measure], tried.axis, models, series, limits)
+        yield OverModels(name, tried.named(measure), tried.axis, models, series, limits)
         return
     for key in drawn:
-        title = f"{EFFECT_NAMES[measure]}, {key}"
+        title = f"{tried.named(measure)}, {key}"
         yield OverModels(f"{name}{key[0]}", title, tried.axis, models, (*attacked[key], *controls[key]), limits)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import regex
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.inputs.unit import Text, segments
+from raison.core.inputs.unit import Text, joined, segments
 from raison.text.edits.edited import Edited
 from raison.text.segment import Span, word_spans
 
@@ -38,9 +38,8 @@ def edit(name: str, text: Text) -> Edited | None:
         changes = list(EDITS[name](string)) if string.strip() else []
         if changes:
             (start, end), written = changes[_rng(name, text).integers(len(changes))]
-            edited = (*strings[:number], string[:start] + written + string[end:], *strings[number + 1 :])
-            whole: Text = edited[0] if isinstance(text, str) else (edited[0], edited[1])
-            return Edited(whole, number, (start, end), (start, start + len(written)))
+            edited = [*strings[:number], string[:start] + written + string[end:], *strings[number + 1 :]]
+            return Edited(joined(text, edited), number, (start, end), (start, start + len(written)))
     return None
 
 

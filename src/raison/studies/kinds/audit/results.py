@@ -25,6 +25,7 @@ from raison.core.settings.tables import read_written
 from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against, difference
+from raison.report.style import phrases
 from raison.runs.checked import check_schema
 from raison.runs.heads import Count, ModelHead
 from raison.runs.judging import FEWEST, Side, finding_of
@@ -49,6 +50,10 @@ _HOW = {
     "substitution": "by words exchanged for similar ones",
 }
 _KINDS = {"embedding": "shifted embeddings", "substitution": "exchanged words"}
+_BORDER = {
+    False: "two classes are as probable as each other",
+    True: "the text does not move the score, or two documents have the same one",
+}
 ORDER: Order = "cascading"
 
 Light = Literal["green", "amber", "red", "grey"]
@@ -102,10 +107,12 @@ class EstimateHead:
 class AuditHead(StudyHead):
     """What an audit was asked. `unable` says of usual methods that are not in it why, `about` what the model is.
 
-    Older versions wrote what jobs took (`spent`) into the header, and no name.
+    `number` is what a model of one number calls it, "" for classes. Older versions wrote what jobs took (`spent`) into
+    the header, and no name.
     """
 
     name: str = ""
+    number: str = ""
     digest: str = ""
     model: str
     data: str
@@ -151,7 +158,7 @@ class Audit(Written):
             for kind, reasons in asked.attacks.left_out.items():
                 listed += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
             if boundary := len(asked.attacks.boundary):
-                listed.append((f"{boundary} of the attacked texts", "two classes are as probable as each other"))
+                listed.append((f"{boundary} of the attacked texts", _BORDER[bool(self.header.number)]))
         return listed
 
     @property
@@ -199,7 +206,7 @@ def read(folder: Path) -> Audit:
                 _faithful(row, _row(table, RANDOM)),
                 _parameters(trust, row.method),
                 _changes(changes, row.method),
-                _attacks(trust, row.method),
+                _attacks(trust, row.method, head.number),
             ),
         )
         for row in table.rows
@@ -238,9 +245,11 @@ def _faithful(row: Scores, random: Scores) -> Finding:
     light: Light = "red" if "fails" in findings or not better else "green" if better == 2 else "amber"
     light = "grey" if "too few" in findings else light
     said = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
+    # A score in units of its own may be of any size.
+    digits = phrases.places(*(10 * gap.mean for gap in gaps))
     told = "; ".join(
-        f"{name} {scores.summary.mean:.3f}, random {ground.summary.mean:.3f}, better by {gap.mean:+.3f} "
-        f"[{gap.low:+.3f}, {gap.high:+.3f}]"
+        f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
+        f"{gap.mean:+.{digits}f} [{gap.low:+.{digits}f}, {gap.high:+.{digits}f}]"
         for name, gap, scores, ground in (
             ("comprehensiveness", gaps[0], row[COMPREHENSIVE], random[COMPREHENSIVE]),
             ("sufficiency", gaps[1], row[SUFFICIENT], random[SUFFICIENT]),
@@ -281,7 +290,7 @@ def _changes(changes: Comparison | None, method: str) -> Finding:
     return Finding("changes", light, value, says)
 
 
-def _attacks(trust: TrustRun, method: str) -> Finding:
+def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
     """What breaks most decides: an attack, or the best of random shifts, which is an attack as well."""
     by_variant = {
         variant: effects(trust, method, variant, "rank_change")
@@ -297,9 +306,10 @@ def _attacks(trust: TrustRun, method: str) -> Finding:
     light = _light(list(by_variant[worst].values()), ("below", HARD), ("above", HALF))
     told = [f"{_HOW[variant.attack]} {_share(values[variant])}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
+    what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
     says = (
         f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these moves the "
-        f"probability by {moved.mean:.3f}.{_few(light)}"
+        f"{what} by {moved.mean:.{digits}f}.{_few(light)}"
     )
     return Finding("attacks", light, value, says)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from raison.core.results.explanation import Explanation
 from raison.core.results.scores import Summary
 from raison.report.figures.data import Front
 from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
@@ -73,6 +74,17 @@ SHORT: dict[Question, str] = {
     "attacks": "withstands attacks?",
 }
 
+_CHANGES = (
+    "Letters are capitalised, contractions resolved, words replaced by synonyms, a sentence that says nothing is "
+    "added; only changes that leave {what} where it is count{how}. The number is the rank correlation with the "
+    f"original. Green: its interval lies above {STEADY}. Red: below {HALF}. Amber: between."
+)
+_STILL = (
+    ": those that move it by at most a twentieth of how far the whole text moves it, and that leave two ranked "
+    "documents in their order"
+)
+_ATTACKED = " The prediction is kept where the score stays where it is, as under harmless changes."
+
 RULES: dict[Question, str] = {
     "faithful": (
         "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: better "
@@ -85,11 +97,7 @@ RULES: dict[Question, str] = {
         f"rank correlation with the original. Green: its interval lies below {HALF}. Red: from {HALF} on. Amber: it "
         "does not tell."
     ),
-    "changes": (
-        "Letters are capitalised, contractions resolved, words replaced by synonyms, a sentence that says nothing is "
-        "added; only changes that leave the probability where it is count. The number is the rank correlation with the "
-        f"original. Green: its interval lies above {STEADY}. Red: below {HALF}. Amber: between."
-    ),
+    "changes": _CHANGES.format(what="the probability", how=""),
     "attacks": (
         "An adversary looks for a small change that keeps the prediction and pushes the top units down: of the word "
         "embeddings where the method's gradient can be followed, and by exchanging words for similar ones. The number "
@@ -97,6 +105,12 @@ RULES: dict[Question, str] = {
         f"Red: from {HALF:.0%} on. Amber: between. Where only words could be exchanged the test is the easier one."
     ),
 }
+
+OF_A_NUMBER: dict[Question, str] = RULES | {
+    "changes": _CHANGES.format(what="the score", how=_STILL),
+    "attacks": RULES["attacks"] + _ATTACKED,
+}
+"""The same for a model of one number."""
 
 OVERALL = (
     "Overall: red where one of the first two is red: not faithful, or not dependent on the model. Amber where one of "
@@ -130,7 +144,7 @@ def sections(results: Audit, target: Path | None = None) -> Document:
             Section("", (_advice(results),), "advice"),
             Section("Which explanations can be trusted", (_verdicts(results, bool(pages)),), "verdicts"),
             Section("The evidence", tuple(_figures(results)), "figures"),
-            Section("How the lights are set", _rules(), "rules"),
+            Section("How the lights are set", _rules(results.header.number), "rules"),
             Section("What was left out, and why", (Reasons(tuple(results.left_out)),), "left-out"),
             Section("Scores", (ScoresTable(results.table, folded=True),), "scores"),
             Section("About this audit", (Facts(_facts(results)),), "about"),
@@ -190,7 +204,8 @@ def _interval(value: Summary | None) -> str:
 
 def _figures(results: Audit) -> Iterator[Part]:
     trust = results.trust
-    tried = Tried(results.header.methods, (trust,), {trust.header.model: results.header.about})
+    models = {trust.header.model: results.header.about}
+    tried = Tried(results.header.methods, (trust,), models, scores=bool(results.header.number))
     fronts = [
         Front(f"front{number}", metric, higher, tuple(pareto(results.table, metric)))
         for number, (metric, higher) in enumerate(((COMPREHENSIVE, True), (SUFFICIENT, False)))
@@ -205,8 +220,9 @@ def _figures(results: Audit) -> Iterator[Part]:
         yield Plots(tuple(attacks), _ATTACKS, "Attacks")
 
 
-def _rules() -> tuple[Part, ...]:
-    rules = tuple(Answer(QUESTIONS[question], None, "", rule) for question, rule in RULES.items())
+def _rules(number: str) -> tuple[Part, ...]:
+    told = OF_A_NUMBER if number else RULES
+    rules = tuple(Answer(QUESTIONS[question], None, "", rule) for question, rule in told.items())
     return Answers(rules, aside=True), Text(OVERALL, aside=True)
 
 
@@ -215,13 +231,17 @@ def _facts(results: Audit) -> dict[str, object]:
     return {
         "Model": _model(header),
         "Data": f"{header.data}, {phrases.count(header.texts, 'text')}",
-        "Explained": f"{header.of} of the predicted class, {header.unit} by {header.unit}",
+        "Explained": f"{_explained(header)}, {header.unit} by {header.unit}",
         "Randomised": _asked(results.trust.header.randomisation),
         "Attacked": _asked(results.trust.header.attacks),
         "Time": phrases.seconds(results.spent),
         "Estimated before": phrases.seconds(header.estimate.seconds) if header.estimate else "",
         "Versions": ", ".join(f"{name} {version}" for name, version in header.versions.items()),
     }
+
+
+def _explained(header: AuditHead) -> str:
+    return f"score ({header.number})" if header.number else f"{header.of} of the predicted class"
 
 
 def _model(header: AuditHead) -> str:
@@ -250,7 +270,7 @@ def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]
         title=f"{one.method} on {results.header.model}",
         sections=(
             Section("", (_evidence(one), Text(cost + best)), "evidence"),
-            Section("How it explains", tuple(_examples(shown)), "examples"),
+            Section("How it explains", tuple(_examples(shown, results.header.number)), "examples"),
             Section("What exchanged words do to it", tuple(_exchanged(attacked)), "attacked"),
         ),
         up={"the whole audit": PAGE, **others},
@@ -262,11 +282,12 @@ def _evidence(one: MethodAudit) -> Answers:
     return Answers((Answer("Verdict:", one.light, LIGHTS[one.light], LIGHTS[one.light]), *answers))
 
 
-def _examples(shown: Sequence[Shown]) -> Iterator[Part]:
+def _examples(shown: Sequence[Shown], number: str) -> Iterator[Part]:
     if not shown:
         return
     kinds = {one.explanation.signed for one in shown}
-    red = " Red speaks for the predicted class, blue against it." if True in kinds else ""
+    signs = "raises the score, blue lowers it" if number else "speaks for the predicted class, blue against it"
+    red = f" Red {signs}." if True in kinds else ""
     purple = " Purple says how much a unit matters, and not for what." if False in kinds else ""
     yield Text(f"The first {phrases.count(len(shown), 'text')} of the data.{red}{purple}", aside=True)
     for one in shown:
@@ -278,12 +299,20 @@ def _exchanged(attacked: Substituted | None) -> Iterator[Part]:
     if attacked is None:
         return
     words = phrases.count(attacked.record.steps, "word")
-    was, now = (e.probabilities[e.classes.index(e.target)] for e in (attacked.before, attacked.after))
     said = (
-        f"Text {attacked.record.text + 1} with {words} exchanged. The prediction stays {attacked.before.target} "
-        f"({was:.3f} before, {now:.3f} after), and of the {phrases.count(attacked.record.k, 'top rank')} "
-        f"{attacked.record.rank_change:.0%} go to other units."
+        f"Text {attacked.record.text + 1} with {words} exchanged. {_held(attacked.before, attacked.after)}, and of the "
+        f"{phrases.count(attacked.record.k, 'top rank')} {attacked.record.rank_change:.0%} go to other units."
     )
     yield Text(said, aside=True)
     yield Explained(attacked.before, "Before", "attacked-before")
     yield Explained(attacked.after, "After", "attacked-after")
+
+
+def _held(before: Explanation, after: Explanation) -> str:
+    """The prediction that an attack kept: a class with its probability, or a score in its own units."""
+    if before.outputs == "number":
+        places = phrases.places(before.value_full, after.value_full)
+        was, now = (phrases.number(e.value_full, places) for e in (before, after))
+        return f"The score, {before.target}, stays: {was} before, {now} after"
+    was, now = (f"{e.probabilities[e.classes.index(e.target)]:.3f}" for e in (before, after))
+    return f"The prediction stays {before.target} ({was} before, {now} after)"

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
-from raison.core.model import LanguageModel, asked_of, check_classes
+from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.settings.tables import FLAT, Table
 from raison.explaining.attribution import Settings
@@ -167,7 +167,6 @@ def suite_of(model: LanguageModel, texts: Sequence[Given], asked: Audited, data:
     if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
     settings, methods = asked.settings, asked.methods
-    check_classes(model, "an audit, with attacks that leave the predicted class as it is,")
     if settings.target is not None:
         raise InputError("an audit explains what the model predicts: leave target out.")
     wanted = [CATALOGUE.create(name) for name in (METHODS if methods is None else methods)]

@@ -15,6 +15,7 @@ from raison.core.inputs.parts import Given, Spans, written
 from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings, check_model
+from raison.explaining.ranking import fitting
 from raison.explaining.texts import SIDES, Reading, Side, Texts, read_names, read_texts
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
@@ -56,7 +57,7 @@ class Examined(kind.Examined):
     @cached_property
     def model(self) -> LanguageModel:
         """What is audited."""
-        return load_named_model(self.study.spec.model) if self.given is None else self.given
+        return fitting(load_named_model(self.study.spec.model), self.suite.texts) if self.given is None else self.given
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process loads the model anew, where it is told how."""
@@ -92,7 +93,7 @@ def audit(
             those of `explain`.
         methods: a name or call, or any sequence of them; by default those of `METHODS` that the model allows.
         plan: how much is tried.
-        settings: what is explained; the class is the predicted one.
+        settings: what is explained; the class is the predicted one, of a model of one number the number.
         data: what the texts are called in the report.
         sharing: this process's share of the work, or how many processes to start. Verdicts are on what is finished.
         entry: how processes that are started load the model; a model that can be sent to them needs none.
@@ -106,6 +107,7 @@ def audit(
     folder = Path(out)
     refuse_others(folder, AUDIT)
     given, settings = _read(Reading(None, units, text, language), texts, settings or Settings())
+    model = fitting(model, given)
     study = _called(methods, plan, settings, data, folder)
     study = replace(study, spec=replace(study.spec, model=entry))
     suite = suite_of(model, given, study.spec, data)
@@ -159,7 +161,9 @@ def estimate_audit(
     """
     _check(model)
     study = _called(methods, plan, settings, "", Path())
-    return cost_of(model, suite_of(model, read_texts(texts), study.spec, ""))
+    given = read_texts(texts)
+    model = fitting(model, given)
+    return cost_of(model, suite_of(model, given, study.spec, ""))
 
 
 def _called(
@@ -176,8 +180,9 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     spec = study.spec
     try:
         data = load_rows(spec.data, limit)
-        model = load_named_model(spec.model)
-        suite = suite_of(model, data.parted if spec.settings.unit == PART else data.texts, spec, data.name)
+        texts = data.parted if spec.settings.unit == PART else data.texts
+        model = fitting(load_named_model(spec.model), texts)
+        suite = suite_of(model, texts, spec, data.name)
         examined = _examined(study, model, suite, limit, None)
     except RaisonError as error:
         raise StudyError(study.path, [str(error)]) from None
@@ -218,6 +223,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "unable": dict(suite.unable),
         "unit": suite.settings.unit,
         "of": suite.settings.of,
+        "number": model.classes[0] if model.outputs == "number" else "",
         "parameters": about.get("parameters", 0),
         "blocks": about["blocks"],
         "plan": asdict(suite.plan),

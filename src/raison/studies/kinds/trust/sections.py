@@ -46,8 +46,8 @@ _EFFECTS: dict[Effect, str] = {
         "have different units."
     ),
     "probability_change": (
-        "By how much the explained class's probability falls, negative where it rises; near 0 the changed text means "
-        "the same to the model."
+        "By how much the explained class's probability falls, or the score of a model of one number, negative where it "
+        "rises; near 0 the changed text means the same to the model."
     ),
     "absolute_probability_change": "The same without its sign.",
 }
