@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from raison.explaining.cite import cite
     from raison.explaining.diagnosis import doctor
     from raison.explaining.explain import explain
-    from raison.explaining.files.front import explain_file
+    from raison.explaining.files.front import cite_file, explain_file
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
     from raison.models.loading.load import load
@@ -53,6 +53,7 @@ __all__ = [
     "__version__",
     "audit",
     "cite",
+    "cite_file",
     "compare",
     "data",
     "doctor",
@@ -73,6 +74,7 @@ _FUNCTIONS = {
     "explain": "raison.explaining.explain",
     "explain_file": "raison.explaining.files.front",
     "cite": "raison.explaining.cite",
+    "cite_file": "raison.explaining.files.front",
     "doctor": "raison.explaining.diagnosis",
     "evaluate": "raison.judging.evaluate",
     "compare": "raison.judging.compare",

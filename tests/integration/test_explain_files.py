@@ -14,7 +14,9 @@ from raison.cli import app
 from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.data.streams import Reading
+from raison.explaining.files import begin
 from raison.explaining.files import survey as surveys
+from raison.explaining.generation import Writing
 from raison.jobs import disk
 from raison.jobs.engine import Shard, Sharing
 from raison.runs.files import summary
@@ -228,6 +230,7 @@ def test_several_labels_of_a_row_are_rows_of_their_own(tmp_path: Path, reviews: 
         ({"method": "occlusio"}, "Did you mean 'occlusion'"),
         ({"target": [1, 2]}, "one for all rows"),
         ({"format": "csv"}, "parquet, jsonl"),
+        ({"writing": Writing(earlier=True)}, "earlier belong"),
         ({"reading": Reading(text_column="words")}, "unknown column 'words'"),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
@@ -252,14 +255,12 @@ def test_a_changed_shard_is_not_read(model: LanguageModel, reviews: Path, tmp_pa
 def test_data_that_change_meanwhile_are_noticed(
     model: LanguageModel, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raison.explaining.files import front
-
     def surveyed(*given: object) -> surveys.Survey:
         found = surveys.survey(*given)  # type: ignore[arg-type]
         reviews.write_text(reviews.read_text().replace("quiet", "noisy"))
         return found
 
-    monkeypatch.setattr(front, "survey", surveyed)
+    monkeypatch.setattr(begin, "survey", surveyed)
     with pytest.raises(DataError, match="changed while they were read"):
         explained(model, reviews, tmp_path / "out")
 
@@ -332,7 +333,7 @@ def test_the_command(model: LanguageModel, reviews: Path, tmp_path: Path) -> Non
         (("fine", "--limit", "3"), "--limit is for files"),
         (("fine", "--out", "there"), "--out is for files"),
         (("--data", "a.csv", "--pair", "x", "--out", "there"), "--pair is for one text"),
-        (("--data", "a.csv", "--chat", "--out", "there"), "--chat is for one text"),
+        (("--data", "a.csv", "--html", "x.html", "--out", "there"), "--html is for one text"),
         (("--data", "a.csv"), "give --out"),
         ((), "there is no text"),
         (("one", "two"), "there are 2 texts"),

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raison.cli import options
+from raison.cli.files import Files, InFiles, cite_files, refuse_beside_data
+from raison.cli.files import show as show_files
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.settings.fields import Setting
 from raison.core.settings.reading import dump
+from raison.data.streams import Reading
 from raison.explaining.settings import DeviceSetting, DtypeSetting
+from raison.jobs.engine import Sharing
 from raison.studies.entries import MaxCost, MaxRequests, MaxTokens, PriceIn, PriceOut, ServedName, StudyModel
 
 if TYPE_CHECKING:
@@ -23,9 +27,15 @@ Sources = Annotated[
     typer.Option("--source", "-s", help="A text file with a source, which it names. Several times."),
 ]
 Data = Annotated[
-    Path | None,
-    typer.Option("--data", "-d", help="A jsonl or parquet file with one question per row, or OpenInference traces."),
+    list[str] | None,
+    typer.Option(
+        "--data",
+        "-d",
+        help="A jsonl or parquet file with one question per row, or OpenInference traces; with --out also several "
+        "times, or a pattern.",
+    ),
 ]
+Rows = Annotated[Reading, options.But(without=("text_column", "pair_column", "delimiter", "split", "encoding"))]
 Answer = Annotated[str | None, typer.Option(help="The answer to explain; the model's own by default.")]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
@@ -79,6 +89,9 @@ class Citing:
 @options.from_records
 def cite(
     citing: Citing,
+    reading: Rows,
+    files: Files,
+    sharing: Sharing,
     question: Question = None,
     source: Sources = None,
     data: Data = None,
@@ -86,19 +99,33 @@ def cite(
     html: Html = None,
     json: options.Json = False,
 ) -> None:
-    """Show on which sources each statement of a language model's answer rests."""
-    rows = _rows(question, source or [], data, answer)
+    """Show on which sources each statement of a language model's answer rests; with --out, for whole files."""
+    in_files = InFiles(reading, files, sharing)
+    if data and files.out is not None:
+        refuse_beside_data({"QUESTION": question, "--source": source, "--answer": answer, "--html": html})
+        show_files(cite_files(data, citing, in_files), json)
+        return
+    in_files.refuse_without_data("give --data and --out DIR")
+    file = _one_file(data)
+    rows = _rows(question, source or [], file, answer)
     from raison.studies.plans import load_entry
 
     writer = load_entry(citing.entry)
-    found = [_cited(writer, row, citing, data) for row in rows]
+    found = [_cited(writer, row, citing, file) for row in rows]
     if html is not None:
         _write_page(found, html)
     if json:
-        typer.echo(dump([c.to_dict() for c in found], 1) if data is not None else found[0].to_json(indent=1))
+        typer.echo(dump([c.to_dict() for c in found], 1) if file is not None else found[0].to_json(indent=1))
     else:
         for c in found:
             _show(c)
+
+
+def _one_file(data: list[str] | None) -> Path | None:
+    """The file whose questions are answered at once. Raises InputError for several."""
+    if data and len(data) > 1:
+        raise InputError("several files need a folder for what is found: give --out DIR.")
+    return Path(data[0]) if data else None
 
 
 def _rows(question: str | None, sources: list[Path], data: Path | None, answer: str | None) -> "list[AskedRow]":

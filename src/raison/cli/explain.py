@@ -1,8 +1,8 @@
 """raison explain."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from raison.core.settings.fields import Setting
 from raison.data.streams import Reading
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
+
+if TYPE_CHECKING:
+    from raison.explaining.generation import Writing as Wanted
 
 Input = Annotated[
     list[str] | None,
@@ -67,6 +70,13 @@ class Writing:
     earlier: Annotated[bool, Setting("Also score earlier output tokens.")] = False
     chat: Annotated[bool, Setting("Use the model's chat template.")] = False
 
+    def asked(self, contrast: list[str] | None) -> "Wanted":
+        """The same with what stands against the output."""
+        # Only now: it needs torch.
+        from raison.explaining.generation import Writing as Wanted
+
+        return Wanted(self.output, self.max_new_tokens, _contrast(contrast), self.earlier)
+
 
 @options.from_records
 def explain(
@@ -93,9 +103,8 @@ def explain(
     """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
     in_files = InFiles(reading, files, sharing)
     if data:
-        about_texts = {"--pair": pair, "--document": document, "--contrast": contrast, "--html": html}
-        refuse_beside_data(about_texts | {f"--{n.replace('_', '-')}": v for n, v in asdict(writing).items()})
-        how = How(method, budget, units, language, select, threshold)
+        refuse_beside_data({"--pair": pair, "--document": document, "--html": html})
+        how = How(method, budget, units, language, select, threshold, writing.asked(contrast), writing.chat)
         show_files(explain_files((*data, *(text or ())), entry, settings, how, in_files), json)
         return
     in_files.refuse_without_data()
@@ -122,7 +131,7 @@ def explain(
         budget=budget,
         output=writing.output,
         max_new_tokens=writing.max_new_tokens,
-        contrast=contrast[0] if contrast and len(contrast) == 1 else contrast or None,
+        contrast=_contrast(contrast),
         earlier=writing.earlier,
         threshold=threshold,
     )
@@ -143,6 +152,11 @@ def _tell(explanation: Explanation | GenerationExplanation | list[Explanation], 
         typer.echo(explanation.to_json(indent=1))
     else:
         show(explanation)
+
+
+def _contrast(words: list[str] | None) -> str | list[str] | None:
+    """One for all output tokens, or one for each."""
+    return words[0] if words and len(words) == 1 else words or None
 
 
 def _single(text: list[str] | None) -> str:

@@ -15,6 +15,8 @@ from raison.jobs.engine import Sharing
 from raison.runs.files.shards import Format
 
 if TYPE_CHECKING:
+    from raison.cli.cite import Citing
+    from raison.explaining.generation import Writing
     from raison.explaining.settings import Settings
     from raison.runs.files.folder import Written
     from raison.studies.entries import StudyModel
@@ -39,7 +41,7 @@ class InFiles:
     files: Files
     sharing: Sharing
 
-    def refuse_without_data(self) -> None:
+    def refuse_without_data(self, way_out: str = "name them with --data") -> None:
         """Raise InputError where one was given for a single text."""
         given = [
             f"--{name.replace('_', '-')}"
@@ -48,7 +50,7 @@ class InFiles:
             if value != asdict(type(record)())[name]
         ]
         if given:
-            raise InputError(f"{', '.join(given)} is for files: name them with --data, or leave it out.")
+            raise InputError(f"{', '.join(given)} is for files: {way_out}, or leave it out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class How:
     language: str | None
     select: str | None
     threshold: float | None
+    writing: "Writing"
+    chat: bool
 
 
 def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
@@ -75,12 +79,12 @@ def explain_files(
 ) -> "Written":
     """Explain the files. Raises RaisonError."""
     from raison.explaining.files.front import explain_file
-    from raison.studies.plans import load_named_model
+    from raison.studies.plans import load_judged
 
     if files.files.out is None:
         raise InputError("--data needs a folder for the explanations: give --out DIR.")
     return explain_file(
-        load_named_model(entry),
+        load_judged(entry),
         list(data),
         files.files.out,
         how.method,
@@ -97,10 +101,32 @@ def explain_files(
         select=how.select,
         budget=how.budget,
         threshold=how.threshold,
+        writing=how.writing,
+        chat=how.chat,
         format=files.files.format,
         budget_hours=files.files.budget_hours,
         sharing=files.sharing,
-        load=partial(load_named_model, entry),
+        load=partial(load_judged, entry),
+    )
+
+
+def cite_files(data: Sequence[str], citing: "Citing", files: InFiles) -> "Written":
+    """Cite for every question of files. Raises RaisonError."""
+    from raison.explaining.files.front import cite_file
+    from raison.studies.plans import load_entry
+
+    assert files.files.out is not None
+    load: partial[Any] = partial(load_entry, citing.entry)
+    return cite_file(
+        load(),
+        list(data),
+        files.files.out,
+        reading=files.reading,
+        format=files.files.format,
+        budget_hours=files.files.budget_hours,
+        sharing=files.sharing,
+        load=load,
+        **citing.options(),
     )
 
 

@@ -1,15 +1,19 @@
 """Questions with their sources, a row each, from a file: rows of one's own, or traces in OpenInference's convention."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
 from raison.data.asked import AskedRow, Gold
-from raison.data.dataset import Dataset, Row
+from raison.data.columns import ID_NAMES, Column
+from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.files import sha256_of
 from raison.data.lines import LineRecord, read_records
+from raison.data.rows import Entry
+from raison.data.streams import Item, Reading
 
 KINDS = (".jsonl", ".parquet")
 _INDEX = re.compile(r"\d+")
@@ -17,19 +21,25 @@ _INDEX = re.compile(r"\d+")
 
 def read_questions(path: Path) -> list[AskedRow]:
     """The rows of a .jsonl or .parquet file. Raises DataError that names the line."""
-    if not path.is_file():
-        raise DataError(f"{path} is not a file.")
-    if path.suffix.lower() not in KINDS:
-        raise DataError(f"cannot read questions from {path.name}: give a file that ends in {' or '.join(KINDS)}.")
-    records = list(read_records(path, "utf-8"))
-    broken = next((record for record in records if record.broken or not isinstance(record.cells, Mapping)), None)
-    if broken is not None:
-        raise DataError(f"line {broken.number} of {path} is no row: {broken.broken or 'expected an object'}.")
-    spans = [record for record in records if "attributes" in record.cells]
-    rows = list(_traced(spans, path)) if spans else [_row(record, path) for record in records]
+    rows = []
+    for _, entry in _entries(path, None):
+        if isinstance(entry, BrokenLine):
+            raise DataError(entry.reason)
+        assert entry.asked is not None
+        rows.append(entry.asked)
     if not rows:
         raise DataError(f"{path} has no question.")
     return rows
+
+
+def stream_questions(sources: Sequence[str], reading: Reading) -> Iterator[Item]:
+    """The rows of all files in their order, one in memory at a time, up to the limit; traces a file at a time.
+
+    Raises DataError for a file that cannot be read.
+    """
+    found = ((source, *one) for source in sources for one in _entries(Path(source), reading.id_column))
+    for row, (source, own, entry) in enumerate(islice(found, reading.limit)):
+        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", entry)
 
 
 def row_of(cells: Mapping[str, Any], number: int, place: str) -> AskedRow:
@@ -66,9 +76,39 @@ def load_questions(path: Path, limit: int | None = None) -> Dataset:
     return Dataset(name, tuple(Row(row.title, None, row.number, asked=row) for row in rows), sha256=sha256_of([path]))
 
 
-def _row(record: LineRecord, path: Path) -> AskedRow:
+def _entries(path: Path, own: Column | None) -> Iterator[tuple[str, Entry]]:
+    """Each row, or why it is none, with its own id or its trace's; "" without one. The first row tells the format."""
+    if not path.is_file():
+        raise DataError(f"{path} is not a file.")
+    if path.suffix.lower() not in KINDS:
+        raise DataError(f"cannot read questions from {path.name}: give a file that ends in {' or '.join(KINDS)}.")
+    records = read_records(path, "utf-8")
+    head = list(islice(records, 1))
+    traces = any(isinstance(record.cells, Mapping) and "attributes" in record.cells for record in head)
+    spans: list[LineRecord] = []
+    for record in chain(head, records):
+        if record.broken or not isinstance(record.cells, Mapping):
+            reason = record.broken or "expected an object"
+            yield "", BrokenLine(record.number, f"line {record.number} of {path} is no row: {reason}.")
+        elif not traces:
+            yield _own_id(record.cells, own), _entry(record, path)
+        elif "attributes" in record.cells:
+            spans.append(record)
+    yield from _traced(spans, path)
+
+
+def _own_id(cells: Mapping[str, Any], own: Column | None) -> str:
+    names = ID_NAMES if own is None else (str(own),)
+    return next((str(cells[name]).strip() for name in names if cells.get(name) is not None), "")
+
+
+def _entry(record: LineRecord, path: Path) -> Entry:
     cells: Any = record.cells
-    return row_of(cells, record.number, f"line {record.number} of {path}")
+    try:
+        row = row_of(cells, record.number, f"line {record.number} of {path}")
+    except DataError as error:
+        return BrokenLine(record.number, str(error))
+    return Row(row.title, None, row.number, asked=row)
 
 
 def _gold(given: Any, sources: Mapping[str, str], place: str) -> tuple[Gold, ...]:
@@ -111,38 +151,48 @@ def _sources(given: Any, place: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def _traced(spans: list[LineRecord], path: Path) -> Iterator[AskedRow]:
-    """One row for each trace: its retrieved documents, and the messages and the answer of its last language model."""
-    traces: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+_Spans = list[tuple[int, dict[str, Any]]]
+"""The lines of a trace's spans, with their attributes by dotted names."""
+
+
+def _traced(spans: list[LineRecord], path: Path) -> Iterator[tuple[str, Entry]]:
+    """One row for each trace, with the trace's id."""
+    traces: dict[str, _Spans] = {}
     for span in spans:
         cells: Any = span.cells
         if not isinstance(cells["attributes"], Mapping):
-            raise DataError(f"line {span.number} of {path}: the attributes of a span are an object.")
+            reason = f"line {span.number} of {path}: the attributes of a span are an object."
+            yield "", BrokenLine(span.number, reason)
+            continue
         context = cells.get("context")
         trace = cells.get("trace_id") or (context.get("trace_id") if isinstance(context, Mapping) else None)
         traces.setdefault(str(trace or f"line {span.number}"), []).append((span.number, _flat(cells["attributes"])))
-    for held in traces.values():
+    for name, held in traces.items():
+        row = _of_trace(held)
         number = held[0][0]
-        documents = [one for _, flat in held for one in _listed(flat, "retrieval.documents", "document")]
-        writing = [flat for _, flat in held if _listed(flat, "llm.input_messages", "message")]
-        messages = _listed(writing[-1], "llm.input_messages", "message") if writing else []
-        told = _listed(writing[-1], "llm.output_messages", "message") if writing else []
-        asked = next((flat["input.value"] for _, flat in held if isinstance(flat.get("input.value"), str)), None)
-        sources = {str(one.get("id", place)): str(one.get("content", "")) for place, one in enumerate(documents, 1)}
-        answer = told[0].get("content") if told else None
-        if messages:
-            question: Any = tuple({"role": one.get("role", ""), "content": one.get("content", "")} for one in messages)
-            texts = "\n".join(str(message["content"]) for message in question)
-            # What was retrieved and not put before the model is no source of its answer.
-            found = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
-            yield AskedRow(number, question, found or None, answer)
-        elif asked is not None and sources:
-            yield AskedRow(number, asked, sources, answer)
-        else:
-            raise DataError(
-                f"line {number} of {path}: the trace has no llm.input_messages, and no input.value with "
-                "retrieval.documents."
-            )
+        reason = (
+            f"line {number} of {path}: the trace has no llm.input_messages, and no input.value with "
+            "retrieval.documents."
+        )
+        yield name, BrokenLine(number, reason) if row is None else Row(row.title, None, number, asked=row)
+
+
+def _of_trace(held: _Spans) -> AskedRow | None:
+    """Its retrieved documents, and the messages and the answer of its last language model."""
+    documents = [one for _, flat in held for one in _listed(flat, "retrieval.documents", "document")]
+    writing = [flat for _, flat in held if _listed(flat, "llm.input_messages", "message")]
+    messages = _listed(writing[-1], "llm.input_messages", "message") if writing else []
+    told = _listed(writing[-1], "llm.output_messages", "message") if writing else []
+    asked = next((flat["input.value"] for _, flat in held if isinstance(flat.get("input.value"), str)), None)
+    sources = {str(one.get("id", place)): str(one.get("content", "")) for place, one in enumerate(documents, 1)}
+    answer = told[0].get("content") if told else None
+    if messages:
+        question: Any = tuple({"role": one.get("role", ""), "content": one.get("content", "")} for one in messages)
+        texts = "\n".join(str(message["content"]) for message in question)
+        # What was retrieved and not put before the model is no source of its answer.
+        found = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
+        return AskedRow(held[0][0], question, found or None, answer)
+    return AskedRow(held[0][0], asked, sources, answer) if asked is not None and sources else None
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:

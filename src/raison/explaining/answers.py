@@ -27,6 +27,9 @@ from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
 from raison.text.sourced import SourceTemplate, find
 
+PROBE = AskedRow(0, "What is it?", {"1": "It is a test."}, "A test.")
+"""A question whose answer stands for everything that a model writes, where only the model matters."""
+
 Rows = Iterable[AskedRow | Mapping[str, Any]]
 """Questions with their sources: rows as `raison.data.questions` reads them, or mappings with the same names."""
 
@@ -119,6 +122,11 @@ def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path 
     if not found:
         raise InputError("there is no text: give a list of at least one question with its sources.")
     return Answers(tuple(found), tuple((one,) for one in gold) if all(gold) else ())
+
+
+def standing_for(writer: Writer) -> LanguageModel:
+    """A model of statements of always the same answer: what tells one language model that writes from another."""
+    return answers_of(writer, [PROBE], "plain").of(writer)
 
 
 def _listed(rows: Any) -> list[AskedRow | str]:

@@ -97,7 +97,7 @@ def cite(
     started = time.perf_counter()
     if not isinstance(writer, Writer):
         raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
-    how = _how(method, within, removal, seed, draws)
+    how = _How(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)
     result = _cited(writer, found, told(writer, found, telling), how)
@@ -107,12 +107,16 @@ def cite(
     return replace(result, **values)
 
 
-def _how(method: str | Method, within: Within, removal: str, seed: int, draws: int) -> _How:
+def method_of(method: str | Method, within: Within, draws: int) -> Method:
+    """The method by its name, once the level and the number of random texts are known to be right.
+
+    Raises InputError or UnknownNameError.
+    """
     if within not in get_args(Within):
         raise UnknownNameError("level (within=)", within, get_args(Within))
     if type(draws) is not int or draws < 0:
         raise InputError(f"draws cannot be {draws!r}: it counts random texts. Give a whole number, or 0 for no lights.")
-    return _How(CATALOGUE.create(AUTO[within] if method == "auto" else method), within, removal, seed, draws)
+    return CATALOGUE.create(AUTO[within] if method == "auto" else method)
 
 
 def _cited(writer: Writer, found: Asked, answer: Told, how: _How) -> Citations:

@@ -216,7 +216,7 @@ def _explain(model: LanguageModel | Writer, texts: Asked, reading: Reading, how:
         prompts, unit, single = reading.prompts(texts)
         written = _explain_writing(model, prompts, how.of(unit), writing)
         return written[0] if single else written
-    _check_unwritten(writing)
+    check_unwritten(writing)
     ranked = read_ranked(texts)
     if ranked is not None:
         return _explain_rankings(model, *ranked, reading, how)
@@ -244,11 +244,12 @@ def _explain_rankings(
     return explained[0] if single else explained
 
 
-def _check_unwritten(writing: Writing) -> None:
+def check_unwritten(writing: Writing, chat: bool = False) -> None:
     """Raise InputError for arguments that only a language model that writes can take."""
-    if writing.given:
+    given = [*writing.given, *(["chat"] if chat else [])]
+    if given:
         raise InputError(
-            f"{', '.join(writing.given)} belong to a language model that writes, and this model predicts classes: load "
+            f"{', '.join(given)} belong to a language model that writes, and this model predicts classes: load "
             "a causal language model without a prompt (raison.load(name)), or leave them out."
         )
 

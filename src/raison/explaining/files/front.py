@@ -1,9 +1,9 @@
-"""Explain every row of files of any size: the front door."""
+"""Explain every row of files of any size: the front doors for texts and prompts, and for questions with sources."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Granularity
@@ -12,28 +12,35 @@ from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
 from raison.core.targets.target import TargetSpec
-from raison.data import BrokenLine
-from raison.data.streams import Reading, sources_of, stream
+from raison.data.questions import stream_questions
+from raison.data.streams import Reading, sources_of
 from raison.explaining.attribution import Settings, check, check_model
-from raison.explaining.explain import within_budget
+from raison.explaining.cite import DRAWS, Within, method_of
+from raison.explaining.explain import check_unwritten, within_budget
+from raison.explaining.files.begin import begun, folder_of, until
+from raison.explaining.files.citations import CitationRows
+from raison.explaining.files.outputs import OutputRows
 from raison.explaining.files.rows import How
-from raison.explaining.files.survey import survey
-from raison.explaining.files.work import FileWork, refuse_other
+from raison.explaining.files.survey import Input
+from raison.explaining.files.texts import TextRows
+from raison.explaining.files.work import FileWork
+from raison.explaining.generation import Writing
 from raison.explaining.texts import Side
 from raison.jobs.crew import perform
 from raison.jobs.engine import ALONE, Sharing
-from raison.jobs.folder import EXPLANATIONS, refuse_others
 from raison.methods import CATALOGUE
+from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
 from raison.runs.files import shards
-from raison.runs.files.folder import Folder, Written, read
+from raison.runs.files.folder import Written, read
+from raison.text.sourced import SourceTemplate, find
 
-TRIED = 1000
-"""Rows among which one has to be readable, so that a mistake in the request is found before the work begins."""
+WRITTEN = 4
+"""Rows of a part where a model writes, since each takes long: so much is lost by a kill at most."""
 
 
 def explain_file(
-    model: LanguageModel,
+    model: LanguageModel | Writer,
     data: str | Path | Sequence[str | Path],
     out: str | Path,
     method: str | Method = "auto",
@@ -51,19 +58,22 @@ def explain_file(
     select: str | Metric | None = None,
     budget: int | None = None,
     threshold: float | None = None,
+    writing: Writing | None = None,
+    chat: bool = False,
     format: shards.Format = "parquet",
     budget_hours: float | None = None,
     sharing: Sharing = ALONE,
-    load: Callable[[], LanguageModel] | None = None,
+    load: Callable[[], LanguageModel | Writer] | None = None,
     progress: bool | Advance = True,
 ) -> Written:
     """Explain every row of files, in constant memory; started again, it goes on where it was stopped.
 
     Args:
-        model: from `raison.load`; one that predicts.
+        model: from `raison.load`. Of one that writes, a row is a prompt, and what it writes after it is explained.
         data: files (csv, tsv, txt, jsonl, parquet), patterns of files, named data sets, or ids of data sets on the Hub.
         out: a folder for shards of one row per explanation, rejected.jsonl and a manifest; see docs/scale.md.
         reading: columns, delimiter, split, encoding, and `limit`, the number of rows.
+        writing: `output`, `max_new_tokens`, `contrast` and `earlier` of `explain`; with `chat`, a row is a message.
         format: "parquet" (needs pyarrow) or "jsonl".
         budget_hours: begin nothing more after so long; a further start goes on.
         sharing: this process's share of the work, or how many processes to start; `load` is how these load the model,
@@ -75,52 +85,86 @@ def explain_file(
         InputError, UnknownNameError, UnsupportedError: before anything runs.
         DataError: no readable row, a folder that holds something else, or no space left (what was written stays).
     """
-    check_model(model)
-    _check(budget_hours, target, format)
+    place, ends = folder_of(out, format), until(budget_hours)
     chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
-    settings = Settings(unit, target, asked_of(model, of), removal, seed, truncate, precision)
-    how = How(chosen, settings, units, language, select, threshold)
-    sources = sources_of([data] if isinstance(data, str | Path) else data)
-    work = _begun(model, sources, reading or Reading(), how, Folder(Path(out), format))
-    until = None if budget_hours is None else time.time() + 3600 * budget_hours
-    perform(replace(work, until=until, load=load), sharing, progress)
-    return read(Path(out))
+    settings = Settings(unit, target, of, removal, seed, truncate, precision)
+    how: How[Any]
+    if isinstance(model, Writer):
+        _refuse_for_writers({"units": units, "select": select, "threshold": threshold})
+        how = OutputRows(chosen, settings, writing or Writing(), language, chat)
+    else:
+        _check(model, chosen, target, writing or Writing(), chat)
+        how = TextRows(chosen, replace(settings, of=asked_of(model, of)), units, language, select, threshold)
+    together = WRITTEN if isinstance(model, Writer) else None
+    asked = Input(_sources(data), reading or Reading(), together=together)
+    work: FileWork[Any] = begun(model, asked, how, place)
+    perform(replace(work, until=ends, load=load), sharing, progress)
+    return read(place.path)
 
 
-def _begun(model: LanguageModel, sources: Sequence[str], reading: Reading, how: How, folder: Folder) -> FileWork:
-    """The work, once it is known that it can be done. Raises RaisonError; touches nothing."""
-    refuse_others(folder.path, EXPLANATIONS)
-    check(model, how.method)
-    _try_one(model, sources, reading, how)
-    work = FileWork(model, survey(sources, reading), how, folder)
-    refuse_other(work)
-    return work
+def cite_file(
+    writer: Writer,
+    data: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    reading: Reading | None = None,
+    template: SourceTemplate | str | Path | None = None,
+    method: str | Method = "auto",
+    within: Within = "sentence",
+    removal: str = "delete",
+    seed: int = 0,
+    max_new_tokens: int | None = None,
+    draws: int = DRAWS,
+    format: shards.Format = "parquet",
+    budget_hours: float | None = None,
+    sharing: Sharing = ALONE,
+    load: Callable[[], Writer] | None = None,
+    progress: bool | Advance = True,
+) -> Written:
+    """Which sources made a language model say each statement of its answers to all questions of files.
+
+    Args:
+        writer: as in `cite`.
+        data: .jsonl or .parquet files, or patterns of files: a question with its sources in each row (docs/cite.md).
+        out: a folder for shards of one row per statement, rejected.jsonl and a manifest; see docs/scale.md.
+        reading: `limit`, the number of rows, and `id_column`.
+        format, budget_hours, sharing, load, progress: as in `explain_file`. The others are those of `cite`.
+
+    Raises InputError, UnknownNameError, UnsupportedError or DataError, as `explain_file` does.
+    """
+    place, ends = folder_of(out, format), until(budget_hours)
+    if not isinstance(writer, Writer):
+        raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
+    rows = CitationRows(
+        method_of(method, within, draws),
+        None if template is None else find(template),
+        within,
+        removal,
+        seed,
+        max_new_tokens,
+        draws,
+    )
+    asked = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)
+    work = begun(writer, asked, rows, place)
+    perform(replace(work, until=ends, load=load), sharing, progress)
+    return read(place.path)
 
 
-def _check(hours: float | None, target: TargetSpec, form: shards.Format) -> None:
-    if hours is not None and hours <= 0:
-        raise InputError(f"budget_hours is {hours}: give hours above 0.")
+def _check(model: LanguageModel, method: Method, target: TargetSpec, writing: Writing, chat: bool) -> None:
+    """Raise RaisonError for what cannot be asked of a model that predicts."""
+    check_model(model)
+    check(model, method)
+    check_unwritten(writing, chat)
     if isinstance(target, list):
         raise InputError("target= is one for all rows of a file: a list of targets belongs to explain(model, [...]).")
-    if form not in shards.FORMATS:
-        raise InputError(f"format={form!r:.40} is unknown: give one of {', '.join(shards.FORMATS)}.")
-    shards.require(form)
 
 
-def _try_one(model: LanguageModel, sources: Sequence[str], reading: Reading, how: How) -> None:
-    """Explain the first readable row, so that a wrong target or setting is found at once. Raises RaisonError."""
-    error: InputError | None = None
-    for item in stream(sources, reading):
-        if item.row >= TRIED:
-            break
-        if isinstance(item.entry, BrokenLine):
-            continue
-        try:
-            how.check(model, item.entry.given)
-        except InputError as refused:
-            error = error or refused
-            continue
-        how.explained(model, [item.entry.given])
-        return
-    if error is not None:
-        raise InputError(f"none of the first {TRIED} rows can be explained; the first: {error}")
+def _sources(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    return sources_of([data] if isinstance(data, str | Path) else data)
+
+
+def _refuse_for_writers(given: Mapping[str, object]) -> None:
+    """Raise InputError for arguments that only a model that predicts can take."""
+    names = [f"{name}=" for name, value in given.items() if value is not None]
+    if names:
+        raise InputError(f"{', '.join(names)} is for a model that predicts, and this one writes: leave it out.")

@@ -1,72 +1,50 @@
-"""The explanations of some rows of a file, or why there are none."""
+"""What becomes of some rows of a file: records, or why there are none."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
 from raison.core.errors import InputError, NonFiniteError
-from raison.core.inputs.parts import Given
 from raison.core.method import Method
-from raison.core.metric import Metric
 from raison.core.model import LanguageModel
-from raison.core.registry import label_of
-from raison.core.results.explanation import Explanation
-from raison.data import BrokenLine
+from raison.data import BrokenLine, Row
 from raison.data.streams import Item
-from raison.explaining.explain import explain
-from raison.explaining.settings import Settings
-from raison.explaining.texts import Reading, Side
+from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.folder import Rejected
-from raison.runs.files.rows import Record, record_of
+from raison.runs.files.rows import Explains, Record
 
 OF_A_ROW = (InputError, NonFiniteError)
-"""Errors that are about a text, not about the model or the method."""
+"""Errors that are about a row, not about the model or the method."""
+
+M = TypeVar("M", bound=LanguageModel | Writer)
 
 
-@dataclass(frozen=True, slots=True)
-class How:
-    """How rows are explained: the arguments of `explain`."""
+class How(ABC, Generic[M]):
+    """How the rows of a file are explained: the settings of a front door, for models of one sort."""
 
+    explains: ClassVar[Explains]
     method: Method
-    settings: Settings
-    units: Side | None = None
-    language: str | None = None
-    select: str | Metric | None = None
-    threshold: float | None = None
 
+    @abstractmethod
     def stated(self) -> dict[str, Any]:
         """The settings as plain values."""
-        chooser = self.select if self.select is None or isinstance(self.select, str) else label_of(self.select)
-        own = {"units": self.units, "language": self.language, "select": chooser, "threshold": self.threshold}
-        return asdict(self.settings) | own
 
-    def explained(self, model: LanguageModel, texts: Sequence[Given]) -> list[list[Explanation]]:
-        """The explanations of each text, more than one only with target="each". Raises RaisonError."""
-        settings = self.settings
-        found: list[Any] = explain(
-            model,
-            list(texts),
-            self.method,
-            unit=settings.unit,
-            units=self.units,
-            language=self.language,
-            target=settings.target,
-            of=settings.of,
-            removal=settings.removal,
-            seed=settings.seed,
-            truncate=settings.truncate,
-            precision=settings.precision,
-            select=self.select,
-            threshold=self.threshold,
-            progress=False,
-        )
-        return [one if isinstance(one, list) else [one] for one in found]
+    @abstractmethod
+    def standing(self, model: M) -> LanguageModel:
+        """The model that is the same in every process that works on the file."""
 
-    def check(self, model: LanguageModel, text: Given) -> None:
-        """Raise InputError for a text that the model cannot read."""
-        units: Any = self.units
-        texts, unit = Reading(self.settings.unit, units, None, self.language).several([text])
-        model.encode(texts, unit, self.settings.truncate)
+    @abstractmethod
+    def check(self, model: M, row: Row) -> None:
+        """Raise InputError for a row that the model cannot read."""
+
+    @abstractmethod
+    def try_one(self, model: M, row: Row) -> None:
+        """Explain a row, to find mistakes in what is asked. Raises RaisonError."""
+
+    @abstractmethod
+    def records(self, model: M, items: Sequence[Item]) -> list[Record]:
+        """The explanations of rows that were checked, together. Raises RaisonError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +55,10 @@ class Explained:
     rejected: list[Rejected]
 
 
-def explain_rows(model: LanguageModel, items: Sequence[Item], how: How) -> Explained:
-    """Explain rows together; where that cannot be, one by one, so that one text does not keep the others from theirs.
+def explain_rows(model: M, items: Sequence[Item], how: How[M]) -> Explained:
+    """Explain rows together; where that cannot be, one by one, so that one row does not keep the others from theirs.
 
-    Raises RaisonError for what is no text's fault.
+    Raises RaisonError for what is no row's fault.
     """
     readable, rejected = [], []
     for item in items:
@@ -90,38 +68,32 @@ def explain_rows(model: LanguageModel, items: Sequence[Item], how: How) -> Expla
         else:
             readable.append(item)
     try:
-        found = how.explained(model, list(map(_given, readable))) if readable else []
+        records = how.records(model, readable) if readable else []
     except OF_A_ROW:
-        records: list[Record] = []
+        records = []
         for item in readable:
             try:
-                records += _records([item], how.explained(model, [_given(item)]))
+                records += how.records(model, [item])
             except OF_A_ROW as error:
                 rejected.append(_rejected(item, str(error)))
-        return Explained(records, sorted(rejected, key=lambda one: one.row))
-    return Explained(list(_records(readable, found)), rejected)
+    return Explained(records, sorted(rejected, key=lambda one: one.row))
 
 
-def _against(model: LanguageModel, item: Item, how: How) -> str:
+def row_of(item: Item) -> Row:
+    """The row of an item that can be used."""
+    assert isinstance(item.entry, Row)
+    return item.entry
+
+
+def _against(model: M, item: Item, how: How[M]) -> str:
     """Why a row cannot be explained, as far as it can be told beforehand."""
     if isinstance(item.entry, BrokenLine):
         return item.entry.reason
     try:
-        how.check(model, item.entry.given)
+        how.check(model, item.entry)
     except InputError as error:
         return str(error)
     return ""
-
-
-def _given(item: Item) -> Given:
-    assert not isinstance(item.entry, BrokenLine)
-    return item.entry.given
-
-
-def _records(items: Sequence[Item], found: Sequence[Sequence[Explanation]]) -> Iterator[Record]:
-    for item, explanations in zip(items, found, strict=True):
-        for number, explanation in enumerate(explanations):
-            yield record_of(item, number, explanation)
 
 
 def _rejected(item: Item, reason: str) -> Rejected:

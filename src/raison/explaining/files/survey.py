@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -10,6 +10,7 @@ from itertools import islice
 from raison.core.errors import DataError
 from raison.core.inputs.parts import written
 from raison.data import Row
+from raison.data.rows import Entry
 from raison.data.streams import Item, Reading, stream
 
 ROWS = 64
@@ -19,6 +20,29 @@ SHARDS = 64
 """Shards of an input with enough parts, so that several processes get about the same."""
 LARGEST = 128
 """Parts of a shard, and with these the size of its file, at most."""
+
+
+Stream = Callable[[Sequence[str], Reading], Iterator[Item]]
+"""What reads sources one row at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Sources and how they are read. `together` is how many rows a part has at most; None: ROWS."""
+
+    sources: tuple[str, ...]
+    reading: Reading
+    stream: Stream = stream
+    together: int | None = None
+
+    @property
+    def named(self) -> str:
+        """The sources, for errors."""
+        return ", ".join(self.sources)
+
+    def items(self) -> Iterator[Item]:
+        """The rows from the first on. Raises DataError."""
+        return self.stream(self.sources, self.reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +57,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Survey:
-    """All rows of some sources, by parts."""
+    """All rows of some input, by parts."""
 
-    sources: tuple[str, ...]
-    reading: Reading
+    input: Input
     parts: tuple[Part, ...]
     sha256: str
 
@@ -52,17 +75,17 @@ class Survey:
         return tuple(self.parts[start : start + size] for start in range(0, len(self.parts), size))
 
 
-def survey(sources: Sequence[str], reading: Reading) -> Survey:
-    """Read all rows once. Raises DataError where there is none that holds a text."""
+def survey(given: Input) -> Survey:
+    """Read all rows once. Raises DataError where there is none that can be used."""
     parts, whole, usable = [], hashlib.sha256(), False
-    for start, items in _parted(stream(sources, reading)):
+    for start, items in _parted(given.items(), given.together or ROWS):
         digest = _digest(items)
         whole.update(digest.to_bytes(4, "big"))
         parts.append(Part(start, len(items), sum(map(_size, items)), digest))
         usable = usable or any(isinstance(item.entry, Row) for item in items)
     if not usable:
-        raise DataError(f"{', '.join(sources)}: no row has a text that can be explained.")
-    return Survey(tuple(sources), reading, tuple(parts), whole.hexdigest())
+        raise DataError(f"{given.named}: no row has a text that can be explained.")
+    return Survey(given, tuple(parts), whole.hexdigest())
 
 
 @dataclass
@@ -76,22 +99,22 @@ class Cursor:
     def part(self, part: Part) -> list[Item]:
         """Its rows. Raises DataError where they are not those of the survey any more."""
         if self._next is None or part.start < self._next:
-            self._items, self._next = stream(self.survey.sources, self.survey.reading), 0
+            self._items, self._next = self.survey.input.items(), 0
         items = list(islice(self._items, part.start - self._next, part.start - self._next + part.rows))
         self._next = part.start + part.rows
         if _digest(items) != part.digest:
             raise DataError(
-                f"{', '.join(self.survey.sources)}: rows {part.start} to {self._next - 1} changed while they were "
+                f"{self.survey.input.named}: rows {part.start} to {self._next - 1} changed while they were "
                 "read. Put them back as they were and start again, or choose another folder for --out."
             )
         return items
 
 
-def _parted(items: Iterator[Item]) -> Iterator[tuple[int, list[Item]]]:
+def _parted(items: Iterator[Item], together: int) -> Iterator[tuple[int, list[Item]]]:
     held: list[Item] = []
     size = 0
     for item in items:
-        if held and (len(held) == ROWS or size + _size(item) > CHARACTERS):
+        if held and (len(held) == together or size + _size(item) > CHARACTERS):
             yield held[0].row, held
             held, size = [], 0
         held.append(item)
@@ -104,13 +127,17 @@ def _size(item: Item) -> int:
     """Characters of a row; a line that cannot be used counts as one."""
     if not isinstance(item.entry, Row):
         return 1
-    text = item.entry.text
-    return len(text) if isinstance(text, str) else sum(map(len, text))
+    text, asked = item.entry.text, item.entry.asked
+    sources = "" if asked is None else "".join((asked.sources or {}).values())
+    return len(sources) + (len(text) if isinstance(text, str) else sum(map(len, text)))
 
 
 def _digest(items: Sequence[Item]) -> int:
-    said = [
-        (item.id, item.line, written(item.entry.given) if isinstance(item.entry, Row) else item.entry.reason)
-        for item in items
-    ]
+    said = [(item.id, item.line, _said(item.entry)) for item in items]
     return zlib.crc32(repr(said).encode("utf-8", "surrogatepass"))
+
+
+def _said(entry: Entry) -> object:
+    if not isinstance(entry, Row):
+        return entry.reason
+    return written(entry.given) if entry.asked is None else entry.asked

@@ -6,13 +6,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from raison._version import __version__
 from raison.core.errors import DataError
-from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.explaining.files.rows import How, explain_rows
+from raison.explaining.files.rows import How, M, explain_rows
 from raison.explaining.files.survey import Cursor, Part, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
@@ -31,18 +30,18 @@ WHAT = "explanation of a file"
 
 
 @dataclass(frozen=True)
-class FileWork:
+class FileWork(Generic[M]):
     """Explaining the rows of a survey, into a folder. `until` is the clock's time from which no part is begun.
 
     Sent to another process, it has no model if `load` says how to make one.
     """
 
-    model: LanguageModel | None
+    model: M | None
     survey: Survey
-    how: How
+    how: How[M]
     shards: Folder
     until: float | None = None
-    load: Callable[[], LanguageModel] | None = None
+    load: Callable[[], M] | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """A model that processes load themselves is not sent to them."""
@@ -67,38 +66,39 @@ class FileWork:
                     check(self.folder, WHAT, known, head[IDENTITY])
             yield partial(self._jobs, model)
 
-    def _model(self) -> LanguageModel:
+    def _model(self) -> M:
         if self.model is None:
             assert self.load is not None
             return self.load()
         return self.model
 
-    def head(self, model: LanguageModel) -> dict[str, Any]:
+    def head(self, model: M) -> dict[str, Any]:
         """The manifest."""
-        method, stated = label_of(self.how.method), self.how.stated()
-        told = [method, stated, self.survey.reading.limit, self.shards.format]
+        method, stated, standing = label_of(self.how.method), self.how.stated(), self.how.standing(model)
+        told = [method, stated, self.survey.input.reading.limit, self.shards.format]
         return {
             "schema": SCHEMA,
             "raison": __version__,
-            "sources": list(self.survey.sources),
+            "explains": self.how.explains,
+            "sources": list(self.survey.input.sources),
             "rows": self.survey.rows,
-            "limit": self.survey.reading.limit,
+            "limit": self.survey.input.reading.limit,
             "shards": len(self.survey.shards),
             "format": self.shards.format,
             "model": model.name,
-            "outputs": model.outputs,
+            "outputs": standing.outputs,
             "method": method,
             "settings": stated,
             "columns": {column.name: column.about for column in COLUMNS},
             IDENTITY: {
-                **identity_of(model),
-                **files_identity(model, [self.how.method]),
+                **identity_of(standing),
+                **files_identity(standing, [self.how.method]),
                 DATA: digest_of([self.survey.sha256, self.survey.rows]),
                 SETTINGS: digest_of(told),
             },
         }
 
-    def _jobs(self, model: LanguageModel) -> list[Job]:
+    def _jobs(self, model: M) -> list[Job]:
         """A job for each shard, in the order of the rows, and one for what they come to."""
         desk = _Desk(model, Cursor(self.survey))
         jobs = [
@@ -116,7 +116,7 @@ class FileWork:
         finish = partial(self._finish, len(jobs))
         return [*jobs, Job("summary", "summary", finish, (self.folder / SUMMARY).exists, last=True)]
 
-    def _do(self, desk: "_Desk", number: int, told: Told) -> None:
+    def _do(self, desk: "_Desk[M]", number: int, told: Told) -> None:
         """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go."""
         if self.shards.receipt(number).exists():
             disk.remove(self.shards.work(number))
@@ -194,10 +194,10 @@ def _places(store: RecordStore) -> dict[int, int]:
 
 
 @dataclass
-class _Desk:
+class _Desk(Generic[M]):
     """What a process works with, and what its rows have taken."""
 
-    model: LanguageModel
+    model: M
     cursor: Cursor
     rows: int = 0
     passes: int = 0
@@ -208,7 +208,7 @@ class _Desk:
         return f"{self.passes / self.rows:,.0f} passes a row"
 
 
-def refuse_other(work: FileWork) -> None:
+def refuse_other(work: FileWork[M]) -> None:
     """DataError where the folder holds these explanations with another model, data or settings. Touches nothing."""
     known = read_marker(work.folder, EXPLANATIONS)
     if known is not None and work.model is not None:

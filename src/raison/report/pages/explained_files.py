@@ -1,6 +1,7 @@
 """What the explanations of whole files tell: predictions, words that weigh most, rows that failed or took long."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -9,7 +10,7 @@ from raison.report.style import phrases
 from raison.report.tables.records import Cell, Document, Explained, Facts, Reasons, Section, Table, Text
 from raison.runs.files import summary
 from raison.runs.files.folder import Rejected, Written
-from raison.runs.files.rows import explanation_of
+from raison.runs.files.rows import Explains, explanation_of
 from raison.runs.files.summary import Summary
 
 EXAMPLES = 6
@@ -28,8 +29,8 @@ def sections(written: Written, target: Path | None = None) -> Document:
         title=f"Explanations of {', '.join(Path(one).name for one in written.manifest.sources)}",
         sections=(
             Section("", (Text(_said(written, found)),), "said"),
-            Section("Predictions", (_predictions(found),), "predictions"),
-            Section("Words that weigh most", (_words(found),), "words"),
+            *_counted(written, found),
+            Section(_names(written).words, (_words(written, found),), "words"),
             Section(
                 "Rows without an explanation",
                 (Reasons(tuple((_row(one.id, one.row), one.reason) for one in left_out)),),
@@ -43,6 +44,32 @@ def sections(written: Written, target: Path | None = None) -> Document:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What tables are called: the counts ("" without), what is counted, what receives a score."""
+
+    counts: str
+    counted: str
+    words: str
+    unit: str
+
+
+_NAMES: dict[Explains, _Names] = {
+    "predictions": _Names("Predictions", "prediction", "Words that weigh most", "word"),
+    "outputs": _Names("", "", "Words that weigh most", "word"),
+    "citations": _Names("What statements rest on", "origin", "Sources that weigh most", "source"),
+}
+
+
+def _names(written: Written) -> _Names:
+    return _NAMES[written.manifest.explains]
+
+
+def _counted(written: Written, found: Summary) -> Iterator[Section]:
+    if _names(written).counts:
+        yield Section(_names(written).counts, (_predictions(written, found),), "predictions")
+
+
 def _said(written: Written, found: Summary) -> str:
     manifest = written.manifest
     done = "" if written.is_complete else f" So far {written.done:,} of {manifest.rows:,} rows were read."
@@ -52,23 +79,25 @@ def _said(written: Written, found: Summary) -> str:
     )
 
 
-def _predictions(found: Summary) -> Table:
+def _predictions(written: Written, found: Summary) -> Table:
+    names = _names(written)
     total = max(1, found.explanations)
     rows = [(name, (Cell(f"{count:,}"), Cell(f"{count / total:.1%}"))) for name, count in found.predictions.items()]
-    return Table("Predictions", ("prediction", "explanations", "share"), tuple(rows))
+    return Table(names.counts, (names.counted, "explanations", "share"), tuple(rows))
 
 
-def _words(found: Summary) -> Table:
+def _words(written: Written, found: Summary) -> Table:
+    names = _names(written)
     rows = tuple(
         (word.text, (Cell(word.target), Cell(f"{word.count:,}"), *_scores(word.total, word.total / word.count)))
         for word in found.words
     )
-    exact = "" if found.is_exact else " There were too many different words to count all: sums are lower bounds."
+    exact = "" if found.is_exact else " There were too many to count all: sums are lower bounds."
     return Table(
-        "Words that weigh most",
-        ("word", "for", "times", "sum of scores", "mean score"),
+        names.words,
+        (names.unit, "for", "times", "sum of scores", "mean score"),
         rows,
-        caption=f"The words with the highest sums of scores over all rows, for each target.{exact}",
+        caption=f"The {names.unit}s with the highest sums of scores over all rows, for each target.{exact}",
     )
 
 

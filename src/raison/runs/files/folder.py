@@ -18,7 +18,7 @@ from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
 from raison.runs.checked import check_schema
 from raison.runs.files import shards
-from raison.runs.files.rows import Record
+from raison.runs.files.rows import Explains, Record
 from raison.runs.heads import Raw
 
 SCHEMA = 1
@@ -28,7 +28,7 @@ REJECTED, SUMMARY = "rejected.jsonl", "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was asked; `raw` is the whole file."""
+    """What was asked. `explains` is what the rows are about, `raw` the whole file."""
 
     sources: tuple[str, ...]
     rows: int
@@ -38,6 +38,7 @@ class Manifest:
     method: str
     outputs: str
     raw: Raw
+    explains: Explains = "predictions"
 
 
 @dataclass(frozen=True, slots=True)

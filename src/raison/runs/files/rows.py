@@ -1,16 +1,25 @@
 """An explanation as one row of plain columns, which other programs read without raison, and back."""
 
 import json
+import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from raison.core.errors import DataError
+from raison.core.inputs.unit import PART
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import SCHEMA, Explanation
+from raison.core.results.generation import OTHER, GenerationExplanation
+from raison.core.settings.reading import dump
 from raison.data.streams import Item
 
 Record = dict[str, Any]
 """The columns of one row, by their names."""
+
+Explains = Literal["predictions", "outputs", "citations"]
+"""What the rows are about: a text's prediction, what a model writes after a prompt, or statements of an answer."""
 
 UNITS = "list<struct<start: int32, end: int32, segment: int32, text: string, name: string>>"
 
@@ -26,16 +35,16 @@ class Column:
 
 COLUMNS = (
     Column("row", "int64", "number of the row in the whole input, from 0"),
-    Column("number", "int64", "0; with `--target each`, number of the explanation among those of its row"),
+    Column("number", "int64", "number of the explanation or of the statement among those of its row, from 0"),
     Column("source", "string", "the file or data set"),
     Column("line", "int64", "the line in a file, from 1; the row in a data set of the Hub, from 0"),
     Column("id", "string", "the id column's value, or `FILE:LINE`"),
-    Column("text", "string", "the text; of a pair the first"),
+    Column("text", "string", "the text, or the prompt; of a pair the first"),
     Column("second", "string", "the second text of a pair; missing for one text"),
     Column("units", UNITS, "the units: characters `start` to `end` of text number `segment`, their text, their name"),
     Column("scores", "list<double>", "a score for each unit"),
-    Column("prediction", "string", "what the model predicts"),
-    Column("target", "string", "what is explained"),
+    Column("prediction", "string", "what the model predicts; of one that writes, the whole output or answer"),
+    Column("target", "string", "what is explained: a class, an output, a statement"),
     Column("against", "string", "the class that it is explained against; missing without one"),
     Column("of", "string", "the value: probability, logit, log_odds, margin or log_probability"),
     Column("value_full", "double", "the value for the whole text"),
@@ -49,18 +58,23 @@ COLUMNS = (
     Column("unit", "string", "token, word, sentence or part"),
     Column("removal", "string", "what an absent unit becomes"),
     Column("seed", "int64", "the seed of random methods"),
-    Column("evaluations", "int64", "forward passes that the row took alone"),
+    Column("evaluations", "int64", "forward passes that the row took alone; of statements, the first has those of all"),
     Column("gradients", "int64", "backward passes"),
     Column("seconds", "double", "the row's share of its batch's time"),
     Column("truncated", "int64", "tokens that were cut off"),
     Column("notes", "string", "remarks of the method and of the model, as JSON"),
     Column("answer", "string", "the explained answer to a question, as JSON; missing without one"),
     Column("place", "string", "where in the text the prediction is made, as JSON; missing without one"),
+    Column(
+        "written",
+        "string",
+        "all of the result as JSON, of a model that writes; of statements, the first has it",
+    ),
     Column("model", "string", "the model's name"),
     Column("version", "string", "the version of raison"),
 )
 _AS_JSON = ("config", "notes", "answer", "place")
-_OWN = ("row", "number", "source", "line", "id", "second", "prediction")
+_OWN = ("row", "number", "source", "line", "id", "second", "prediction", "written")
 """Columns that are no fields of an explanation."""
 
 
@@ -79,10 +93,79 @@ def record_of(item: Item, number: int, explanation: Explanation) -> Record:
         "text": text if isinstance(text, str) else text[0],
         "second": None if isinstance(text, str) else text[1],
         "prediction": explanation.prediction,
+        "written": None,
         "units": [{"name": ""} | unit for unit in found["units"]],
         **{name: _json(found[name]) for name in _AS_JSON},
     }
     return {column.name: own[column.name] if column.name in own else found[column.name] for column in COLUMNS}
+
+
+def record_of_output(item: Item, found: GenerationExplanation) -> Record:
+    """The row of a whole output, with what is said of its tokens."""
+    return record_of(item, 0, found.whole()) | {"prediction": found.output, "written": _written(found)}
+
+
+def records_of_citations(item: Item, found: Citations) -> list[Record]:
+    """A row for each statement of an answer; the first has all of the result."""
+    records = [
+        record_of(item, number, _of_statement(found, number)) | {"prediction": found.answer}
+        for number in range(len(found.statements))
+    ]
+    records[0]["written"] = _written(found)
+    return records
+
+
+def result_of(record: Mapping[str, Any]) -> Explanation | GenerationExplanation | Citations:
+    """The result of a row: of a model that writes all of it, where the row has it. Raises DataError."""
+    if record["written"] is None:
+        return explanation_of(record)
+    found = json.loads(record["written"]) | {"seconds": record["seconds"]}
+    return Citations.from_dict(found) if "statements" in found else GenerationExplanation.from_dict(found)
+
+
+def _written(found: GenerationExplanation | Citations) -> str:
+    """Without the seconds, which the row has: everything else is the same whenever it is done again."""
+    return dump({name: value for name, value in found.to_dict().items() if name != "seconds"}, None)
+
+
+def _of_statement(found: Citations, number: int) -> Explanation:
+    """The scores of the sources for a statement. What all statements share is counted for the first."""
+    one, first = found.statements[number], number == 0
+    share = math.exp(one.log_probability)
+    lights = {"lights": [check.light for check in found.checks[number]]} if found.checks else {}
+    origin = {} if one.origin is None else {"origin": one.origin}
+    return Explanation(
+        text=found.prompt,
+        unit=PART,
+        units=found.sources,
+        scores=found.scores[number],
+        classes=(one.text, OTHER),
+        probabilities=(share, 1 - share),
+        target=one.text,
+        against=None,
+        of=found.of,
+        value_full=_value(one.log_probability, found.of),
+        value_empty=_value(one.without, found.of),
+        method=found.method,
+        config=dict(found.config),
+        model=found.model,
+        removal=found.removal,
+        seed=found.seed,
+        evaluations=found.evaluations if first else 0,
+        gradients=0,
+        seconds=found.seconds if first else 0.0,
+        notes=found.notes | origin | lights,
+        version=found.version,
+    )
+
+
+def _value(log_probability: float, of: str) -> float:
+    """What is explained of a statement: its log-probability, or the log-odds of it."""
+    if of != "log_odds":
+        return log_probability
+    # A probability that rounds to 1 has the largest odds that a float can tell.
+    below = min(log_probability, -sys.float_info.epsilon)
+    return below - math.log(-math.expm1(below))
 
 
 def explanation_of(record: Mapping[str, Any]) -> Explanation:

@@ -1,4 +1,4 @@
-"""What the explanations of a file come to: counts of predictions, words that weigh most, rows that took longest."""
+"""What the explanations of a file come to: counts of predictions or of what statements rest on, words, slowest rows."""
 
 import json
 from collections import Counter
@@ -11,14 +11,28 @@ from raison.core.settings.tables import read_written
 from raison.jobs import disk
 from raison.jobs.store import read_record, write_record
 from raison.runs.files.folder import REJECTED, SUMMARY, Written, read
-from raison.runs.files.rows import Record
+from raison.runs.files.rows import Explains, Record
 
 WORDS = 10
 """Words that are named for each target."""
 KNOWN = 50_000
 """Words that are counted at a time; beyond it the half that weighs least is forgotten."""
 SLOWEST = 5
-_COLUMNS = ("row", "id", "target", "prediction", "method", "units", "scores", "seconds", "evaluations", "gradients")
+TOGETHER = {"outputs": "the outputs", "citations": "the statements"}
+"""What all targets are called where a model writes."""
+_COLUMNS = (
+    "row",
+    "id",
+    "target",
+    "prediction",
+    "method",
+    "units",
+    "scores",
+    "seconds",
+    "evaluations",
+    "gradients",
+    "notes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ def write(path: Path) -> None:
 
 def _counted(written: Written) -> Summary:
     receipts = written.receipts.values()
-    counts = _Counts()
+    counts = _Counts(written.manifest.explains)
     for record in written.rows(_COLUMNS):
         counts.add(record)
     return Summary(
@@ -105,6 +119,7 @@ def _ordered(counter: Counter[str]) -> dict[str, int]:
 
 @dataclass
 class _Counts:
+    explains: Explains
     predictions: Counter[str] = field(default_factory=Counter)
     targets: Counter[str] = field(default_factory=Counter)
     methods: Counter[str] = field(default_factory=Counter)
@@ -113,8 +128,8 @@ class _Counts:
     _words: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
-        target = record["target"]
-        self.predictions[record["prediction"]] += 1
+        target = self._target(record)
+        self._count_prediction(record)
         self.targets[target] += 1
         self.methods[record["method"]] += 1
         for unit, score in zip(record["units"], record["scores"], strict=True):
@@ -129,6 +144,17 @@ class _Counts:
         slow = Slow(record["row"], record["id"], len(record["units"]), passes, record["seconds"])
         if len(self.slowest) < SLOWEST or slow.seconds > self.slowest[-1].seconds:
             self.slowest = sorted([*self.slowest, slow], key=lambda one: (-one.seconds, one.row))[:SLOWEST]
+
+    def _target(self, record: Record) -> str:
+        """What words are counted for. No two outputs need be the same: all count together."""
+        return str(record["target"]) if self.explains == "predictions" else TOGETHER[self.explains]
+
+    def _count_prediction(self, record: Record) -> None:
+        """A class; of statements, what they rest on. Outputs are not counted."""
+        if self.explains == "predictions":
+            self.predictions[record["prediction"]] += 1
+        elif self.explains == "citations":
+            self.predictions[json.loads(record["notes"]).get("origin", "unknown (no lights)")] += 1
 
     def heaviest(self) -> Iterator[Word]:
         """The words of each target with the highest sums of scores, the most frequent target first."""

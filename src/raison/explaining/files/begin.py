@@ -1,0 +1,68 @@
+"""What comes before any row is explained: mistakes in what is asked are found, and the rows are surveyed."""
+
+import time
+from pathlib import Path
+
+from raison.core.errors import InputError, RaisonError
+from raison.data import BrokenLine
+from raison.explaining.files.rows import OF_A_ROW, How, M
+from raison.explaining.files.survey import Input, survey
+from raison.explaining.files.work import FileWork, refuse_other
+from raison.jobs.folder import EXPLANATIONS, refuse_others
+from raison.runs.files import shards
+from raison.runs.files.folder import Folder
+
+READ = 1000
+"""Rows among which one has to be readable."""
+TRIED = 5
+"""Readable rows of which one can be explained, unless something is wrong with all of them."""
+
+
+def begun(model: M, given: Input, how: How[M], folder: Folder) -> FileWork[M]:
+    """The work, once it is known that it can be done. Raises RaisonError; touches nothing."""
+    refuse_others(folder.path, EXPLANATIONS)
+    _try_one(model, given, how)
+    work = FileWork(model, survey(given), how, folder)
+    refuse_other(work)
+    return work
+
+
+def folder_of(out: str | Path, form: shards.Format) -> Folder:
+    """The folder for shards of a format. Raises InputError, or DataError where it cannot be written here."""
+    if form not in shards.FORMATS:
+        raise InputError(f"format={form!r:.40} is unknown: give one of {', '.join(shards.FORMATS)}.")
+    shards.require(form)
+    return Folder(Path(out), form)
+
+
+def until(hours: float | None) -> float | None:
+    """The clock's time from which nothing more is begun. Raises InputError."""
+    if hours is not None and hours <= 0:
+        raise InputError(f"budget_hours is {hours}: give hours above 0.")
+    return None if hours is None else time.time() + 3600 * hours
+
+
+def _try_one(model: M, given: Input, how: How[M]) -> None:
+    """Explain a readable row, so that a wrong target or setting is found at once. Raises RaisonError."""
+    unreadable: list[InputError] = []
+    failed: list[RaisonError] = []
+    for item in given.items():
+        if item.row >= READ or len(failed) == TRIED:
+            break
+        if isinstance(item.entry, BrokenLine):
+            continue
+        try:
+            how.check(model, item.entry)
+        except InputError as refused:
+            unreadable.append(refused)
+            continue
+        try:
+            how.try_one(model, item.entry)
+        except OF_A_ROW as error:
+            failed.append(error)
+            continue
+        return
+    if failed:
+        raise failed[0]
+    if unreadable:
+        raise InputError(f"none of the first {READ} rows can be explained; the first: {unreadable[0]}")

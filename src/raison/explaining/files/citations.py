@@ -1,0 +1,86 @@
+"""Rows as questions with their sources: which of these the statements of each answer rest on."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from raison.core.errors import DataError, InputError
+from raison.core.inputs.chat import Chat
+from raison.core.method import Method
+from raison.core.model import LanguageModel
+from raison.core.results.citations import Citations
+from raison.data import Row
+from raison.data.asked import AskedRow
+from raison.data.streams import Item
+from raison.explaining.answers import standing_for
+from raison.explaining.cite import DRAWS, Within, cite
+from raison.explaining.files.rows import How, row_of
+from raison.explaining.sourcing import asked
+from raison.explaining.telling import Telling
+from raison.models.adapters.writing.writer import Writer
+from raison.runs.files.rows import Record, records_of_citations
+from raison.text.sourced import SourceTemplate
+
+
+@dataclass(frozen=True)
+class CitationRows(How[Writer]):
+    """The arguments of `cite`."""
+
+    explains = "citations"
+    method: Method
+    template: SourceTemplate | None = None
+    within: Within = "sentence"
+    removal: str = "delete"
+    seed: int = 0
+    max_new_tokens: int | None = None
+    draws: int = DRAWS
+
+    def stated(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "method"}
+
+    def standing(self, model: Writer) -> LanguageModel:
+        return standing_for(model)
+
+    def check(self, model: Writer, row: Row) -> None:
+        found = _asked(row)
+        try:
+            asked(model, _question(found), found.sources, self.template)
+        except DataError as error:
+            # The template was read before: this is about the names of sources.
+            raise InputError(str(error)) from None
+        self._telling(found)
+
+    def try_one(self, model: Writer, row: Row) -> None:
+        """Without lights: they cost the most, and nothing about them can be asked wrongly."""
+        replace(self, draws=0)._cited(model, row)
+
+    def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
+        return [record for item in items for record in records_of_citations(item, self._cited(model, row_of(item)))]
+
+    def _telling(self, found: AskedRow) -> Telling:
+        return Telling(found.answer, None, self.max_new_tokens if found.answer is None else None)
+
+    def _cited(self, model: Writer, row: Row) -> Citations:
+        found = _asked(row)
+        return cite(
+            model,
+            _question(found),
+            found.sources,
+            answer=found.answer,
+            template=self.template,
+            method=self.method,
+            within=self.within,
+            removal=self.removal,
+            seed=self.seed,
+            max_new_tokens=self._telling(found).max_new_tokens,
+            draws=self.draws,
+        )
+
+
+def _asked(row: Row) -> AskedRow:
+    assert row.asked is not None
+    return row.asked
+
+
+def _question(found: AskedRow) -> str | Chat:
+    return found.question if isinstance(found.question, str) else Chat(found.question)

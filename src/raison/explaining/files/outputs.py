@@ -1,0 +1,79 @@
+"""Rows as prompts: what a language model writes after each is explained."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from raison.core.errors import InputError
+from raison.core.inputs.chat import Chat
+from raison.core.inputs.parts import Given, plain
+from raison.core.method import Method
+from raison.core.model import LanguageModel
+from raison.core.results.generation import GenerationExplanation
+from raison.data import Row
+from raison.data.streams import Item
+from raison.explaining.answers import standing_for
+from raison.explaining.explain import explain
+from raison.explaining.files.rows import How, row_of
+from raison.explaining.generation import Writing
+from raison.explaining.settings import Settings
+from raison.explaining.texts import Reading
+from raison.models.adapters.writing.writer import Writer
+from raison.runs.files.rows import Record, record_of_output
+
+
+@dataclass(frozen=True)
+class OutputRows(How[Writer]):
+    """The arguments of `explain` for a model that writes. With `chat`, a row is a message of the user."""
+
+    explains = "outputs"
+    method: Method
+    settings: Settings
+    writing: Writing
+    language: str | None = None
+    chat: bool = False
+
+    def stated(self) -> dict[str, Any]:
+        return asdict(self.settings) | asdict(self.writing) | {"language": self.language, "chat": self.chat}
+
+    def standing(self, model: Writer) -> LanguageModel:
+        return standing_for(model)
+
+    def check(self, model: Writer, row: Row) -> None:
+        [prompt], _, _ = Reading(self.settings.unit, None, None, self.language).prompts([self._prompt(row)])
+        if isinstance(prompt, tuple):
+            raise InputError("a prompt is one text, and this is a pair: join the two.")
+        model.prompt(prompt)
+
+    def try_one(self, model: Writer, row: Row) -> None:
+        self._explained(model, row)
+
+    def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
+        return [record_of_output(item, self._explained(model, row_of(item))) for item in items]
+
+    def _prompt(self, row: Row) -> Given | Chat:
+        text = plain(row.given)
+        return Chat(({"role": "user", "content": text},)) if self.chat and isinstance(text, str) else row.given
+
+    def _explained(self, model: Writer, row: Row) -> GenerationExplanation:
+        settings = self.settings
+        prompt: Any = [self._prompt(row)]
+        [found] = explain(
+            model,
+            prompt,
+            self.method,
+            unit=settings.unit,
+            language=self.language,
+            target=settings.target,
+            of=settings.of,
+            removal=settings.removal,
+            seed=settings.seed,
+            truncate=settings.truncate,
+            precision=settings.precision,
+            output=self.writing.output,
+            max_new_tokens=self.writing.max_new_tokens,
+            contrast=self.writing.contrast,
+            earlier=self.writing.earlier,
+            progress=False,
+        )
+        return found

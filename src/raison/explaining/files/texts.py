@@ -1,0 +1,78 @@
+"""Rows as texts whose predictions are explained."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from raison.core.inputs.parts import Given
+from raison.core.method import Method
+from raison.core.metric import Metric
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
+from raison.data import Row
+from raison.data.streams import Item
+from raison.explaining.explain import explain
+from raison.explaining.files.rows import How, row_of
+from raison.explaining.settings import Settings
+from raison.explaining.texts import Reading, Side
+from raison.runs.files.rows import Record, record_of
+
+
+@dataclass(frozen=True)
+class TextRows(How[LanguageModel]):
+    """The arguments of `explain` for a model that predicts."""
+
+    explains = "predictions"
+    method: Method
+    settings: Settings
+    units: Side | None = None
+    language: str | None = None
+    select: str | Metric | None = None
+    threshold: float | None = None
+
+    def stated(self) -> dict[str, Any]:
+        chooser = self.select if self.select is None or isinstance(self.select, str) else label_of(self.select)
+        own = {"units": self.units, "language": self.language, "select": chooser, "threshold": self.threshold}
+        return asdict(self.settings) | own
+
+    def standing(self, model: LanguageModel) -> LanguageModel:
+        return model
+
+    def check(self, model: LanguageModel, row: Row) -> None:
+        units: Any = self.units
+        texts, unit = Reading(self.settings.unit, units, None, self.language).several([row.given])
+        model.encode(texts, unit, self.settings.truncate)
+
+    def try_one(self, model: LanguageModel, row: Row) -> None:
+        self._explained(model, [row.given])
+
+    def records(self, model: LanguageModel, items: Sequence[Item]) -> list[Record]:
+        found = self._explained(model, [row_of(item).given for item in items])
+        return [
+            record_of(item, number, explanation)
+            for item, explanations in zip(items, found, strict=True)
+            for number, explanation in enumerate(explanations)
+        ]
+
+    def _explained(self, model: LanguageModel, texts: Sequence[Given]) -> list[list[Explanation]]:
+        """The explanations of each text, more than one only with target="each"."""
+        settings = self.settings
+        found: list[Any] = explain(
+            model,
+            list(texts),
+            self.method,
+            unit=settings.unit,
+            units=self.units,
+            language=self.language,
+            target=settings.target,
+            of=settings.of,
+            removal=settings.removal,
+            seed=settings.seed,
+            truncate=settings.truncate,
+            precision=settings.precision,
+            select=self.select,
+            threshold=self.threshold,
+            progress=False,
+        )
+        return [one if isinstance(one, list) else [one] for one in found]
