@@ -10,8 +10,6 @@ from raison.report.style import phrases
 from raison.report.style.colours import SIGNED, level
 from raison.report.style.markup import assets, document, minus, rendered
 
-STEPS = 20
-"""Shades between zero and an end of the scale; the script picks among them."""
 STYLES = ("explanation.css", "generation.css", "citations.css")
 
 
@@ -55,7 +53,7 @@ def page(citations: Citations | Sequence[Citations]) -> str:
     title = one if len(shown) == 1 else f"{len(shown)} answers and their sources"
     versions = " ".join(["raison", *sorted({c.version for c in shown if c.version})])
     values = {"heading": "Answer and sources", "articles": [*map(_article, shown)], "versions": versions}
-    return document(title, rendered("citations.html", values), (*STYLES, "page.css"), ("citations.js",))
+    return document(title, rendered("citations.html", values), (*STYLES, "page.css"), ("cited.js", "citations.js"))
 
 
 def fragment(c: Citations) -> str:
@@ -78,23 +76,19 @@ def _article(c: Citations) -> Article:
         score(c, largest),
         SIGNED.gradient(),
         {
-            "palette": [SIGNED.css(step) for step in SIGNED.steps(STEPS)],
-            "scores": [[_shade(one, largest) for one in row] for row in c.scores],
+            "palette": SIGNED.palette(),
+            "scores": [[SIGNED.place(level(one, largest)) for one in row] for row in c.scores],
             "told": [[_cell(c, i, j, largest).told for j in range(len(c.sources))] for i in range(count)],
             "within": [_inner(c, i, largest) for i in range(count)],
         },
     )
 
 
-def _shade(value: float, largest: float) -> int:
-    return round(level(value, largest) * STEPS) + STEPS
-
-
 def _inner(c: Citations, statement: int, largest: float) -> list[int]:
     """The shade of each sentence; one that the method did not look at has that of its source."""
     homes = [c.ids.index(sentence.name) for sentence in c.sentences]
     return [
-        _shade(c.scores[statement][home] if value is None else value, largest)
+        SIGNED.place(level(c.scores[statement][home] if value is None else value, largest))
         for value, home in zip(c.within[statement], homes, strict=True)
     ]
 

@@ -1,19 +1,16 @@
 """Explanations as HTML: a standalone page, and a fragment for notebooks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.layout import Layout, largest, layout
-from raison.report.explanations.output_layout import OutputLayout, output_layout, token_layout
+from raison.report.explanations.output_layout import OutputLayout, output_layout, states
 from raison.report.explanations.several import are_targets, targets_layout
 from raison.report.style import phrases
-from raison.report.style.markup import assets, document, minus, rendered
+from raison.report.style.markup import assets, document, rendered
 from raison.report.style.phrases import Explained
-
-STEPS = 20
-"""Shades between zero and an end of the scale; the script picks among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,10 @@ class Article:
     @property
     def states(self) -> dict[str, object]:
         """What the page's script shows of an output."""
-        return {} if self.output is None else _states(self.output)
+        if self.output is None:
+            return {}
+        named = {name: asdict(state) for name, state in states(self.output).items()}
+        return {"palette": self.output.scale.palette(), "states": named}
 
 
 def page(explanations: Explained | Sequence[Explained]) -> str:
@@ -45,7 +45,7 @@ def page(explanations: Explained | Sequence[Explained]) -> str:
         heading = title if outputs else "Explanation"
     versions = " ".join(["raison", *sorted({e.version for e in shown if e.version})])
     values = {"heading": heading, "articles": [*map(_article, shown)], "targets": targets, "versions": versions}
-    scripts = ("page.js", *(("generation.js",) * _has_output(shown)), *(("tabs.js",) * bool(targets)))
+    scripts = ("page.js", *(("output.js", "generation.js") * _has_output(shown)), *(("tabs.js",) * bool(targets)))
     return document(title, rendered("explanations.html", values), (*_styles(shown), "page.css"), scripts)
 
 
@@ -91,28 +91,3 @@ def _title(e: Explained) -> str:
         return f"Why “{phrases.shorten(e.output, 50)}”"
     told = e.prediction if e.outputs == "classes" else phrases.verdict(e).line
     return f"{told}: {excerpt(e)}"
-
-
-def _states(shown: OutputLayout) -> dict[str, object]:
-    """A palette, and for the whole output and each token the shade and value of each of the prompt's units."""
-    states = {"all": _state(shown.whole, "Colours for the whole output", len(shown.e.units))}
-    for number, row in enumerate(shown.rows):
-        states[str(number)] = _state(token_layout(shown, number), row.heading, len(row.cells))
-    return {"palette": [shown.scale.css(step) for step in shown.scale.steps(STEPS)], "states": states}
-
-
-def _state(shown: Layout, heading: str, known: int) -> dict[str, object]:
-    """The first `known` units were written before the token; a later one has neither a shade nor a value."""
-    zero = STEPS if shown.scale.signed else 0
-    units = [span for span in shown.passages[0].spans if span.is_unit]
-    later = [min(span.piece.units) >= known for span in units]
-    return {
-        "heading": heading,
-        "low": minus(shown.ends.low),
-        "high": minus(shown.ends.high),
-        "shades": [
-            None if gone or span.level is None else round(span.level * STEPS) + zero
-            for span, gone in zip(units, later, strict=True)
-        ],
-        "values": ["not written yet" if gone else minus(span.value) for span, gone in zip(units, later, strict=True)],
-    }

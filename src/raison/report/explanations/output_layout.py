@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import fsum
 
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.facts import facts
 from raison.report.explanations.layout import Ends, Layout, MatrixRow, bar, ends, layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, peak, scale_of
+from raison.report.style.markup import minus
+
+ALL = "all"
+"""The state of the whole output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,20 @@ class OutputLayout:
         return facts(self.e)
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """The prompt coloured for some output tokens: for each unit its place in the palette, and what is said of it.
+
+    A unit that was written after the first of the tokens has no shade.
+    """
+
+    heading: str
+    low: str
+    high: str
+    shades: tuple[int | None, ...]
+    values: tuple[str, ...]
+
+
 def output_layout(e: GenerationExplanation) -> OutputLayout:
     """How the explained output is shown."""
     whole = layout(e.whole())
@@ -46,6 +65,24 @@ def token_layout(shown: OutputLayout, number: int) -> Layout:
     """The prompt for one output token; units that were not written before it count as zero."""
     row = shown.e.scores[number]
     return layout(replace(shown.whole.e, scores=row + (0.0,) * (len(shown.e.units) - len(row))))
+
+
+def states(shown: OutputLayout) -> dict[str, State]:
+    """What a page's script shows: the whole output (ALL), and each token by its number."""
+    found = {ALL: _state(shown.whole, "Colours for the whole output", len(shown.e.units))}
+    for number, row in enumerate(shown.rows):
+        found[str(number)] = _state(token_layout(shown, number), row.heading, len(row.cells))
+    return found
+
+
+def span_state(shown: OutputLayout, first: int, last: int) -> State:
+    """The same for consecutive output tokens, `first` to `last`, whose scores add up."""
+    e, rows = shown.e, shown.e.scores[first : last + 1]
+    known = len(rows[0])
+    sums = tuple(fsum(row[unit] for row in rows) if unit < known else 0.0 for unit in range(len(e.units)))
+    written = (e.prompt + e.output)[e.tokens[first].start : e.tokens[last].end]
+    heading = f"Colours for {visible(phrases.shorten(written, 60))} (tokens {first + 1} to {last + 1})"
+    return _state(layout(replace(shown.whole.e, scores=sums)), heading, known)
 
 
 def visible(text: str) -> str:
@@ -74,3 +111,23 @@ def _meaning(e: GenerationExplanation) -> tuple[str, str]:
     if not e.signed:
         return "less important", "more important"
     return "against it" if e.contrast is None else "for the other token", "for it"
+
+
+def _state(shown: Layout, heading: str, known: int) -> State:
+    """The first `known` units were written before the token; a later one has neither a shade nor a value."""
+    units = [span for span in shown.passages[0].spans if span.is_unit]
+    later = [min(span.piece.units) >= known for span in units]
+    names = ["".join(f"{one.name}: " for one in map(shown.e.units.__getitem__, span.piece.units) if one.name) for span in units]
+    return State(
+        heading,
+        minus(shown.ends.low),
+        minus(shown.ends.high),
+        tuple(
+            None if gone or span.level is None else shown.scale.place(span.level)
+            for span, gone in zip(units, later, strict=True)
+        ),
+        tuple(
+            "not written yet" if gone else name + minus(span.value)
+            for span, gone, name in zip(units, later, names, strict=True)
+        ),
+    )

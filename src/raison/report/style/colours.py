@@ -19,6 +19,9 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours of lines that stand beside each other, from Okabe and Ito's set for all kinds of colour vision; without the
 yellow and the black, which a light or a dark ground would swallow."""
 
+SHADES = 20
+"""Shades between zero and an end of a scale's palette."""
+
 Stops = dict[str, tuple[str, str, str, str]]
 """Shades from near zero to the strongest, by the ground that they stand on."""
 
@@ -79,6 +82,14 @@ class Scale:
         """The whole scale as a CSS gradient, from its low end to its high one, in the page's light or dark scheme."""
         stops = ", ".join(f"light-dark({self.shade(level)}, {self.shade(level, DARK)})" for level in self.steps(4))
         return f"linear-gradient(to right, {stops})"
+
+    def palette(self) -> list[str]:
+        """Styles from one end of the scale to the other, among which a page's script picks by `place`."""
+        return [self.css(step) for step in self.steps(SHADES)]
+
+    def place(self, value: float) -> int:
+        """The place of a level in the palette."""
+        return round(value * SHADES) + (SHADES if self.signed else 0)
 
     def _side(self, value: float) -> Stops:
         if not self.signed:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from raison.combining.advice import advised
 from raison.core.errors import RaisonError
-from raison.core.inputs.unit import SPLITS
+from raison.core.inputs.unit import PART, SPLITS
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.explaining.diagnosis import doctor
@@ -35,6 +35,8 @@ class ModelFacts:
     quick: str | None
     advised: str | None
     """The method that an audit of this very model recommended."""
+    chats: bool = False
+    """Whether it writes and has a chat template."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values."""
@@ -47,7 +49,8 @@ def facts_of(name: str, model: LanguageModel | Writer) -> ModelFacts:
     able = tuple(method for method in CATALOGUE.names if method not in unable)
     quick = next((method for method in QUICK if method in able), None)
     if isinstance(model, Writer):
-        return ModelFacts(name, "text", (), 0, 1, SPLITS, model.max_tokens, (), able, unable, quick, None)
+        units = (*SPLITS, PART) if model.chats else SPLITS
+        return ModelFacts(name, "text", (), 0, 1, units, model.max_tokens, (), able, unable, quick, None, model.chats)
     return ModelFacts(
         name=name,
         outputs=model.outputs,

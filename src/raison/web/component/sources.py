@@ -10,6 +10,8 @@ from importlib.resources import files
 
 from raison.report.style.markup import assets
 
+SHARED = ("output.js", "cited.js")
+"""Of the report: what follows the pointer on its pages follows it here. They export nothing."""
 MODULES = (
     "elements.js",
     "texts.js",
@@ -19,10 +21,13 @@ MODULES = (
     "words.js",
     "form.js",
     "taking.js",
+    "messages.js",
+    "written.js",
+    "writing.js",
     "component.js",
 )
 """Each imports only from those before it; the last one exports `render`."""
-STYLES = ("explanation.css", "fragment.css")
+STYLES = ("explanation.css", "generation.css", "citations.css", "fragment.css")
 """Of the report: the component has the look of every other page."""
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./(\w+\.js)\";\n", re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.M)
@@ -31,7 +36,8 @@ _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.M)
 @cache
 def module() -> str:
     """The component as one ES module without imports, whose default export has `render({model, el})`."""
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in MODULES)
+    own = (_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in MODULES)
+    return "\n".join([assets(SHARED), *own])
 
 
 def imports(name: str) -> tuple[str, ...]:

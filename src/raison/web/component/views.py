@@ -11,7 +11,6 @@ from raison.core.settings.reading import plain_values
 from raison.numerics.measures.agreement import spearman
 from raison.report.explanations.layout import AnswerPart, Bar, Ends, Layout, Passage, Span, largest, layout
 from raison.report.style import phrases
-from raison.report.style.colours import Scale
 from raison.report.style.markup import minus
 
 FEW = 3
@@ -24,7 +23,8 @@ BAR = 0.75
 class PaintedSpan:
     """Some characters, from `start` to `end` of their text in code points; `said` is empty where they have no score.
 
-    `colour` is what the style sheet paints, as variables of a style; empty without a finite score.
+    `colour` is what the style sheet paints, as variables of a style; empty without a finite score. `name` is that of a
+    part, such as the role of a message.
     """
 
     parts: tuple[AnswerPart, ...]
@@ -34,6 +34,7 @@ class PaintedSpan:
     colour: str
     unread: bool
     said: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,8 @@ def _painted(shown: Layout) -> Painted:
         verdict=phrases.verdict(e),
         goal=phrases.goal(e),
         made_by=phrases.made_by(e),
-        passages=tuple(_passage(passage, shown.scale) for passage in shown.passages),
-        ends=Ends(shown.ends.lowest, minus(shown.ends.low), minus(shown.ends.high), shown.ends.highest),
+        passages=tuple(painted_passage(shown, passage) for passage in shown.passages),
+        ends=painted_ends(shown.ends),
         strip=shown.scale.gradient(),
         bars=tuple(_bar(shown, bar) for bar in shown.bars),
         rest=minus(shown.rest),
@@ -187,19 +188,26 @@ def _painted(shown: Layout) -> Painted:
     )
 
 
-def _passage(passage: Passage, scale: Scale) -> PaintedPassage:
+def painted_ends(ends: Ends) -> Ends:
+    """The ends of a scale, their numbers with true minus signs."""
+    return Ends(ends.lowest, minus(ends.low), minus(ends.high), ends.highest)
+
+
+def painted_passage(shown: Layout, passage: Passage) -> PaintedPassage:
+    """One of the texts of an explanation."""
     ends = list(accumulate(len(span.piece.text) for span in passage.spans))
     starts = [0, *ends]
     return PaintedPassage(
         passage.label,
-        tuple(_span(span, start, scale) for span, start in zip(passage.spans, starts, strict=False)),
+        tuple(_span(shown, span, start) for span, start in zip(passage.spans, starts, strict=False)),
     )
 
 
-def _span(span: Span, start: int, scale: Scale) -> PaintedSpan:
+def _span(shown: Layout, span: Span, start: int) -> PaintedSpan:
     end = start + len(span.piece.text)
-    colour = "" if span.level is None else scale.css(span.level)
-    return PaintedSpan(span.parts, start, end, span.piece.units, colour, span.unread, span.said)
+    colour = "" if span.level is None else shown.scale.css(span.level)
+    name = ", ".join(shown.e.units[unit].name for unit in span.piece.units if shown.e.units[unit].name)
+    return PaintedSpan(span.parts, start, end, span.piece.units, colour, span.unread, span.said, name)
 
 
 def _bar(shown: Layout, bar: Bar) -> PaintedBar:

@@ -94,11 +94,17 @@ class AskedExplanation(Asked):
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         text, body = given(self.body.text), self.body
-        if isinstance(model, Writer) or _is_ranking(text):
+        if _is_ranking(text):
             return
         reading = Reading(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
-        texts, unit, _ = reading.any(text)
-        [count] = model.encode(texts, unit, body.truncate).unit_counts
+        if isinstance(model, Writer):
+            [asked], unit, _ = reading.prompts(text)
+            count = len(model.prompt(cast("Any", asked)).units(unit)[0])
+            # With `earlier`, the answer's tokens are units, too.
+            count += (body.max_new_tokens or NEW_TOKENS) if body.earlier else 0
+        else:
+            texts, unit, _ = reading.any(text)
+            [count] = model.encode(texts, unit, body.truncate).unit_counts
         if (most := passes(self.method, count)) > limits.passes:
             raise InputError(
                 f"{self.label:.80} takes up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "

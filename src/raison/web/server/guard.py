@@ -213,7 +213,7 @@ def _is_own(name: str, local: bool) -> bool:
 
 async def _body(asking: Asking, receive: Receive) -> bytes:
     """The whole body. Raises RefusedError for one that is too large, too slow or of another kind."""
-    declared, most = asking.headers.get("content-length", "0"), VIEW if asking.path == VIEWED else BODY
+    declared, most = asking.headers.get("content-length", "0"), VIEW if asking.path.startswith(VIEWED) else BODY
     if not declared.isdecimal() or int(declared[:20]) > most:
         raise RefusedError(413, f"a request has at most {most:,} bytes.")
     if asking.method == "POST":

@@ -13,6 +13,7 @@ from raison.core.settings.reading import dump
 from raison.web.component.asked import read_explanations
 from raison.web.component.sources import module, style
 from raison.web.component.views import seen
+from raison.web.component.written import output_seen, span_seen, token_seen
 from raison.web.server.runs import AbsentError
 
 MOST = 4
@@ -43,6 +44,27 @@ class ViewBody(BaseModel):
     ]
 
 
+class OutputBody(BaseModel):
+    """What POST /api/view/output takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    explanation: Annotated[dict[str, Any], Field(description="the JSON of an explained output")]
+
+
+class SpanBody(OutputBody):
+    """What POST /api/view/span takes."""
+
+    first: Annotated[int, Field(ge=0, description="the number of the first output token, from 0 on")]
+    last: Annotated[int, Field(ge=0, description="the number of the last output token, from 0 on")]
+
+
+class TokenBody(OutputBody):
+    """What POST /api/view/token takes."""
+
+    token: Annotated[int, Field(ge=0, description="the number of an output token, from 0 on")]
+
+
 def paths(app: FastAPI) -> None:
     """Add the page."""
 
@@ -60,4 +82,23 @@ def paths(app: FastAPI) -> None:
     @app.post("/api/view")
     def view(body: ViewBody) -> Response:
         """How the page paints explanations: spans with their shades and labels, bars, remarks."""
-        return Response(dump(seen(read_explanations(body.model_dump()))), media_type="application/json")
+        return _told(seen(read_explanations(body.model_dump())))
+
+    @app.post("/api/view/output")
+    def view_output(body: OutputBody) -> Response:
+        """How the page paints what a model wrote: the answer's tokens, and the prompt's map for each and for all."""
+        return _told(output_seen(body.model_dump()))
+
+    @app.post("/api/view/span")
+    def view_span(body: SpanBody) -> Response:
+        """The prompt's map for consecutive tokens of an answer."""
+        return _told(span_seen(body.model_dump()))
+
+    @app.post("/api/view/token")
+    def view_token(body: TokenBody) -> Response:
+        """One token of an answer as a map of its own, as /api/view gives it."""
+        return _told(token_seen(body.model_dump()))
+
+
+def _told(values: dict[str, object]) -> Response:
+    return Response(dump(values), media_type="application/json")

@@ -6,7 +6,8 @@ import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
 import { comparisonForm, settingsForm } from "./form.js";
-import { taking } from "./taking.js";
+import { code, taking } from "./taking.js";
+import { Writing } from "./writing.js";
 
 const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
 const TYPING = 120;
@@ -209,7 +210,7 @@ class Component {
       make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
     );
     const link = this.linked ? location.href : null;
-    const take = taking(this.past.now.settings, this.past.now.explanation, link);
+    const take = taking(code(this.past.now.settings), this.past.now.explanation, link);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
   }
 
@@ -246,9 +247,11 @@ class Component {
   }
 }
 
-/** Show the component in an element; what is given back takes it away again. */
+const FACES = { predict: Component, write: Writing };
+
+/** Show the component in an element; what is given back takes it away again. A model's `face` is what is asked of it. */
 export function render({ model, el }) {
-  const component = new Component(model, el);
+  const component = new FACES[model.get("face") ?? "predict"](model, el);
   return () => {
     component.close();
     component.root.remove();

@@ -2,7 +2,7 @@
 import { choice, field, make } from "./elements.js";
 import { stringsOf, withString } from "./texts.js";
 
-const QUANTITIES = ["probability", "logit", "log_odds", "margin", "log_probability"];
+export const QUANTITIES = ["probability", "logit", "log_odds", "margin", "log_probability"];
 const PREDICTED = "";
 
 /** The form of the settings. `change(settings, typed)` is called with what becomes of them. */
@@ -88,11 +88,13 @@ function moved(settings, models, name) {
   return { model: name, method, target: has ? settings.target : null, of: facts.outputs === "number" ? null : settings.of };
 }
 
-function methodsOf(facts, current) {
+/** The methods that work on a model, the chosen one among the first. */
+export function methodsOf(facts, current) {
   const others = facts.methods.filter((name) => name !== "auto" && name !== current);
   return names([...new Set(["auto", current, ...others])]);
 }
 
-function names(values) {
+/** Options that are said as they are named. */
+export function names(values) {
   return values.map((value) => [value, value]);
 }

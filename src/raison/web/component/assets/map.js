@@ -19,7 +19,8 @@ export function painted(view, heading, choose) {
   );
 }
 
-function passages(view, choose) {
+/** The texts of a view; `choose` as in `painted`. */
+export function passages(view, choose) {
   const parts = view.passages.flatMap((passage, segment) => {
     const text = make("div", { class: `text ${view.unit}`, dir: "auto", lang: "", translate: "no" });
     for (const span of passage.spans) {
@@ -40,6 +41,7 @@ function unit(span, choose) {
   const attributes = {
     class: classes,
     "data-units": span.units.join(" "),
+    "data-name": span.name || null,
     role: choose ? "button" : "group",
     title: span.said,
     "aria-label": `${string.trim()}: ${span.said}`,
@@ -67,7 +69,7 @@ function boxed(parts) {
 }
 
 /** The arrow keys go through the units of a text as it is read; one of them is the tab stop. */
-function walk(event, units) {
+export function walk(event, units) {
   const place = units.indexOf(event.currentTarget);
   const onward = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
   const steps = { ArrowRight: place + onward, ArrowLeft: place - onward, Home: 0, End: units.length - 1 };
@@ -91,7 +93,8 @@ export function focusUnit(article, number) {
   unit.focus();
 }
 
-function legend(view) {
+/** The ends of the scale and what they mean. */
+export function legend(view) {
   const { lowest, low, high, highest } = view.ends;
   const strip = make("span", { class: "strip" });
   strip.style.background = view.strip;
@@ -132,7 +135,8 @@ function ranking(view) {
   return make("table", { class: "top" }, make("caption", {}, `Strongest ${view.unit}s`), body);
 }
 
-function computed(facts) {
+/** How it was computed, folded. */
+export function computed(facts) {
   const list = make("dl");
   for (const [name, fact] of facts) list.append(make("dt", {}, name), make("dd", {}, fact));
   return make("details", {}, make("summary", {}, "How this was computed"), list);

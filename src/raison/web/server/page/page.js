@@ -60,16 +60,51 @@ function servedModel(values) {
   };
 }
 
+const predicts = (model) => model.outputs !== "text" && model.strings in FIRST;
+const writes = (model) => model.outputs === "text";
+/** What the page can be asked, and of which models. */
+const FACES = [
+  { name: "predict", said: "Predictions", fits: predicts },
+  { name: "write", said: "Written answers", fits: writes },
+];
+
+/** What the component is given: the models, and settings to begin with. */
+function traits(face, models, limits) {
+  const [first] = models;
+  const settings = { model_name: first.name, text: FIRST[first.strings], method: first.advised ?? "auto", unit: "word", target: null, of: null };
+  return { ...settings, models, limits, face, linked: true, drops: true };
+}
+
+/** Shows the face that the address names, or the first one; again whenever the address names another. */
+function open({ models, limits, version }) {
+  const faces = FACES.map((face) => ({ ...face, models: models.filter(face.fits) })).filter((face) => face.models.length);
+  if (!faces.length) throw new Error("The page explains predictions of texts and pairs, and written answers; this server's models are at /api/explain.");
+  const place = document.getElementById("here");
+  const links = faces.map(({ name, said }) => Object.assign(document.createElement("a"), { href: `#face=${name}`, textContent: said }));
+  let shown;
+  let close = () => {};
+  function show() {
+    const wanted = new URLSearchParams(location.hash.slice(1)).get("face") ?? "predict";
+    const face = faces.find(({ name }) => name === wanted) ?? faces[0];
+    if (face === shown) return;
+    close();
+    shown = face;
+    links.forEach((link, number) => (faces[number] === face ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
+    close = component.render({ model: servedModel(traits(face.name, face.models, limits)), el: place });
+  }
+  const nav = document.getElementById("faces");
+  if (faces.length > 1) nav.replaceChildren(...links);
+  else nav.remove();
+  // Before the component listens: what is for another face is not for this one.
+  addEventListener("hashchange", show);
+  show();
+  document.getElementById("version").textContent = `raison ${version}`;
+}
+
 const state = document.getElementById("state");
 try {
-  const { models, version } = await answered("/api/models");
-  const shown = models.filter((model) => model.outputs !== "text" && model.strings in FIRST);
-  if (!shown.length) throw new Error("The page explains predictions of texts and pairs; this server's models are at /api/explain.");
-  const [first] = shown;
-  const settings = { model_name: first.name, text: FIRST[first.strings], method: first.advised ?? "auto", unit: "word", target: null, of: null };
-  component.render({ model: servedModel({ ...settings, models: shown, linked: true, drops: true }), el: document.getElementById("here") });
+  open(await answered("/api/models"));
   state.remove();
-  document.getElementById("version").textContent = `raison ${version}`;
 } catch (error) {
   state.textContent = error.message;
 }

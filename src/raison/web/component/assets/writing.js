@@ -1,0 +1,197 @@
+// What a language model writes: a prompt or a chat in, the answer token by token out, with the prompt's map for each.
+import { choice, exchangeContent, field, make } from "./elements.js";
+import { latest, remembered, talker } from "./talk.js";
+import { painted } from "./map.js";
+import { methodsOf, names, QUANTITIES } from "./form.js";
+import { area, count, isBlank, promptEditor } from "./messages.js";
+import { paintedOutput } from "./written.js";
+import { call, taking } from "./taking.js";
+
+const ANSWERS = 20;
+const FIRST = { prompt: "The capital of France is", unit: "word", of: null, output: "", tokens: 10 };
+
+export class Writing {
+  constructor(model, el) {
+    this.model = model;
+    this.talk = talker(model);
+    this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
+    this.refresh = latest((stale) => this.follow(stale), () => this.talk.drop());
+    this.root = make("div", { class: "raison-component" });
+    this.places = {};
+    for (const name of ["asking", "status", "maps", "against", "past"]) this.places[name] = make("div", { class: `place-${name}` });
+    this.places.status.setAttribute("role", "status");
+    this.root.append(...Object.values(this.places));
+    el.append(this.root);
+    const facts = model.get("models")[0];
+    const linked = writingFromHash(location.hash);
+    this.settings = { ...FIRST, model: facts.name, method: "auto", ...linked };
+    this.showForm();
+    if (linked) this.refresh();
+  }
+
+  close() {
+    this.talk.close();
+  }
+
+  showForm() {
+    const models = this.model.get("models");
+    const facts = models.find((one) => one.name === this.settings.model) ?? models[0];
+    const set = (changes, typed) => {
+      Object.assign(this.settings, changes);
+      if (!typed) this.showForm();
+    };
+    const { prompt, method, unit, of, output, tokens } = this.settings;
+    const chat = typeof prompt !== "string";
+    const units = facts.units.filter((one) => chat || one !== "part").map((one) => [one, one === "part" ? "messages" : `${one}s`]);
+    const row = make("div", { class: "row" });
+    if (models.length > 1) row.append(choice("Model", names(models.map((one) => one.name)), facts.name, (name) => set(forModel(this.settings, models, name))));
+    row.append(
+      choice("Method", methodsOf(facts, method), method, (value) => set({ method: value }, true)),
+      choice("Units", units, unit, (value) => set({ unit: value }, true)),
+      choice("Of its", [["", "by default"], ...QUANTITIES.map((name) => [name, name.replace("_", "-")])], of ?? "", (value) => set({ of: value || null }, true)),
+      count("Tokens at most", tokens, this.model.get("limits").new_tokens, (value) => set({ tokens: value }, true)),
+      make("button", { type: "submit", class: "out" }, "Explain"),
+    );
+    const form = make(
+      "form",
+      { class: "raison asking", "aria-label": "What is explained" },
+      ...promptEditor(prompt, facts.chats, (changed, typed) => set({ prompt: changed, unit: typeof changed === "string" && unit === "part" ? "word" : unit }, typed)),
+      area("Answer, if not the model's own", output, (value) => set({ output: value }, true)),
+      row,
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.refresh();
+    });
+    exchangeContent(this.places.asking, form);
+  }
+
+  request() {
+    const { model, prompt, method, unit, of, output, tokens } = this.settings;
+    const own = output ? { output } : { max_new_tokens: tokens };
+    return { model, text: structuredClone(prompt), method, unit, of, ...own };
+  }
+
+  async follow(stale) {
+    if (isBlank(this.settings.prompt)) return this.say("Type or paste a prompt.");
+    const request = this.request();
+    this.places.maps.setAttribute("aria-busy", "true");
+    this.places.against.replaceChildren();
+    try {
+      if (!request.output && !this.explain.knows(request)) {
+        this.say("The model writes.");
+        const { model, text, max_new_tokens } = request;
+        const told = await this.talk.ask("predict", { model, text, max_new_tokens });
+        if (stale()) return;
+        this.say(`Written: “${told.output.trim()}”. The map of each token follows.`);
+      }
+      const explanation = await this.explain(request);
+      if (stale()) return;
+      const view = await this.talk.ask("view/output", { explanation });
+      if (stale()) return;
+      this.show(request, explanation, view);
+    } catch (error) {
+      if (!stale()) this.fail(error.message);
+    }
+  }
+
+  show(request, explanation, view) {
+    const span = (first, last) => this.tried(this.talk.ask("view/span", { explanation, first, last }));
+    const held = (number) => this.showContrast(request, explanation, view, number);
+    this.places.maps.replaceChildren(paintedOutput(view, { span, held }));
+    this.places.maps.removeAttribute("aria-busy");
+    this.say("");
+    const hash = writingToHash(this.settings);
+    if (this.model.get("linked")) history.replaceState(null, "", hash);
+    const { model, text, ...options } = request;
+    const take = taking(call("explain", text, options), explanation, this.model.get("linked") ? location.href : null);
+    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "Take away" }, take));
+  }
+
+  /** The bar that asks why this token and not another one. */
+  showContrast(request, explanation, view, number) {
+    if (number === undefined) return this.places.against.replaceChildren();
+    const text = view.tokens[number].text;
+    const input = make("input", { type: "text", dir: "auto", lang: "", autocomplete: "off", spellcheck: "false", required: true });
+    const place = make("div", { class: "contrast" });
+    const bar = make("form", { class: "raison word-bar", "aria-label": "Why this and not that" }, field(`Why “${text.trim()}” and not`, input), make("button", { type: "submit", class: "out" }, "Compare"));
+    bar.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      this.say("Comparing the two.");
+      const seen = await this.tried(this.against(request, explanation, view.tokens[number].end, number, input.value));
+      if (!seen) return;
+      this.say("");
+      place.replaceChildren(painted(seen.views[0], `Why “${text.trim()}” and not “${input.value.trim()}”`, null));
+    });
+    this.places.against.replaceChildren(bar, place);
+  }
+
+  /** The answer up to a token, which is explained against the first token of another continuation. */
+  async against(request, explanation, end, number, word) {
+    const { max_new_tokens, ...rest } = request;
+    const output = Array.from(explanation.output).slice(0, end).join("");
+    // Of the tokens before it nothing is shown: any other token will do.
+    const others = explanation.tokens.slice(0, number).map(({ id }) => (id ? 0 : 1));
+    const other = await this.explain({ ...rest, output, contrast: [...others, word] });
+    return this.talk.ask("view/token", { explanation: other, token: number });
+  }
+
+  async tried(asked) {
+    try {
+      return await asked;
+    } catch (error) {
+      this.warn(error.message);
+      return undefined;
+    }
+  }
+
+  say(message) {
+    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
+  }
+
+  warn(message) {
+    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
+  }
+
+  /** Nothing is shown beside an error: the map is that of another prompt. */
+  fail(message) {
+    this.places.maps.replaceChildren();
+    this.places.maps.removeAttribute("aria-busy");
+    this.places.past.replaceChildren();
+    this.warn(message);
+  }
+}
+
+/** The settings for another model: what that model lacks is left out. */
+function forModel({ method, prompt, unit }, models, name) {
+  const facts = models.find((one) => one.name === name);
+  const flat = facts.chats || typeof prompt === "string" ? prompt : prompt.map(({ content }) => content).join("\n");
+  return {
+    model: name,
+    method: facts.methods.includes(method.split("(")[0]) ? method : "auto",
+    prompt: flat,
+    unit: facts.units.includes(unit) ? unit : "word",
+  };
+}
+
+/** The settings as what follows # in an address. */
+function writingToHash({ model, prompt, method, unit, of, output, tokens }) {
+  const held = new URLSearchParams({ face: "write", model, method, unit, tokens, ...(of ? { of } : {}), ...(output ? { output } : {}) });
+  const messages = typeof prompt === "string" ? [{ content: prompt }] : prompt;
+  for (const { role, content } of messages) {
+    if (role) held.append("role", role);
+    held.append("text", content);
+  }
+  return "#" + held;
+}
+
+/** The settings that an address holds; nothing where it holds none. */
+function writingFromHash(hash) {
+  const held = new URLSearchParams(hash.slice(1));
+  if (held.get("face") !== "write" || !held.has("text")) return undefined;
+  const [roles, texts] = [held.getAll("role"), held.getAll("text")];
+  const found = { prompt: roles.length ? texts.map((content, place) => ({ role: roles[place], content })) : texts[0] };
+  for (const name of ["model", "method", "unit", "of", "output"]) if (held.has(name)) found[name] = held.get(name);
+  if (held.has("tokens")) found.tokens = Number(held.get("tokens"));
+  return found;
+}

@@ -1,0 +1,129 @@
+"""What a language model wrote as the component paints it: the answer token by token, and the prompt's map for each."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from raison.core.errors import InputError
+from raison.core.results.generation import GenerationExplanation
+from raison.core.settings.reading import Fields, plain_values
+from raison.report.explanations.layout import Ends, MatrixRow
+from raison.report.explanations.output_layout import OutputLayout, State, output_layout, span_state, states
+from raison.report.style import phrases
+from raison.report.style.markup import minus
+from raison.web.component.views import PaintedPassage, painted_ends, painted_passage, seen
+
+
+@dataclass(frozen=True, slots=True)
+class PaintedCell:
+    """A score of the matrix; `said` names its unit."""
+
+    value: str
+    said: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaintedToken:
+    """A token of the answer with its row of the matrix; `start` and `end` count the answer's code points."""
+
+    text: str
+    start: int
+    end: int
+    against: str
+    probability: str
+    heading: str
+    cells: tuple[PaintedCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PaintedOutput:
+    """An explained output as the component paints it; `states` are of the whole and of each token."""
+
+    written: str
+    goal: str
+    unit: str
+    signed: bool
+    method: str
+    passages: tuple[PaintedPassage, ...]
+    ends: Ends
+    strip: str
+    tokens: tuple[PaintedToken, ...]
+    names: tuple[str, ...]
+    matrix_ends: Ends
+    palette: tuple[str, ...]
+    states: Mapping[str, State]
+    cautions: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def output_seen(body: Mapping[str, object]) -> dict[str, object]:
+    """The explained output of a JSON object {"explanation": ...}, as plain JSON values for the component."""
+    return _plain(_painted(output_layout(_read(body))))
+
+
+def span_seen(body: Mapping[str, object]) -> dict[str, object]:
+    """The state of the output tokens `first` to `last`, counted from 0."""
+    e = _read(body)
+    first, last = (_number(body, name, e) for name in ("first", "last"))
+    if first > last:
+        raise InputError(f"the span's first token, {first}, comes after its last, {last}: exchange them.")
+    return _plain(span_state(output_layout(e), first, last))
+
+
+def token_seen(body: Mapping[str, object]) -> dict[str, object]:
+    """One output token, `token`, as a map of its own."""
+    e = _read(body)
+    return seen([e.token(_number(body, "token", e))])
+
+
+def _read(body: Mapping[str, object]) -> GenerationExplanation:
+    found = Fields(body, "a request")
+    found.need(["explanation"])
+    found.mapping("explanation")
+    return GenerationExplanation.from_dict(dict(found.data["explanation"]))
+
+
+def _number(body: Mapping[str, object], name: str, e: GenerationExplanation) -> int:
+    found = Fields(body, "a request")
+    found.need([name])
+    found.whole(name)
+    number = int(found.data[name])
+    if number >= len(e.tokens):
+        raise InputError(f"there is no output token {number}: there are {len(e.tokens)}, counted from 0.")
+    return number
+
+
+def _painted(shown: OutputLayout) -> PaintedOutput:
+    e = shown.e
+    return PaintedOutput(
+        written=phrases.shorten(e.output, 200),
+        goal=shown.goal,
+        unit=e.unit,
+        signed=e.signed,
+        method=e.method,
+        passages=tuple(painted_passage(shown.whole, passage) for passage in shown.whole.passages),
+        ends=painted_ends(shown.whole.ends),
+        strip=shown.scale.gradient(),
+        tokens=tuple(_token(shown, number, row) for number, row in enumerate(shown.rows)),
+        names=shown.names,
+        matrix_ends=painted_ends(shown.ends),
+        palette=tuple(shown.scale.palette()),
+        states=states(shown),
+        cautions=tuple(phrases.cautions(e)),
+        facts=tuple((name, str(fact)) for name, fact in shown.facts.items()),
+    )
+
+
+def _token(shown: OutputLayout, number: int, row: MatrixRow) -> PaintedToken:
+    token, before = shown.e.tokens[number], len(shown.e.prompt)
+    cells = tuple(
+        PaintedCell(minus(cell.value), f"{shown.names[cell.unit]}: {minus(cell.value)}", shown.scale.css(cell.level))
+        for cell in row.cells
+    )
+    place = (token.start - before, token.end - before)
+    return PaintedToken(row.text, *place, row.against, row.probability, row.heading, cells)
+
+
+def _plain(told: PaintedOutput | State) -> dict[str, object]:
+    values: dict[str, object] = plain_values(asdict(told))
+    return values
