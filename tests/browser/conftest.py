@@ -12,16 +12,20 @@ import pytest
 
 import raison
 from raison.core.model import LanguageModel
+from raison.web.server.served import Served
 from tests.browser.stage import TEXT, Stage, open_stage
+from tests.browser.written import REFUSED, writer
+from tests.integration.test_serve_live import listening
 from tests.tiny import build
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 HERE = Path(__file__).parent
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WEIGHTS = {"modest": 0.5, "pleasure": 2.0, "ease": 1.0, "dull": -3.0, "👍🏽": 1.5, "ممل": -2.0}
 Opened = Callable[..., Stage]
+ServedPage = Callable[..., "Page"]
 
 
 def by_words(texts: list[str]) -> np.ndarray:
@@ -70,3 +74,30 @@ def opened(browser: "Browser") -> Iterator[Opened]:
     for stage in stages:
         stage.page.context.close()
         assert not stage.problems
+
+
+@pytest.fixture(scope="session")
+def port() -> Iterator[int]:
+    """Of a server of a model that writes and of one that predicts, the same for all tests of its pages."""
+    with listening(Served({"writer": writer(), "words": models()["words"]})) as found:
+        yield found
+
+
+@pytest.fixture
+def served(browser: "Browser", port: int) -> Iterator[ServedPage]:
+    """Opens a page of the server; in the end none may have complained of more than what was refused."""
+    pages: list[Page] = []
+    problems: list[str] = []
+
+    def open_(rest: str = "", **options: Any) -> "Page":
+        page = browser.new_context(**options).new_page()
+        page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(f"http://127.0.0.1:{port}/{rest}")
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        page.context.close()
+    assert not [one for one in problems if one != REFUSED]

@@ -1,9 +1,7 @@
-"""What a language model writes, on the served page: its answer token by token, spans of it, chats, why this and not that."""
+"""What a language model writes, on the served page: its answer token by token, spans of it, chats, contrasts."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,16 +9,10 @@ import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.html import page as static_page
 from raison.report.explanations.output_layout import output_layout, span_state, states
-from raison.web.server.served import Served
-from tests.browser.conftest import models
+from tests.browser.conftest import ServedPage
 from tests.browser.stage import numbers
 from tests.browser.test_look import NARROW, TOLD, WIDE, axe
-from tests.integration.test_generation import TEMPLATE
-from tests.integration.test_serve_live import PATIENCE, listening
-from tests.tiny import build_language_model
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+from tests.browser.written import becomes, writer
 
 PROMPT = "the sea is good"
 CHAT = [{"role": "system", "content": "a dull plot"}, {"role": "user", "content": PROMPT}]
@@ -28,25 +20,14 @@ PAINT = """() => [...document.querySelectorAll("article.generation .unit")].map(
     const { backgroundColor, color } = getComputedStyle(unit);
     return [unit.textContent, unit.ariaLabel, backgroundColor, color];
 })"""
+SAID = TOLD.replace("article .goal", "article .shown")
 LABELS = "() => [...document.querySelectorAll('article.generation .unit')].map((unit) => unit.ariaLabel)"
 MATRIX = "() => [...document.querySelectorAll('.matrix td.cell')].map((cell) => [cell.title, cell.textContent])"
-REFUSED = "Failed to load resource: the server responded with a status of 422 (Unprocessable Entity)"
-"""What the browser itself says of a request that is refused."""
-Opened = Callable[..., "Page"]
-
-
-def _writer() -> Any:
-    model, tokenizer = build_language_model("llama")
-    tokenizer.chat_template = TEMPLATE
-    return raison.load(model, tokenizer)
-
-
-WRITER = _writer()
 
 
 def explained(text: Any = PROMPT, **options: Any) -> GenerationExplanation:
     asked: Any = {"max_new_tokens": 4} | options
-    found: Any = raison.explain(WRITER, text, "occlusion", progress=False, **asked)
+    found: Any = raison.explain(writer(), text, "occlusion", progress=False, **asked)
     return found
 
 
@@ -55,46 +36,12 @@ def written(e: GenerationExplanation) -> str:
     return f"#face=write&method=occlusion&tokens=4&text={e.prompt.replace(' ', '+')}"
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    with listening(Served({"writer": WRITER, "words": models()["words"]})) as found:
-        yield found
-
-
-@pytest.fixture
-def opened(browser: "Browser", port: int) -> Iterator[Opened]:
-    """Opens the page; in the end it may not have complained."""
-    pages: list[Page] = []
-    problems: list[str] = []
-
-    def open_(rest: str = "", **options: Any) -> "Page":
-        page = browser.new_context(**options).new_page()
-        page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(f"http://127.0.0.1:{port}/{rest}")
-        pages.append(page)
-        return page
-
-    yield open_
-    for page in pages:
-        page.context.close()
-    assert not [one for one in problems if one != REFUSED]
-
-
 def labels(e: GenerationExplanation, values: tuple[str, ...]) -> list[str]:
     return [f"{unit.text.strip()}: {value}" for unit, value in zip(e.units, values, strict=True)]
 
 
-def becomes(page: "Page", expected: list[str]) -> None:
-    """The units are said so, soon."""
-    end = time.monotonic() + PATIENCE
-    while (found := page.evaluate(LABELS)) != expected:
-        assert time.monotonic() < end, (found, expected)
-        page.wait_for_timeout(20)
-
-
-def test_a_prompt_is_answered_and_each_token_has_its_map(opened: Opened) -> None:
-    page = opened()
+def test_a_prompt_is_answered_and_each_token_has_its_map(served: ServedPage) -> None:
+    page = served()
     page.get_by_role("link", name="Written answers").click()
     page.get_by_label("Prompt").fill(PROMPT)
     page.get_by_label("Method").select_option("occlusion")
@@ -102,57 +49,56 @@ def test_a_prompt_is_answered_and_each_token_has_its_map(opened: Opened) -> None
     page.get_by_role("button", name="Explain").click()
     e = explained()
     known = states(output_layout(e))
-    becomes(page, labels(e, known["all"].values))
+    becomes(page, LABELS, labels(e, known["all"].values))
     tokens = page.locator(".output button")
     assert tokens.count() == len(e.tokens) + 1
     tokens.nth(2).hover()
-    becomes(page, labels(e, known["1"].values))
+    becomes(page, LABELS, labels(e, known["1"].values))
     assert page.locator(".shown").text_content() == known["1"].heading
     tokens.nth(0).focus()
     page.mouse.move(0, 0)
     page.keyboard.press("ArrowRight")
-    becomes(page, labels(e, known["0"].values))
+    becomes(page, LABELS, labels(e, known["0"].values))
     # The link holds what was asked.
     page.goto(page.url)
     page.reload()
-    becomes(page, labels(e, known["all"].values))
+    becomes(page, LABELS, labels(e, known["all"].values))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_painted_as_on_its_page_of_its_own(opened: Opened, scheme: str) -> None:
+def test_it_is_painted_as_on_its_page_of_its_own(served: ServedPage, scheme: str) -> None:
     e = explained()
-    page = opened(written(e), color_scheme=scheme)
-    becomes(page, labels(e, states(output_layout(e))["all"].values))
+    page = served(written(e), color_scheme=scheme)
+    becomes(page, LABELS, labels(e, states(output_layout(e))["all"].values))
     other = page.context.new_page()
     other.set_content(static_page(e))
     for told in (PAINT, MATRIX):
         assert page.evaluate(told) == other.evaluate(told)
-    assert page.locator(TOLD.replace("article .goal", "article .shown")).all_text_contents() == other.locator(
-        TOLD.replace("article .goal", "article .shown")
-    ).all_text_contents()
+    told, own = (one.locator(SAID).all_text_contents() for one in (page, other))
+    assert told == own
 
 
-def test_a_span_is_reached_by_keys_and_by_clicks(opened: Opened) -> None:
+def test_a_span_is_reached_by_keys_and_by_clicks(served: ServedPage) -> None:
     e = explained()
     shown = output_layout(e)
-    page = opened(written(e))
+    page = served(written(e))
     tokens = page.locator(".output button")
     tokens.nth(2).focus()
     page.keyboard.press("Shift+ArrowRight")
-    becomes(page, labels(e, span_state(shown, 1, 2).values))
+    becomes(page, LABELS, labels(e, span_state(shown, 1, 2).values))
     page.keyboard.press("Shift+ArrowRight")
-    becomes(page, labels(e, span_state(shown, 1, 3).values))
+    becomes(page, LABELS, labels(e, span_state(shown, 1, 3).values))
     assert page.locator('.output [aria-pressed="true"]').count() == 3
     tokens.nth(3).click()
     tokens.nth(1).click(modifiers=["Shift"])
     page.mouse.move(0, 0)
-    becomes(page, labels(e, span_state(shown, 0, 2).values))
+    becomes(page, LABELS, labels(e, span_state(shown, 0, 2).values))
     assert page.locator(".shown").text_content() == span_state(shown, 0, 2).heading
 
 
-def test_why_this_token_and_not_that(opened: Opened) -> None:
+def test_why_this_token_and_not_that(served: ServedPage) -> None:
     e = explained()
-    page = opened(written(e))
+    page = served(written(e))
     page.locator(".output button").nth(2).press("Enter")
     page.get_by_role("form", name="Why this and not that").get_by_role("textbox").fill("sea")
     page.keyboard.press("Enter")
@@ -166,8 +112,8 @@ def test_why_this_token_and_not_that(opened: Opened) -> None:
     assert "sea" in page.locator(".contrast .goal").inner_text()
 
 
-def test_messages_are_units_with_roles(opened: Opened) -> None:
-    page = opened("#face=write")
+def test_messages_are_units_with_roles(served: ServedPage) -> None:
+    page = served("#face=write")
     page.get_by_label("Prompt").fill("a dull plot")
     page.get_by_role("button", name="Make it a chat").click()
     page.get_by_role("button", name="Add a message").click()
@@ -179,14 +125,14 @@ def test_messages_are_units_with_roles(opened: Opened) -> None:
     page.get_by_label("Tokens at most").fill("2")
     page.get_by_role("button", name="Explain").click()
     e = explained(CHAT, unit="part", max_new_tokens=2)
-    becomes(page, labels(e, states(output_layout(e))["all"].values))
+    becomes(page, LABELS, labels(e, states(output_layout(e))["all"].values))
     roles = page.locator("article .unit").evaluate_all("all => all.map((one) => one.dataset.name)")
     assert roles == ["system", "user"]
     assert all(label.split(": ")[1] == role for label, role in zip(page.evaluate(LABELS), roles, strict=True))
 
 
-def test_what_is_refused_is_one_line_and_leaves_no_old_map(opened: Opened) -> None:
-    page = opened(written(explained()))
+def test_what_is_refused_is_one_line_and_leaves_no_old_map(served: ServedPage) -> None:
+    page = served(written(explained()))
     page.locator("article").first.wait_for()
     page.get_by_label("Answer, if not").fill("  ")
     page.get_by_label("Prompt").fill("long " * 600)
@@ -198,8 +144,10 @@ def test_what_is_refused_is_one_line_and_leaves_no_old_map(opened: Opened) -> No
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_axe_finds_no_violation_and_nothing_is_cut_off(opened: Opened, scheme: str, viewport: dict[str, int]) -> None:
-    page = opened(written(explained()), color_scheme=scheme, viewport=viewport)
+def test_axe_finds_no_violation_and_nothing_is_cut_off(
+    served: ServedPage, scheme: str, viewport: dict[str, int]
+) -> None:
+    page = served(written(explained()), color_scheme=scheme, viewport=viewport)
     page.locator("article").first.wait_for()
     page.get_by_role("button", name="Make it a chat").click()
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")

@@ -6,9 +6,11 @@ import torch
 
 import raison
 from raison import Citations
+from raison.core.errors import InputError
 from raison.core.inputs.parts import parted
 from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
+from raison.progress import hearing
 from tests.tiny import LANGUAGE_MODELS, WRITERS, build_language_model, build_writer
 
 SOURCES = {
@@ -30,6 +32,17 @@ def writer(request: pytest.FixtureRequest) -> Generator:
 def cite(writer: Generator, **changes: object) -> Citations:
     given = {"answer": ANSWER, "template": "plain", "draws": 0, "method": "occlusion", "within": "source", **changes}
     return raison.cite(writer, QUESTION, SOURCES, **given)
+
+
+def test_work_ends_between_two_passes_and_spoils_nothing(writer: Generator) -> None:
+    def enough(_: int) -> None:
+        raise InputError("enough")
+
+    with hearing(enough), pytest.raises(InputError, match="enough"):
+        cite(writer)
+    with hearing(enough), pytest.raises(InputError, match="enough"):
+        raison.explain(writer, QUESTION, "occlusion", output=ANSWER, progress=False)
+    assert np.isfinite(cite(writer).scores).all()
 
 
 def literal(writer: Generator, c: Citations, gone: str | None) -> list[float]:

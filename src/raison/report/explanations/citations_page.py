@@ -1,7 +1,7 @@
 """Citations as HTML: the answer beside its sources. A statement colours what it rests on, a source what rests on it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from raison.core.results.citations import Citations
 from raison.core.results.notes import NOISE
@@ -31,6 +31,19 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class States:
+    """What a page's script shows: a palette, and for each statement the shades of sources and of their sentences.
+
+    `told` is what is said of each source.
+    """
+
+    palette: list[str]
+    scores: list[list[int]]
+    told: list[list[str]]
+    within: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
 class Article:
     """Citations as a page shows them; without a script, the colours are those of the first statement."""
 
@@ -43,7 +56,12 @@ class Article:
     low: str
     high: str
     gradient: str
-    states: dict[str, object]
+    states: States
+
+    @property
+    def script_data(self) -> dict[str, object]:
+        """The states as plain values."""
+        return asdict(self.states)
 
 
 def page(citations: Citations | Sequence[Citations]) -> str:
@@ -52,17 +70,18 @@ def page(citations: Citations | Sequence[Citations]) -> str:
     one = phrases.shorten(shown[0].question or shown[0].answer, 60)
     title = one if len(shown) == 1 else f"{len(shown)} answers and their sources"
     versions = " ".join(["raison", *sorted({c.version for c in shown if c.version})])
-    values = {"heading": "Answer and sources", "articles": [*map(_article, shown)], "versions": versions}
+    values = {"heading": "Answer and sources", "articles": [*map(article, shown)], "versions": versions}
     return document(title, rendered("citations.html", values), (*STYLES, "page.css"), ("cited.js", "citations.js"))
 
 
 def fragment(c: Citations) -> str:
     """Citations for a notebook: scoped styles, no script."""
-    values = {"styles": assets((*STYLES, "fragment.css")), "articles": [_article(c)]}
+    values = {"styles": assets((*STYLES, "fragment.css")), "articles": [article(c)]}
     return str(rendered("citations_fragment.html", values))
 
 
-def _article(c: Citations) -> Article:
+def article(c: Citations) -> Article:
+    """How the citations are shown."""
     largest = max(abs(one) for row in c.scores for one in row)
     count = len(c.statements)
     return Article(
@@ -75,12 +94,12 @@ def _article(c: Citations) -> Article:
         score(c, -largest),
         score(c, largest),
         SIGNED.gradient(),
-        {
-            "palette": SIGNED.palette(),
-            "scores": [[SIGNED.place(level(one, largest)) for one in row] for row in c.scores],
-            "told": [[_cell(c, i, j, largest).told for j in range(len(c.sources))] for i in range(count)],
-            "within": [_inner(c, i, largest) for i in range(count)],
-        },
+        States(
+            palette=SIGNED.palette(),
+            scores=[[SIGNED.place(level(one, largest)) for one in row] for row in c.scores],
+            told=[[_cell(c, i, j, largest).told for j in range(len(c.sources))] for i in range(count)],
+            within=[_inner(c, i, largest) for i in range(count)],
+        ),
     )
 
 

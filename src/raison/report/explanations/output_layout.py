@@ -117,7 +117,10 @@ def _state(shown: Layout, heading: str, known: int) -> State:
     """The first `known` units were written before the token; a later one has neither a shade nor a value."""
     units = [span for span in shown.passages[0].spans if span.is_unit]
     later = [min(span.piece.units) >= known for span in units]
-    names = ["".join(f"{one.name}: " for one in map(shown.e.units.__getitem__, span.piece.units) if one.name) for span in units]
+    names = [
+        "".join(f"{one.name}: " for one in map(shown.e.units.__getitem__, span.piece.units) if one.name)
+        for span in units
+    ]
     return State(
         heading,
         minus(shown.ends.low),

@@ -24,6 +24,8 @@ MODULES = (
     "messages.js",
     "written.js",
     "writing.js",
+    "statements.js",
+    "citing.js",
     "component.js",
 )
 """Each imports only from those before it; the last one exports `render`."""

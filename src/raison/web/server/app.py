@@ -13,16 +13,20 @@ from starlette.exceptions import HTTPException
 
 from raison._version import __version__
 from raison.core.errors import MISTAKE, RaisonError, UnknownNameError
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import dump
 from raison.web.server import facts, pages
-from raison.web.server.bodies import ExplainBody, PredictBody, described
+from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
 from raison.web.server.calls import Asked, AskedExplanation, AskedPrediction
+from raison.web.server.citing import AskedCitations
 from raison.web.server.guard import GONE, MISTAKEN, Guard
 from raison.web.server.runs import AbsentError, Runs
 from raison.web.server.runs_paths import runs_paths
 from raison.web.server.served import LeftError, Served
 from raison.web.server.worker import FullError
+
+CITING = "/api/cite"
 
 
 class ErrorBody(BaseModel):
@@ -76,6 +80,12 @@ def _explaining(app: FastAPI, served: Served) -> None:
         served.worker(body.model)
         return await answered(request, AskedExplanation.read(body, served.limits))
 
+    @app.post(CITING, responses={200: {"model": Citations}})
+    async def cite(request: Request, body: CiteBody) -> Response:
+        """Which sources a language model's answer rests on: the JSON of Citations."""
+        served.worker(body.model)
+        return await answered(request, AskedCitations.read(body, served.limits))
+
     @app.post("/api/predict")
     async def predict(request: Request, body: PredictBody) -> Response:
         """Predict, or write, without an explanation."""
@@ -118,8 +128,9 @@ def _errors(app: FastAPI) -> None:
         return _error(404, str(error))
 
     @app.exception_handler(RequestValidationError)
-    async def unread(_: Request, error: RequestValidationError) -> Response:
-        status, line = _mistake(error.errors()[0])
+    async def unread(request: Request, error: RequestValidationError) -> Response:
+        body = CiteBody if request.url.path == CITING else ExplainBody
+        status, line = _mistake(error.errors()[0], body)
         return _error(status, line)
 
     @app.exception_handler(FullError)
@@ -145,14 +156,14 @@ def _error(status: int, line: str, headers: dict[str, str] | None = None) -> Res
     return Response(content, status, headers, "application/json")
 
 
-def _mistake(error: dict[str, Any]) -> tuple[int, str]:
+def _mistake(error: dict[str, Any], body: type[BaseModel]) -> tuple[int, str]:
     """The status and the line of what a body or a query holds that it may not."""
     kind, place = error["type"], [part for part in error["loc"] if part not in ("body", "query")]
     name = str(place[0]) if place else ""
     if kind == "json_invalid":
         return 400, "the body is no JSON."
     if kind == "extra_forbidden":
-        return 422, str(UnknownNameError("field", name, ExplainBody.model_fields))
+        return 422, str(UnknownNameError("field", name, body.model_fields))
     if kind == "missing":
-        return 422, f"{name or 'the body'} is missing: give {described(name) if name else 'a JSON object'}."
-    return 422, f"{name or 'the body'} cannot be {error['input']!r:.80}: give {described(name)}."
+        return 422, f"{name or 'the body'} is missing: give {described(name, body) if name else 'a JSON object'}."
+    return 422, f"{name or 'the body'} cannot be {error['input']!r:.80}: give {described(name, body)}."

@@ -1,6 +1,6 @@
 """The bodies of requests, as OpenAPI describes them. What their values mean is the library's to check."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,6 +8,7 @@ from raison.core.errors import InputError
 
 Name = Annotated[str, Field(max_length=500)]
 Place = list[int]
+Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 Class = str | int
 
 
@@ -70,8 +71,40 @@ class ExplainBody(PredictBody):
     threshold: Annotated[float | None, Field(ge=0, le=1, description="a probability")] = None
 
 
-def characters(body: PredictBody) -> int:
+class CiteBody(BaseModel):
+    """What POST /api/cite takes: the keywords of raison.cite."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: Annotated[Name, Field(description="the name of a model of GET /api/models that writes")]
+    question: Annotated[
+        str | list[Message], Field(description='a question, or a conversation, a list of {"role", "content"}')
+    ]
+    sources: Annotated[
+        dict[Name, str] | list[str] | None,
+        Field(description='texts by id, {"id": "text", ...}, or a list of them; null for those of a conversation'),
+    ] = None
+    answer: Annotated[str | None, Field(description="the answer to explain; null for the model's own")] = None
+    statements: Annotated[
+        list[Pair] | None, Field(description="spans [[start, end], ...] of the answer; null for its sentences")
+    ] = None
+    template: Annotated[str | None, Field(description="plain, chat, or a text with {sources} and {question}")] = None
+    method: Annotated[Name, Field(description='a name or a call: "context_cite(ablations=32)"')] = "auto"
+    within: Annotated[Literal["sentence", "source"], Field(description="sentence or source")] = "sentence"
+    removal: Annotated[Name, Field(description="delete, or a token in the place of absent text, such as ellipsis")] = (
+        "delete"
+    )
+    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number from 0 on")] = 0
+    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens from 1 on")] = None
+    draws: Annotated[int, Field(ge=0, le=256, description="a whole number from 0 to 256")] = 16
+
+
+def characters(body: PredictBody | CiteBody) -> int:
     """The characters of a request's texts."""
+    if isinstance(body, CiteBody):
+        sources = body.sources or []
+        texts = [*sources, *sources.values()] if isinstance(sources, dict) else sources
+        return _length(body.question) + _length([body.answer or "", body.template or "", *texts])
     output = body.output or "" if isinstance(body, ExplainBody) else ""
     return len(output) + _length(body.text)
 
@@ -94,9 +127,9 @@ def tupled(value: Any) -> Any:
     return tuple(map(tupled, value)) if isinstance(value, list) else value
 
 
-def described(name: str) -> str:
-    """What a field may hold, to follow "give"; "" for an unknown one."""
-    field = ExplainBody.model_fields.get(name)
+def described(name: str, body: type[BaseModel] = ExplainBody) -> str:
+    """What a field of a body may hold, to follow "give"."""
+    field = body.model_fields.get(name)
     return "another" if field is None or field.description is None else field.description
 
 

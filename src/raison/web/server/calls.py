@@ -18,7 +18,7 @@ from raison.explaining.texts import Reading
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
-from raison.web.server.bodies import ExplainBody, PredictBody, characters, given, tupled
+from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled
 from raison.web.server.settings import ANSWER, Limits
 
 OUTSIDE = ("checkpoint", "filler", "student")
@@ -36,9 +36,14 @@ NEW_TOKENS = 20
 class Asked(ABC):
     """A request for a model. Requests that `joins` says can be answered by one call."""
 
-    body: PredictBody
+    body: PredictBody | CiteBody
     together: int
     """How many of its kind make one call."""
+
+    @property
+    @abstractmethod
+    def about(self) -> object:
+        """The text, in plain values."""
 
     @property
     @abstractmethod
@@ -56,7 +61,7 @@ class Asked(ABC):
     @property
     def key(self) -> bytes:
         """Equal for equal requests; says nothing of the text."""
-        whole = dump([type(self).__name__, self.settings, self.body.model_dump()["text"]])
+        whole = dump([type(self).__name__, self.settings, self.about])
         return hashlib.sha256(whole.encode()).digest()
 
     def joins(self, other: "Asked") -> bool:
@@ -88,6 +93,10 @@ class AskedExplanation(Asked):
         return cls(body, method, label_of(method), most)
 
     @property
+    def about(self) -> object:
+        return self.body.model_dump()["text"]
+
+    @property
     def settings(self) -> str:
         values = self.body.model_dump(exclude={"text", "budget"}) | {"method": self.label}
         return dump(values)
@@ -112,7 +121,7 @@ class AskedExplanation(Asked):
             )
 
     def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
-        body, texts = self.body, [given(one.body.text) for one in asked]
+        body, texts = self.body, [_text(one) for one in asked]
         spans = tupled_spans(body.units)
         units: Any = spans if spans is None or isinstance(spans, str) else [spans] * len(texts)
         # Which of the signatures of `explain` it is, the request says.
@@ -137,7 +146,7 @@ class AskedExplanation(Asked):
             earlier=body.earlier,
             threshold=body.threshold,
         )
-        return [_json(_plain(one)) for one in found]
+        return [json_of(_plain(one)) for one in found]
 
 
 @dataclass(frozen=True)
@@ -154,6 +163,10 @@ class AskedPrediction(Asked):
         return cls(body)
 
     @property
+    def about(self) -> object:
+        return self.body.model_dump()["text"]
+
+    @property
     def settings(self) -> str:
         return dump(self.body.model_dump(exclude={"text"}))
 
@@ -165,14 +178,14 @@ class AskedPrediction(Asked):
         model.encode(texts, unit, self.body.truncate)
 
     def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
-        texts, tokens = [given(one.body.text) for one in asked], self.body.max_new_tokens
+        texts, tokens = [_text(one) for one in asked], self.body.max_new_tokens
         if isinstance(model, Writer):
-            return [_json(_written(model, text, tokens or NEW_TOKENS)) for text in texts]
+            return [json_of(_written(model, text, tokens or NEW_TOKENS)) for text in texts]
         if tokens is not None:
             raise InputError("max_new_tokens is for a language model that writes: leave it out.")
         # A method that looks at nothing: what is left is the prediction.
         found = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
-        return [_json(_predicted(one)) for one in cast("list[Explanation]", found)]
+        return [json_of(_predicted(one)) for one in cast("list[Explanation]", found)]
 
 
 def check_call(instance: object, limits: Limits) -> None:
@@ -214,6 +227,11 @@ def _check_size(body: PredictBody, limits: Limits) -> None:
         raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
 
 
+def _text(asked: Asked) -> Any:
+    """The text of a request that joined this one."""
+    return given(cast("PredictBody", asked.body).text)
+
+
 def _is_ranking(text: object) -> bool:
     return isinstance(text, tuple) and isinstance(text[-1], list)
 
@@ -234,7 +252,8 @@ def _plain(found: object) -> object:
     return [one.to_dict() for one in found] if isinstance(found, list) else cast("Explanation", found).to_dict()
 
 
-def _json(value: object) -> bytes:
+def json_of(value: object) -> bytes:
+    """An answer in JSON. Raises InputError for one that is too long."""
     answer = dump(value).encode()
     if len(answer) > ANSWER:
         raise InputError(f"the answer has {len(answer):,} bytes, and this server gives {ANSWER:,}: ask for less.")

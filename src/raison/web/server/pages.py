@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from raison.core.settings.reading import dump
 from raison.web.component.asked import read_explanations
+from raison.web.component.cited import citations_seen
 from raison.web.component.sources import module, style
 from raison.web.component.views import seen
 from raison.web.component.written import output_seen, span_seen, token_seen
@@ -65,6 +66,14 @@ class TokenBody(OutputBody):
     token: Annotated[int, Field(ge=0, description="the number of an output token, from 0 on")]
 
 
+class CitationsBody(BaseModel):
+    """What POST /api/view/citations takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    citations: Annotated[dict[str, Any], Field(description="the JSON of citations")]
+
+
 def paths(app: FastAPI) -> None:
     """Add the page."""
 
@@ -98,6 +107,11 @@ def paths(app: FastAPI) -> None:
     def view_token(body: TokenBody) -> Response:
         """One token of an answer as a map of its own, as /api/view gives it."""
         return _told(token_seen(body.model_dump()))
+
+    @app.post("/api/view/citations")
+    def view_citations(body: CitationsBody) -> Response:
+        """How the page paints statements and their sources."""
+        return _told(citations_seen(body.model_dump()))
 
 
 def _told(values: dict[str, object]) -> Response:

@@ -13,11 +13,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, RaisonError
 from raison.models.passes.batching import TokenBudget, groups, shrinking
 from raison.models.passes.prefixes.prefix import Prefix, PrefixStore
 from raison.models.passes.prefixes.trie import Ids, Trie, cut, leaves, merge, sees
 from raison.models.stack.tap import TAP, implementation_of, tapped
+from raison.progress import steps_of
 
 CPU_NODES, DEVICE_NODES = 512, 4096
 """Maximum number of nodes per pack. Attention is quadratic, so more than a busy device needs is slower."""
@@ -156,7 +157,8 @@ class PackedReader:
         more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
         try:
             found = self._read_packed(self._store.get(prefix) if len(prefix) else None, rows, more)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, RaisonError):
+            # The latter is from whoever hears of the passes, and ends the work.
             raise
         except _FAILURES:
             return False, []
@@ -260,15 +262,17 @@ class PackedReader:
         """Run all rows in the groups that `divide` makes (indices into its argument); retry after out of memory."""
         found: dict[int, Tensor] = {}
         left = list(range(count))
-        while left:
-            before = self._budget.tokens
-            for group in divide(left):
-                members = [left[place] for place in group]
-                for numbers, states in shrinking(self._budget, run, members):
-                    found.update(zip(numbers, states, strict=True))
-                if self._budget.tokens < before:
-                    break
-            left = [number for number in left if number not in found]
+        with steps_of("passes", count) as told:
+            while left:
+                before = self._budget.tokens
+                for group in divide(left):
+                    members = [left[place] for place in group]
+                    for numbers, states in shrinking(self._budget, run, members):
+                        found.update(zip(numbers, states, strict=True))
+                        told(len(numbers))
+                    if self._budget.tokens < before:
+                        break
+                left = [number for number in left if number not in found]
         return [found[number] for number in range(count)]
 
     def trial(self) -> bool:

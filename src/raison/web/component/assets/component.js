@@ -8,6 +8,7 @@ import { withoutSpan } from "./texts.js";
 import { comparisonForm, settingsForm } from "./form.js";
 import { code, taking } from "./taking.js";
 import { Writing } from "./writing.js";
+import { Citing } from "./citing.js";
 
 const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
 const TYPING = 120;
@@ -247,7 +248,7 @@ class Component {
   }
 }
 
-const FACES = { predict: Component, write: Writing };
+const FACES = { predict: Component, write: Writing, cite: Citing };
 
 /** Show the component in an element; what is given back takes it away again. A model's `face` is what is asked of it. */
 export function render({ model, el }) {

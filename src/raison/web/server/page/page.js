@@ -66,6 +66,7 @@ const writes = (model) => model.outputs === "text";
 const FACES = [
   { name: "predict", said: "Predictions", fits: predicts },
   { name: "write", said: "Written answers", fits: writes },
+  { name: "cite", said: "Answers and sources", fits: writes },
 ];
 
 /** What the component is given: the models, and settings to begin with. */

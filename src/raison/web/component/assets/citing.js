@@ -1,0 +1,173 @@
+// A question and its sources in; the answer's statements out, each with what it rests on.
+import { button, choice, exchangeContent, field, make } from "./elements.js";
+import { latest, remembered, talker } from "./talk.js";
+import { methodsOf, names } from "./form.js";
+import { area, count } from "./messages.js";
+import { paintedCitations } from "./statements.js";
+import { call, taking } from "./taking.js";
+
+const QUESTIONS = 20;
+const EXAMPLE = {
+  question: "Who founded the port of Varnum?",
+  sources: [
+    { id: "port", text: "Captain Ilse Brandt founded the port of Varnum in 1874. The harbour froze every winter." },
+    { id: "tea", text: "The tea house opened in 1921. It stands by the river. Guests praise its scones." },
+    { id: "owl", text: "Owls hunt at night. Their feathers make no sound." },
+  ],
+  answer: "",
+  method: "auto",
+  within: "sentence",
+  template: "",
+  draws: 16,
+  tokens: 30,
+};
+
+export class Citing {
+  constructor(model, el) {
+    this.model = model;
+    this.talk = talker(model);
+    this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
+    this.refresh = latest((stale) => this.follow(stale), () => this.talk.drop());
+    this.root = make("div", { class: "raison-component" });
+    this.places = {};
+    for (const name of ["asking", "status", "maps", "past"]) this.places[name] = make("div", { class: `place-${name}` });
+    this.places.status.setAttribute("role", "status");
+    this.root.append(...Object.values(this.places));
+    el.append(this.root);
+    const linked = citingFromHash(location.hash);
+    this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name, ...linked };
+    this.showForm();
+    if (linked) this.refresh();
+  }
+
+  close() {
+    this.talk.close();
+  }
+
+  showForm() {
+    const models = this.model.get("models");
+    const facts = models.find((one) => one.name === this.settings.model) ?? models[0];
+    const { question, sources, answer, method, within, template, draws, tokens } = this.settings;
+    const set = (changes, again) => {
+      Object.assign(this.settings, changes);
+      if (again) this.showForm();
+    };
+    const row = make("div", { class: "row" });
+    if (models.length > 1) row.append(choice("Model", names(models.map((one) => one.name)), facts.name, (model) => set({ model }, true)));
+    row.append(
+      choice("Method", methodsOf(facts, method), method, (value) => set({ method: value })),
+      choice("Scores of", [["sentence", "sources and sentences"], ["source", "sources only"]], within, (value) => set({ within: value })),
+      choice("Template", [["", "by default"], ...names(facts.chats ? ["plain", "chat"] : ["plain"])], template, (value) => set({ template: value })),
+      choice("Lights", [["16", "from 16 draws"], ["64", "from 64 draws"], ["0", "none"]], String(draws), (value) => set({ draws: Number(value) })),
+      count("Tokens at most", tokens, this.model.get("limits").new_tokens, (value) => set({ tokens: value })),
+      make("button", { type: "submit", class: "out" }, "Explain"),
+    );
+    const form = make(
+      "form",
+      { class: "raison asking", "aria-label": "What is explained" },
+      area("Question", question, (text) => set({ question: text })),
+      ...sources.map((one, place) => this.sourceField(one, place)),
+      make("div", { class: "row" }, button("Add a source", () => set({ sources: [...sources, { id: `source ${sources.length + 1}`, text: "" }] }, true))),
+      area("Answer, if not the model's own", answer, (text) => set({ answer: text })),
+      row,
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.refresh();
+    });
+    exchangeContent(this.places.asking, form);
+  }
+
+  sourceField(one, place) {
+    const { sources } = this.settings;
+    const name = make("input", { type: "text", autocomplete: "off", required: true });
+    name.value = one.id;
+    name.addEventListener("input", () => Object.assign(one, { id: name.value }));
+    const remove = () => {
+      this.settings.sources = sources.toSpliced(place, 1);
+      this.showForm();
+    };
+    return make(
+      "div",
+      { class: "message", role: "group", "aria-label": `Source ${place + 1}` },
+      field("Name", name),
+      area("Source", one.text, (text) => Object.assign(one, { text })),
+      sources.length > 1 ? button("Remove", remove, { "aria-label": `Remove source ${place + 1}` }) : null,
+    );
+  }
+
+  request() {
+    const { model, question, sources, answer, method, within, template, draws, tokens } = this.settings;
+    const ids = sources.map(({ id }) => id);
+    const twice = ids.find((id, place) => ids.indexOf(id) < place);
+    if (twice !== undefined) throw new Error(`Two sources are named “${twice}”: name one otherwise.`);
+    const own = answer ? { answer } : { max_new_tokens: tokens };
+    // Names that are numbers would change the order of an object; a list is numbered from 1.
+    const numbered = ids.every((id, place) => id === String(place + 1));
+    if (!numbered && ids.some((id) => /^\d+$/.test(id))) throw new Error("A source's name cannot be a number alone, unless all are numbered from 1.");
+    const named = numbered ? sources.map(({ text }) => text) : Object.fromEntries(sources.map(({ id, text }) => [id, text]));
+    return { model, question, sources: named, method, within, draws, ...(template ? { template } : {}), ...own };
+  }
+
+  async follow(stale) {
+    this.places.maps.setAttribute("aria-busy", "true");
+    try {
+      const request = this.request();
+      this.say(request.answer ? "Leaving out sources, one after the other." : "The model answers; then sources are left out, one after the other.");
+      const citations = await this.cite(request);
+      if (stale()) return;
+      const view = await this.talk.ask("view/citations", { citations });
+      if (stale()) return;
+      this.places.maps.replaceChildren(paintedCitations(view));
+      this.places.maps.removeAttribute("aria-busy");
+      this.say("");
+      this.showTaking(request, citations);
+    } catch (error) {
+      if (!stale()) this.fail(error.message);
+    }
+  }
+
+  showTaking({ model, question, ...options }, citations) {
+    const linked = this.model.get("linked");
+    if (linked) history.replaceState(null, "", citingToHash(this.settings));
+    const take = taking(call("cite", question, options), citations, linked ? location.href : null);
+    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "Take away" }, take));
+  }
+
+  say(message) {
+    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
+  }
+
+  /** Nothing is shown beside an error: the colours are those of another question. */
+  fail(message) {
+    this.places.maps.replaceChildren();
+    this.places.maps.removeAttribute("aria-busy");
+    this.places.past.replaceChildren();
+    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
+  }
+}
+
+const NAMED = ["model", "question", "answer", "method", "within", "template", "draws", "tokens"];
+
+/** The settings as what follows # in an address. */
+function citingToHash(settings) {
+  const held = new URLSearchParams({ face: "cite" });
+  for (const name of NAMED) if (settings[name] !== "") held.append(name, settings[name]);
+  for (const { id, text } of settings.sources) {
+    held.append("source", id);
+    held.append("text", text);
+  }
+  return "#" + held;
+}
+
+/** The settings that an address holds; nothing where it holds none. */
+function citingFromHash(hash) {
+  const held = new URLSearchParams(hash.slice(1));
+  if (held.get("face") !== "cite" || !held.has("question")) return undefined;
+  const found = {};
+  for (const name of NAMED) if (held.has(name)) found[name] = held.get(name);
+  for (const name of ["draws", "tokens"]) if (name in found) found[name] = Number(found[name]);
+  const texts = held.getAll("text");
+  const sources = held.getAll("source").map((id, place) => ({ id, text: texts[place] ?? "" }));
+  return sources.length ? { ...found, sources } : found;
+}

@@ -1,0 +1,91 @@
+"""POST /api/cite as a call of the library."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.method import Method
+from raison.core.model import LanguageModel
+from raison.core.registry import label_of
+from raison.core.settings.reading import dump
+from raison.explaining.cite import cite, method_of
+from raison.explaining.sourcing import asked as sourced
+from raison.explaining.telling import NEW_TOKENS
+from raison.models.adapters.writing.writer import Writer
+from raison.text.sourced import names
+from raison.web.server.bodies import CiteBody, characters, given
+from raison.web.server.calls import Asked, check_call, json_of, passes
+from raison.web.server.settings import Limits
+
+
+@dataclass(frozen=True)
+class AskedCitations(Asked):
+    """One question with its sources; questions are answered one by one."""
+
+    body: CiteBody
+    method: Method
+    max_new_tokens: int | None
+    together: int = 1
+
+    @classmethod
+    def read(cls, body: CiteBody, limits: Limits) -> "AskedCitations":
+        """Raises a RaisonError for what no question could be asked with."""
+        if (found := characters(body)) > limits.characters:
+            raise InputError(
+                f"question, sources and answer have {found:,} characters, and this server reads {limits.characters:,}."
+            )
+        if (body.max_new_tokens or 0) > limits.new_tokens:
+            raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
+        # A template of another name would be a file.
+        if body.template is not None and "{" not in body.template and body.template not in names():
+            raise UnknownNameError("template", body.template, names())
+        method = method_of(body.method, body.within, body.draws)
+        check_call(method, limits)
+        own = None if body.answer is not None else min(NEW_TOKENS, limits.new_tokens)
+        return cls(body, method, body.max_new_tokens or own)
+
+    @property
+    def about(self) -> object:
+        return self.body.model_dump(include={"question", "sources", "answer", "statements"})
+
+    @property
+    def settings(self) -> str:
+        left = {"question", "sources", "answer", "statements"}
+        return dump(self.body.model_dump(exclude=left) | {"method": label_of(self.method)})
+
+    def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
+        if not isinstance(model, Writer):
+            return
+        body = self.body
+        source = sourced(model, _question(body), body.sources, body.template).source
+        count = len(source.sources if body.within == "source" else source.sentences)
+        most = passes(self.method, count) + (1 + body.draws) * len(source.sources)
+        if most > limits.passes:
+            raise InputError(
+                f"this takes up to {most:,} passes for {count:,} parts of the sources, and this server allows "
+                f"{limits.passes:,}: take fewer sources, fewer draws or within='source'."
+            )
+
+    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+        body = self.body
+        found = cite(
+            model,
+            _question(body),
+            body.sources,
+            answer=body.answer,
+            statements=None if body.statements is None else [(start, end) for start, end in body.statements],
+            template=body.template,
+            method=self.method,
+            within=body.within,
+            removal=body.removal,
+            seed=body.seed,
+            max_new_tokens=self.max_new_tokens,
+            draws=body.draws,
+        )
+        return [json_of(found.to_dict())]
+
+
+def _question(body: CiteBody) -> Any:
+    """The question or the conversation, as raison.cite takes it."""
+    return body.question if isinstance(body.question, str) else given(body.question)
