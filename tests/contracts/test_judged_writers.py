@@ -23,8 +23,10 @@ SOURCES = {
     "owl": "she sold a modest film. he loved it so much.",
 }
 ANSWERS = {"who told a story?": "the sailor told it.", "what plot?": "a dull one."}
-REFUSED = {"consistency", "harmless_change", "max_sensitivity", "simulatability"}
-"""Metrics of several texts, other wordings or moved embeddings."""
+REFUSED = {"consistency", "max_sensitivity", "simulatability"}
+"""Metrics of several texts or moved embeddings."""
+TOLERANT = {"harmless_change": "harmless_change(tolerance=1.0)"}
+"""Settings with which a random model gives numbers for some texts: the others have no harmless edit."""
 INSIDE = ["attention_rollout", "deep_lift", "input_x_gradient", "integrated_gradients(steps=3)", "mp_pi"]
 
 
@@ -49,8 +51,10 @@ def test_every_metric_gives_numbers_or_says_why_not(name: str, writer: Generator
         assert len(refusal.value.reasons) >= 1
         assert "\n" not in str(refusal.value)
         return
+    some, name = name in TOLERANT, TOLERANT.get(name, name)
     [scores] = raison.evaluate(writer, cited, name, rationales=marks, progress=False).metrics
-    assert np.isfinite(scores.values).all()
+    known = np.isfinite(scores.values)
+    assert known.any() if some else known.all()
     # One at a time, they are what they are together.
     alone = [
         raison.evaluate(writer, c, name, rationales=[one], progress=False).metrics[0].values[0]

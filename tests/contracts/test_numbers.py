@@ -181,7 +181,7 @@ def test_one_label_with_a_sigmoid_stays_a_label() -> None:
 @pytest.mark.parametrize("name", METRICS.names)
 def test_every_metric_measures_the_number_or_says_why_not(name: str) -> None:
     metric, model = METRICS.create(name), scorer("bert")
-    given = {Need.EMBEDDINGS, Need.HIDDEN_STATES, Need.SEVERAL_TEXTS, Need.METHOD, Need.VALUES, Need.PREDICTION}
+    given = {Need.EMBEDDINGS, Need.HIDDEN_STATES, Need.SEVERAL_TEXTS, Need.METHOD, Need.VALUES}
     needs = metric.needs - given
     found = raison.explain(model, TEXTS, "occlusion", progress=False)
     if needs:

@@ -198,7 +198,7 @@ def test_every_method_explains_it_or_says_why_not(family: str, name: str) -> Non
 def test_every_metric_measures_it_or_says_why_not(name: str) -> None:
     metric, model = METRICS.create(name), embedder("bert")
     found = raison.explain(model, PAIRS, "occlusion", progress=False)
-    if metric.needs - {Need.EMBEDDINGS, Need.SEVERAL_TEXTS, Need.METHOD, Need.VALUES, Need.PREDICTION}:
+    if metric.needs - {Need.EMBEDDINGS, Need.SEVERAL_TEXTS, Need.METHOD, Need.VALUES}:
         with pytest.raises(UnsupportedError, match=name):
             raison.evaluate(model, found, [name], progress=False)
         return

@@ -1,9 +1,10 @@
 """Explanations of a model and of its copies with randomised blocks, side by side."""
 
 import copy
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,15 +17,17 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Evaluations, Problem
 from raison.core.registry import label_of
+from raison.explaining.answers import answers_of
 from raison.explaining.attribution import Settings, prepare, run, scores_of
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import drawn_values, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.trust import randomisation
 from raison.trust.randomisation import Randomisation, records, similarities, without_parameters
 from raison.trust.records import Similarity
-from tests.tiny import QUESTIONS, TINY, build_answering
+from tests.tiny import QUESTIONS, TINY, build_answering, build_language_model, build_writer
 from tests.unit.models.stack.test_tap_isolation import snapshot
 
 SENTENCES = (
@@ -74,6 +77,21 @@ class Taught(Idle):
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TRAINED})
 
 
+WRITTEN = [
+    {
+        "question": question,
+        "sources": {
+            "sea": "the old sailor told a story.",
+            "plot": "a dull plot.",
+            "owl": "she sold a film.",
+            "port": "he loved it.",
+        },
+        "answer": answer,
+    }
+    for question, answer in (("who told a story?", "the sailor told it."), ("what plot?", "a dull one."))
+]
+
+
 def tiny(name: str = "bert") -> Classifier:
     model: Classifier = raison.load(*TINY[name]())
     return model
@@ -114,6 +132,38 @@ def test_as_a_model_that_was_overwritten_by_hand(name: str, how: str) -> None:
                 wanted = [spearman(one, two), kendall(one, two), top_k_overlap(one, two, 2)]
                 assert [record.spearman, record.kendall, record.overlap] == pytest.approx(wanted, nan_ok=True)
                 assert record.of == total
+
+
+@pytest.mark.parametrize(("name", "built"), [("llama", build_language_model), ("t5", build_writer)])
+def test_a_model_that_writes_as_one_that_was_overwritten_by_hand(name: str, built: Callable[[str], Any]) -> None:
+    """The same answers, cited by a deep copy whose blocks are overwritten: attention, gradients, left-out sources."""
+    writer = Generator(*built(name), name)
+    methods = ["occlusion", "input_x_gradient", "attention_rollout"]
+    plan, settings = Randomisation(orders=("cascading",), seed=4), Settings("part", removal="delete")
+    answers = answers_of(writer, WRITTEN, "plain")
+    before = snapshot(writer.model)
+    units = similarities(answers.of(writer), answers.texts, methods, settings, plan)
+    found = {record.key: record for unit in units for record in unit}
+    assert snapshot(writer.model) == before
+    own = find_blocks(writer.core)
+    assert len(found) == len(methods) * len(own) * len(WRITTEN)
+    assert np.mean([record.spearman for record in found.values() if record.blocks == len(own)]) < 0.9
+    for blocks in {1, len(own)}:
+        slow = Generator(copy.deepcopy(writer.model), writer.tokenizer, name)
+        with torch.no_grad():
+            for place in range(len(own) - blocks, len(own)):
+                values = drawn_values(writer.core, own[place], "initial", (4, 0, place))
+                for target, source in zip(
+                    find_blocks(slow.core)[place].parameters(), own[place].parameters(), strict=True
+                ):
+                    target.copy_(values[id(source)])
+        for method, (text, row) in itertools.product(methods, enumerate(WRITTEN)):
+            given = {"answer": row["answer"], "template": "plain", "draws": 0, "within": "source", "method": method}
+            a, b = (
+                np.array(raison.cite(one, row["question"], row["sources"], removal="delete", **given).scores[0])
+                for one in (writer, slow)
+            )
+            assert found[method, "cascading", blocks, 0, text].kendall == pytest.approx(kendall(a, b), nan_ok=True)
 
 
 @pytest.mark.parametrize("name", sorted(set(TINY) - {"albert"}))

@@ -199,7 +199,7 @@ def test_announcements_and_needs() -> None:
     asked = metric.rewordings(explanation)
     assert [one.text for one in asked] == [edit(name, TEXTS[0]).text for name in ("neutral", "synonym")]
     assert {one.tolerance for one in asked} == {0.2}
-    assert metric.needs == {Need.METHOD, Need.PREDICTION}
+    assert metric.needs == {Need.METHOD}
     assert metric.keeps(explanation) == {}
 
 

@@ -48,8 +48,6 @@ class Need(StrEnum):
     """The model predicts something of a text as a whole, and not at places of it."""
     VALUES = "values"
     """The explained value is that of a prediction, and not a sum of those of an output's tokens."""
-    PREDICTION = "prediction"
-    """What is explained is predicted of a text: a class, labels or a number, and not how likely a statement is."""
     METHOD = "method"
     """The method itself, to explain another text: not one of its maps that was chosen."""
 
@@ -58,11 +56,14 @@ class Need(StrEnum):
 class Rewording:
     """Another wording of a text. It counts only if the explained class's probability moves by at most `tolerance`.
 
-    Of a model of one number, if the number moves by at most this share of how far the whole text moves it.
+    Of a model of one number, if the number moves by at most this share of how far the whole text moves it; of a
+    statement that a language model wrote, its log-probability. The `text` of a statement is the text itself, and `edit`
+    names an edit that the model makes of it (OtherWordings).
     """
 
     text: Given
     tolerance: float
+    edit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,25 @@ import torch
 
 from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.capabilities.other_wordings import OtherWordings
+from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
+from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.results.explanation import Explanation
+from raison.core.targets.choices import One
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.explaining.predicted import predicted
+from raison.explaining.wordings import worded
 from raison.methods import CATALOGUE
 
 JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}
 """What metrics look at where it is no probability."""
+
 Shifted = dict[tuple[int, Shift], np.ndarray]
 """Scores under a shift, by the explanation's number."""
 Rewordings = dict[tuple[int, Rewording], Reworded | None]
@@ -163,28 +169,45 @@ def compute_shifted(evidence: Sequence[TextEvidence], shift: Shift) -> None:
 
 def compute_reworded(wordings: Sequence[Wording]) -> None:
     """Predict all wordings once, and explain those that count, all those of one method together."""
-    first = wordings[0].evidence.batch
-    texts = list(dict.fromkeys(wording.rewording.text for wording in wordings))
+    model, texts = worded(wordings[0].evidence.batch.model, [wording.rewording for wording in wordings])
     batches: dict[str, Batch] = {}
     shared: dict[tuple[str, tuple[int, ...]], Evaluations] = {}
-    groups: dict[str, list[Wording]] = {}
-    for wording in wordings:
-        text_evidence, rewording = wording.evidence, wording.rewording
+    groups: dict[str, list[tuple[Wording, int]]] = {}
+    asked = [(texts.get(wording.rewording), _span(wording.evidence.explanation)) for wording in wordings]
+    listed = list(dict.fromkeys(one for one in asked if one[0] is not None))
+    for wording, one in zip(wordings, asked, strict=True):
+        text_evidence = wording.evidence
         removal = text_evidence.explanation.removal
+        text_evidence.wordings[text_evidence.number, wording.rewording] = None
+        if one[0] is None:
+            continue
         if removal not in batches:
-            # A wording may be longer than its text: what was fitting must not fail now.
-            batches[removal] = prepare(
-                first.model, texts, Settings(first.encoding.unit, removal=removal, truncate=True)
-            )
-        text_evidence.wordings[text_evidence.number, rewording] = None
-        if _counts(wording, BatchRow(batches[removal], texts.index(rewording.text))):
-            groups.setdefault(_kind(text_evidence.explanation), []).append(wording)
-    for those in groups.values():
+            batches[removal] = _predicted(model, listed, text_evidence.batch, removal)
+        row = listed.index(one)
+        if _counts(wording, BatchRow(batches[removal], row)):
+            groups.setdefault(_kind(text_evidence.explanation), []).append((wording, row))
+    for pairs in groups.values():
+        those, rows = [wording for wording, _ in pairs], [row for _, row in pairs]
         removal = those[0].evidence.explanation.removal
-        rows = [texts.index(wording.rewording.text) for wording in those]
         # Methods that explain the same wordings share their perturbed texts.
         evaluations = shared.setdefault((removal, tuple(rows)), Evaluations())
         _explain_wordings(those, _wordings_like(those, batches[removal], rows, evaluations))
+
+
+def _span(explanation: Explanation) -> One | None:
+    """The statement that is explained: no wording moves its place in the answer."""
+    place = explanation.place
+    return None if place is None else (place.start, place.end)
+
+
+def _predicted(
+    model: LanguageModel, listed: Sequence[tuple[Given | None, One | None]], like: Batch, removal: str
+) -> Batch:
+    """Wordings and their targets as a batch. One may be longer than its text: what was fitting must not fail now."""
+    texts = [text for text, _ in listed if text is not None]
+    spans = [span for _, span in listed if span is not None]
+    target = spans if model.offers(OtherWordings) else None
+    return prepare(model, texts, Settings(like.encoding.unit, target, removal=removal, truncate=target is None))
 
 
 def target_of(batch: Batch, explanations: Sequence[Explanation]) -> Target:
@@ -246,7 +269,8 @@ def _counts(wording: Wording, after: BatchRow) -> bool:
 def is_harmless(before: BatchRow, after: BatchRow, target: Target, tolerance: float) -> bool:
     """Whether the model's input tokens change, and the explained class keeps about the same probability.
 
-    `target` is that of the one text. Of a model of one number `tolerance` is a share of how far the text moves it.
+    `target` is that of the one text. Of a number, and of the log-probability of a statement, `tolerance` is a share of
+    how far the text moves it.
     """
     if torch.equal(before.ids, after.ids):
         return False

@@ -36,7 +36,6 @@ LACKS = {
     Need.PROBABILITIES: "probabilities of classes or statements",
     Need.WHOLE_TEXTS: "predictions of whole texts, and the model predicts at places of a text (leave the metric out)",
     Need.VALUES: "explanations of an output's log-probability (of='log_probability'), not sums over its tokens",
-    Need.PREDICTION: "the prediction of a text",
     Need.METHOD: "the method itself, and has scores alone",
 }
 
@@ -49,9 +48,7 @@ _WITHOUT: Mapping[Outputs, str] = {
 
 def lacking_of(outputs: Outputs) -> dict[Need, str]:
     """What the metrics may not ask of a model with these outputs, each with the reason."""
-    needs = {"number": (Need.CLASSES, Need.PROBABILITIES), "statement": (Need.CLASSES, Need.PREDICTION)}.get(
-        outputs, ()
-    )
+    needs = {"number": (Need.CLASSES, Need.PROBABILITIES), "statement": (Need.CLASSES,)}.get(outputs, ())
     return dict.fromkeys(needs, _WITHOUT.get(outputs, ""))
 
 

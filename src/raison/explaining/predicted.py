@@ -1,4 +1,7 @@
-"""When a changed text, or changed embeddings, leave a prediction as it is: a class, labels, or one number."""
+"""When a changed text, or changed embeddings, leave a prediction as it is: a class, labels, or one number.
+
+The log-probability of a statement that a language model wrote counts as a number.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.core.targets.ranking import is_ranked
 from raison.core.targets.target import Target, probabilities
@@ -76,7 +80,7 @@ class Predicted:
 
 def predicted(batch: Batch) -> Predicted:
     """Of a batch of texts; one pass more for each text of a model of one number."""
-    full, number = batch.full.double(), batch.model.outputs == "number"
+    full, number = batch.full.double(), _is_number(batch.model)
     ranks = number and all(is_ranked(text) for text in batch.encoding.texts)
     return Predicted(full, batch.target.index, batch.model.multi_label, _effects(batch) if number else None, ranks)
 
@@ -84,7 +88,12 @@ def predicted(batch: Batch) -> Predicted:
 def explained_values(batch: Batch) -> Rows:
     """Of each text the probability of the explained class, or the number in its own units."""
     model = batch.model
-    return _values(batch.full.double(), batch.target.index, model.multi_label, model.outputs == "number")
+    return _values(batch.full.double(), batch.target.index, model.multi_label, _is_number(model))
+
+
+def _is_number(model: LanguageModel) -> bool:
+    """Whether the first logit is what counts: a number, or a log-probability."""
+    return model.outputs in ("number", "statement")
 
 
 def _values(logits: Tensor, index: Tensor, multi_label: bool, number: bool) -> Rows:

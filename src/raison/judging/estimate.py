@@ -8,6 +8,7 @@ from statistics import median
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain, Price
+from raison.core.capabilities.other_wordings import OtherWordings
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
@@ -20,6 +21,7 @@ from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import Metrics, create_metrics
 from raison.explaining.texts import Reading, Texts, read_names
 from raison.explaining.token_by_token import looks_inside
+from raison.explaining.wordings import worded
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
@@ -246,18 +248,20 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
     """Tokens of each other wording that metrics ask for, and what explaining it with every unselected row takes."""
     works = []
     for text, units in zip(encoding.texts, encoding.units, strict=True):
-        stand_in = replace(_stand_in(units), text=text, unit=encoding.unit)
-        asked = dict.fromkeys(rewording.text for metric in plan.judges for rewording in metric.rewordings(stand_in))
+        stand_in = replace(_stand_in(units), text=text, unit=encoding.unit, outputs=plan.model.outputs)
+        model, asked = worded(plan.model, [one for metric in plan.judges for one in metric.rewordings(stand_in)])
         if asked and encoding.spans is None:
-            wordings = plan.model.encode(list(asked), encoding.unit, truncate=True)
-            for length, units_of in zip(wordings.lengths, wordings.units, strict=True):
-                rows = [
-                    row.method.total_cost(len(units_of)).times(len(row.seeds))
-                    for row in plan.rows
-                    if row.chooser is None
+            wordings = model.encode(list(dict.fromkeys(asked.values())), encoding.unit, not model.offers(OtherWordings))
+            # At most the whole answer is explained.
+            tokens = _Tokens.read(replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings)
+            for row, (length, units_of) in enumerate(zip(wordings.lengths, wordings.units, strict=True)):
+                costs = [
+                    one.method.total_cost(len(units_of)).of_tokens(tokens.of(one.method, row)).times(len(one.seeds))
+                    for one in plan.rows
+                    if one.chooser is None
                 ]
                 # One more pass decides whether the wording counts.
-                works.append((length, _sum([Cost(1), *rows])))
+                works.append((length, _sum([Cost(1), *costs])))
     return works
 
 

@@ -29,7 +29,7 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
-from raison.judging.written import SUMMED, statements_of
+from raison.judging.written import BY_SENTENCES, SUMMED, statements_of
 from raison.metrics import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance, progress_bar
@@ -45,6 +45,8 @@ DEFAULT_METRICS = (
     "aopc_sufficiency",
     "log_odds",
 )
+_UNMET = {SUMMED: Need.VALUES, BY_SENTENCES: Need.METHOD}
+"""What explanations with a note do not have: sums over tokens, and scores that were made from those of sentences."""
 
 
 def evaluate(
@@ -83,7 +85,7 @@ def evaluate(
         chosen,
         has_rationales=rationales is not None,
         texts=len(given),
-        summed=any(SUMMED in e.notes for e in given),
+        unmet=frozenset(need for note, need in _UNMET.items() if any(note in e.notes for e in given)),
     )
     marks = [()] * len(given) if rationales is None else [tuple(one) for one in rationales]
     if len(marks) != len(given):
@@ -157,11 +159,16 @@ def default_metrics(model: LanguageModel) -> list[str]:
 
 
 def check_metrics(
-    model: LanguageModel, metrics: Sequence[AnyMetric], *, has_rationales: bool, texts: int, summed: bool = False
+    model: LanguageModel,
+    metrics: Sequence[AnyMetric],
+    *,
+    has_rationales: bool,
+    texts: int,
+    unmet: frozenset[Need] = frozenset(),
 ) -> None:
     """Raise UnsupportedError, with every reason, unless the model and the data have what the metrics need.
 
-    `summed` says that explanations are sums over tokens of a value that no statement has.
+    `unmet` is what the explanations themselves do not have.
     """
     given = {
         Need.RATIONALES: has_rationales,
@@ -169,13 +176,13 @@ def check_metrics(
         Need.HIDDEN_STATES: model.offers(HiddenStates),
         Need.SEVERAL_TEXTS: texts > 1,
         Need.WHOLE_TEXTS: model.choosing is None,
-        Need.METHOD: True,
-        Need.VALUES: not summed,
+        Need.METHOD: Need.METHOD not in unmet,
+        Need.VALUES: Need.VALUES not in unmet,
     }
     asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
     why = {need: model.lacks(kind) for need, kind in asked.items() if not given[need]}
     unsaid = lacking_of(model.outputs)
-    given |= {need: need not in unsaid for need in (Need.CLASSES, Need.PROBABILITIES, Need.PREDICTION)}
+    given |= {need: need not in unsaid for need in (Need.CLASSES, Need.PROBABILITIES)}
     why |= unsaid
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:

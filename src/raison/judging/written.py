@@ -23,6 +23,8 @@ from raison.text.sourced import Place as SourcePlace
 
 SUMMED = "summed"
 """The note of a sum, over an output's tokens, of a value that is no log-probability."""
+BY_SENTENCES = "by_sentences"
+"""The note of scores of sources that the method made from those of sentences: without these it gives others."""
 CLOSE = 1e-2
 """How near the log-probability of what was recorded has to be, in nats, and as a share of it."""
 
@@ -82,6 +84,8 @@ def _of_citations(writer: Writer, c: Citations) -> Again:
     candidates = [(sourced(prompt, places), PART) for prompt in writer.prompts_again(c.prompt)]
     answered, unit = _matching(writer, candidates, recorded)
     shared: dict[str, Any] = {"of": c.of, "method": c.method, "config": c.config, "removal": c.removal, "seed": c.seed}
+    by_sentences = any(score is not None for row in c.within for score in row)
+    shared["notes"] = {BY_SENTENCES: True} if by_sentences else {}
     explanations = tuple(
         Explanation(
             **_statement(answered, spans[i], full),

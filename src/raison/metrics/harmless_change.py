@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import InputError
+from raison.core.inputs.unit import Unit
 from raison.core.metric import Evidence, Metric, Need, Reworded, Rewording
 from raison.core.results.explanation import Explanation
 from raison.numerics.measures.agreement import spearman
-from raison.text.edits import Edited, check_edits, edit
+from raison.text.edits import EDITS, Edited, check_edits, edit
 
 DECIMALS = 5
 """Scores that agree in so many, as shares of the largest, are equal."""
@@ -37,16 +38,21 @@ class HarmlessChange(Metric):
     depend on the text also loses by its own noise: compare with more samples. A method that ignores the text's words is
     perfectly robust: read it together with faithfulness.
 
+    Of a statement that a language model wrote after sources, one of the sources is edited, or two change places with
+    their labels (`order`); which ones depends only on the prompt. Units correspond by their source and their place in
+    it. The statement's log-probability counts like a number, and scores as multiples of `tolerance` of the largest:
+    smaller differences tie. NaN without sources. A prompt that becomes too long does not count.
+
     Cost: one forward pass and at most one explanation for each edit.
 
     The thesis attacks explanations by optimised changes; harmless ones are this library's own counterpart.
     """
 
-    edits: tuple[str, ...] | list[str] | str = ("casing", "contraction", "synonym", "neutral")
+    edits: tuple[str, ...] | list[str] | str = ("casing", "contraction", "synonym", "neutral", "order")
     tolerance: float = 0.05
     reference: ClassVar[str] = "oxford2022assessing"
     higher_is_better: ClassVar[bool] = True
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD, Need.PREDICTION})
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD})
     ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -61,10 +67,17 @@ class HarmlessChange(Metric):
             )
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:
+        if explanation.outputs == "statement":
+            return self._of_sources(explanation)
         return tuple(self._rewording(explanation, edited) for edited in self._edited(explanation))
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         similarities = []
+        if explanation.outputs == "statement":
+            for rewording in self._of_sources(explanation):
+                reworded = evidence.reworded(rewording)
+                if reworded is not None:
+                    similarities.append(self._similarity_by_names(explanation, reworded))
         for edited in self._edited(explanation):
             reworded = evidence.reworded(self._rewording(explanation, edited))
             if reworded is not None:
@@ -72,13 +85,24 @@ class HarmlessChange(Metric):
         known = [value for value in similarities if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
 
+    def _of_sources(self, explanation: Explanation) -> tuple[Rewording, ...]:
+        """Edits of the prompt of a statement."""
+        return tuple(Rewording(explanation.text, self.tolerance, name) for name in self.edits)
+
+    def _similarity_by_names(self, explanation: Explanation, reworded: Reworded) -> float:
+        """Spearman's correlation over the units that have a name and a number within their source in common."""
+        before = _by_name(explanation.units, _steps(np.array(explanation.scores), self.tolerance))
+        after = _by_name(reworded.units, _steps(reworded.scores, self.tolerance))
+        both = [name for name in before if name in after]
+        return spearman(np.array([before[name] for name in both]), np.array([after[name] for name in both]))
+
     def _rewording(self, explanation: Explanation, edited: Edited) -> Rewording:
         return Rewording(edited.given(explanation.units, explanation.unit), self.tolerance)
 
     def _edited(self, explanation: Explanation) -> list[Edited]:
         if explanation.answer is not None or explanation.place is not None:
             return []
-        edits = [edit(name, explanation.text) for name in self.edits]
+        edits = [edit(name, explanation.text) for name in self.edits if name in EDITS]
         return [edited for edited in edits if edited is not None]
 
 
@@ -91,6 +115,20 @@ def _similarity(explanation: Explanation, edited: Edited, reworded: Reworded) ->
     now = np.array([after[list(new)].sum() for _, new in groups])
     # Once more, for sums of the same numbers in another order.
     return spearman(was.round(DECIMALS), now.round(DECIMALS))
+
+
+def _by_name(units: Sequence[Unit], scores: Float[np.ndarray, " units"]) -> dict[tuple[str, int], float]:
+    """Scores by the name of each unit's source, and the unit's number among those of that source."""
+    found: dict[tuple[str, int], float] = {}
+    for place, (unit, score) in enumerate(zip(units, scores.tolist(), strict=True)):
+        found[unit.name, sum(one.name == unit.name for one in units[:place])] = score
+    return found
+
+
+def _steps(scores: Float[np.ndarray, " units"], step: float) -> Float[np.ndarray, " units"]:
+    """Shares of the largest magnitude, as whole numbers of steps; without steps only rounding errors tie."""
+    shares = _without_noise(scores)
+    return np.round(shares / step) if step > 0 else shares
 
 
 def _without_noise(scores: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:

@@ -7,13 +7,14 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.adapters.blackbox.function import BlackBox
-from raison.models.adapters.classifier import Classifier
-from raison.models.stack.blocks import find_blocks
+from raison.models.derived.inside import inside
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.records import AttackKey, Substituted
 from raison.trust.substitution import Substitution
 from raison.trust.works import Request, Works
+
+_WRITES = "attacks keep the class that is predicted, and a model that writes predicts none"
 
 
 def works() -> Works:
@@ -25,7 +26,7 @@ def works() -> Works:
             "substitution": Substitution,
         },
         similarities=lambda request, plan, done: randomisation.similarities(
-            _classifier(request.model), request.texts, request.methods, request.settings, plan, done=done
+            _known(request.model), request.texts, request.methods, request.settings, plan, done=done
         ),
         attacked=lambda request, plans, done: attacks.attacks(
             request.model, request.texts, _created(request), request.settings, plans, done=done
@@ -33,26 +34,38 @@ def works() -> Works:
         substituted=_substituted,
         unable={
             "randomisation": _not_randomised,
-            "embedding": lambda request: attacks.undifferentiable(request.model, _created(request)),
+            "embedding": _not_attacked,
             "substitution": _not_substituted,
         },
-        boundary=lambda request: attacks.boundary(request.model, request.texts, request.settings),
-        blocks=lambda model: 0 if isinstance(model, BlackBox) else len(find_blocks(_classifier(model).core)),
+        boundary=_boundary,
+        blocks=lambda model: 0 if isinstance(model, BlackBox) else randomisation.count_blocks(_known(model)),
     )
 
 
 def _not_randomised(request: Request) -> dict[str, str]:
     if isinstance(request.model, BlackBox):
         return dict.fromkeys(request.methods, "the model is a function, whose parameters are not known")
-    return randomisation.without_parameters(
-        _classifier(request.model), request.texts, request.methods, request.settings
-    )
+    return randomisation.without_parameters(_known(request.model), request.texts, request.methods, request.settings)
+
+
+def _not_attacked(request: Request) -> dict[str, str]:
+    if request.model.outputs == "statement":
+        return dict.fromkeys(request.methods, _WRITES)
+    return attacks.undifferentiable(request.model, _created(request))
 
 
 def _not_substituted(request: Request) -> dict[str, str]:
+    if request.model.outputs == "statement":
+        return dict.fromkeys(request.methods, _WRITES)
     if isinstance(request.model, BlackBox):
         return dict.fromkeys(request.methods, "the model is a function, which has no embeddings of similar words")
     return {}
+
+
+def _boundary(request: Request) -> list[int]:
+    if request.model.outputs == "statement":
+        return []
+    return attacks.boundary(request.model, request.texts, request.settings)
 
 
 def _substituted(request: Request, plan: Substitution, done: Collection[AttackKey]) -> Iterator[list[Substituted]]:
@@ -65,8 +78,9 @@ def _created(request: Request) -> list[Method]:
     return [CATALOGUE.create(method) for method in request.methods]
 
 
-def _classifier(model: LanguageModel) -> Classifier:
-    if not isinstance(model, Classifier):
+def _known(model: LanguageModel) -> LanguageModel:
+    """A model whose parameters are known."""
+    if inside(model) is None:
         raise UnsupportedError(
             f"{model.name} cannot be in a study of trust",
             ["its parameters are not known"],

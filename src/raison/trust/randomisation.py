@@ -18,7 +18,7 @@ from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of
 from raison.methods import CATALOGUE
-from raison.models.adapters.classifier import Classifier
+from raison.models.derived.inside import inside
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import How, check_how, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
@@ -65,7 +65,7 @@ class Randomisation:
 
 
 def similarities(
-    model: Classifier,
+    model: LanguageModel,
     texts: Sequence[Given],
     methods: Sequence[str | Method],
     settings: Settings,
@@ -110,22 +110,23 @@ def similarities(
 
 def count_blocks(model: LanguageModel) -> int:
     """The number of a model's blocks. Raises InputError; UnsupportedError if they cannot be identified."""
-    if not isinstance(model, Classifier):
+    found = inside(model)
+    if found is None:
         raise InputError(
-            f"blocks are those of a transformers model that classifies; got a {type(model).__name__}: make it ready "
-            "with raison.load(...), with a prompt if it is a language model."
+            f"blocks are those of a transformers model that classifies or writes; got a {type(model).__name__}: make "
+            "it ready with raison.load(...)."
         )
-    return len(find_blocks(model.core))
+    return len(find_blocks(found.core))
 
 
-def records(model: Classifier, texts: Sequence[Given], methods: Sequence[str | Method], plan: Randomisation) -> int:
+def records(model: LanguageModel, texts: Sequence[Given], methods: Sequence[str | Method], plan: Randomisation) -> int:
     """How many records `similarities` yields in all: what `advance` counts up to."""
     return len(texts) * len(methods) * len(plan.orders) * count_blocks(model) * plan.draws
 
 
 # The reasons are part of headers, which a resumed study compares: other words would refuse it.
 def without_parameters(
-    model: Classifier, texts: Sequence[Given], methods: Sequence[str | Method], settings: Settings
+    model: LanguageModel, texts: Sequence[Given], methods: Sequence[str | Method], settings: Settings
 ) -> dict[str, str]:
     """The methods for which randomisation is not informative, by their labels, each with the reason in a line.
 
@@ -151,7 +152,7 @@ def without_parameters(
 class _Copies:
     """The randomised models of one draw at a time."""
 
-    def __init__(self, model: Classifier, plan: Randomisation) -> None:
+    def __init__(self, model: LanguageModel, plan: Randomisation) -> None:
         self.model = model
         self.plan = plan
         self.blocks = count_blocks(model)

@@ -1,9 +1,9 @@
-"""Twins of a classifier: some blocks are randomised, all other memory is shared with the caller's model."""
+"""Twins of a model: some blocks are randomised, all other memory is shared with the caller's model."""
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
 from raison.core.errors import InputError
-from raison.models.adapters.classifier import Classifier
-from raison.models.passes.outputs.readout import HeadReadout, WordReadout
+from raison.core.model import LanguageModel
+from raison.models.derived.inside import inside
 from raison.models.stack.blocks import Values, check_how, drawn_values, find_stacks, put, twin
 from raison.models.stack.hooks import acting_on
 from raison.models.stack.layers import Call
@@ -42,13 +42,16 @@ class RandomisedModels:
     """
 
     def __init__(
-        self, adapter: Classifier, how: str = "initial", seed: tuple[int, ...] = (0,), stored: int = STORED_BYTES
+        self, adapter: LanguageModel, how: str = "initial", seed: tuple[int, ...] = (0,), stored: int = STORED_BYTES
     ) -> None:
         check_how(how)
-        self._adapter = adapter
+        found = inside(adapter)
+        if found is None:
+            raise InputError(f"blocks are those of a transformers model, and of {adapter.name} only answers are known.")
+        self._inside = found
         self._how = how
         self._seed = seed
-        self._stacks = find_stacks(adapter.core)
+        self._stacks = find_stacks(found.core)
         self._blocks = [block for stack in self._stacks for block in stack]
         self._values: dict[int, Values] = {}
         self.store = StateStore(stored)
@@ -58,7 +61,7 @@ class RandomisedModels:
         """The number of blocks."""
         return len(self._blocks)
 
-    def model(self, numbers: Collection[int]) -> Classifier:
+    def model(self, numbers: Collection[int]) -> LanguageModel:
         """The adapter with these blocks randomised. Raises InputError for a block that does not exist."""
         wrong = [number for number in numbers if not 1 <= number <= self.count]
         if wrong:
@@ -66,17 +69,17 @@ class RandomisedModels:
                 f"block {wrong[0]} does not exist: the blocks have the numbers 1 (the last) to {self.count}."
             )
         twins: dict[int, nn.Module] = {}
-        tree = twin(self._adapter.model, twins)
+        tree = twin(self._inside.tree, twins)
         for number in numbers:
             block = self._blocks[self.count - number]
             put(twins[id(block)], self._drawn(number))
         shared = self.count - max(numbers, default=0)
-        core: PreTrainedModel = twins[id(self._adapter.core)]  # type: ignore[assignment]
+        core: PreTrainedModel = twins[id(self._inside.core)]  # type: ignore[assignment]
         # In an encoder-decoder, the encoder's blocks: a decoder's block has two inputs.
         lower = [twins[id(block)] for block in self._stacks[0][:shared]]
         if lower:
             LowerBlocks(core, lower, self.store).install()
-        return _adapter_over(self._adapter, tree, twins)
+        return self._inside.over(tree, twins)
 
     def drop_copies(self) -> None:
         """Forget the values of all blocks; models already made keep theirs, and new ones draw the same values again."""
@@ -86,7 +89,7 @@ class RandomisedModels:
         if number not in self._values:
             place = self.count - number
             seed = (*self._seed, place)
-            self._values[number] = drawn_values(self._adapter.core, self._blocks[place], self._how, seed)
+            self._values[number] = drawn_values(self._inside.core, self._blocks[place], self._how, seed)
         return self._values[number]
 
 
@@ -200,20 +203,6 @@ class LowerBlocks:
         if current.key is not None and number == len(self._blocks) - 1:
             self._store.put(current.key, len(self._blocks), output)
         return output
-
-
-def _adapter_over(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module]) -> Classifier:
-    """The same adapter over the twin of its model, with its own stores. The original encodes the texts.
-
-    A calibrated prompt keeps its prior, as the head keeps its weights.
-    """
-    readout = adapter.readout
-    if isinstance(readout, WordReadout | HeadReadout):
-        own = replace(readout, head=twins[id(readout.head)])
-        return adapter.over(tree, replace(adapter.use, readout=own, cache=None))
-    if readout is not None:
-        raise InputError(f"blocks of {adapter.name} are randomised for a class, not for tokens that it writes.")
-    return adapter.over(tree, adapter.use)
 
 
 def _digest(value: Any) -> bytes | None:

@@ -15,7 +15,10 @@ from raison.core.inputs.unit import Text, joined, segments
 from raison.text.edits.edited import Edited
 from raison.text.segment import Span, word_spans
 
-__all__ = ["EDITS", "Edited", "check_edits", "edit"]
+__all__ = ["EDITS", "ORDER", "Edited", "check_edits", "drawn", "edit"]
+
+ORDER = "order"
+"""The edit of a prompt that exchanges two of its sources, see raison.text.edits.sources. No text has a place for it."""
 
 Change = tuple[Span, str]
 """Characters of a string, and what stands there instead."""
@@ -35,9 +38,9 @@ def edit(name: str, text: Text) -> Edited | None:
     check_edits((name,))
     strings = segments(text)
     for number, string in enumerate(strings):
-        changes = list(EDITS[name](string)) if string.strip() else []
+        changes = list(EDITS[name](string)) if string.strip() and name != ORDER else []
         if changes:
-            (start, end), written = changes[_rng(name, text).integers(len(changes))]
+            (start, end), written = changes[drawn(name, text).integers(len(changes))]
             edited = [*strings[:number], string[:start] + written + string[end:], *strings[number + 1 :]]
             return Edited(joined(text, edited), number, (start, end), (start, start + len(written)))
     return None
@@ -45,11 +48,12 @@ def edit(name: str, text: Text) -> Edited | None:
 
 def check_edits(names: tuple[str, ...]) -> None:
     """Raise UnknownNameError or InputError unless these are different names of edits, at least one."""
+    known = (*EDITS, ORDER)
     for name in names:
-        if name not in EDITS:
-            raise UnknownNameError("edit", name, EDITS)
+        if name not in known:
+            raise UnknownNameError("edit", name, known)
     if not names or len(set(names)) < len(names):
-        raise InputError(f"edits are {names}: name at least one of {', '.join(EDITS)}, each once.")
+        raise InputError(f"edits are {names}: name at least one of {', '.join(known)}, each once.")
 
 
 def _casing(string: str) -> Iterator[Change]:
@@ -102,7 +106,8 @@ EDITS: dict[str, Callable[[str], Iterator[Change]]] = {
 """By name, what gives all changes of one string."""
 
 
-def _rng(name: str, text: Text) -> np.random.Generator:
+def drawn(name: str, text: Text) -> np.random.Generator:
+    """Draws for an edit, which depend only on its name and the text."""
     digest = hashlib.blake2b(repr((name, text)).encode(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain, Price
+from raison.core.capabilities.other_wordings import OtherWordings, Worded
 from raison.core.capabilities.token_predictions import TokenPredictions, TokenRows
 from raison.core.capability import Capability
 from raison.core.errors import InputError
@@ -24,6 +25,7 @@ from raison.core.targets.choices import TargetSpec
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.place import Place
+from raison.models.adapters.writing.edited_answer import edited_answer
 from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level, Reading, joint
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.answered import Answered
@@ -64,6 +66,22 @@ class StatementTokens(TokenPredictions):
             of_text = self._statements.forced(text, encoding.unit).rows(tokens, level)
             found.append(replace(of_text, owners=tuple(rows[owner] for owner in of_text.owners)))
         return found
+
+
+@final
+class EditedPrompts(OtherWordings):
+    """The same answers after prompts whose sources were edited."""
+
+    def __init__(self, statements: "Statements") -> None:
+        self._statements = statements
+
+    def worded(self, edits: Sequence[tuple[Text, str]]) -> Worded:
+        own = self._statements
+        found = [edited_answer(own.writer, own.answers[text], name) for text, name in edits]
+        known = [answered for answered in found if answered is not None]
+        return Worded(
+            Statements(own.writer, known) if known else own, tuple(None if one is None else one.texts for one in found)
+        )
 
 
 @final
@@ -121,7 +139,11 @@ class Statements(LanguageModel):
         self.answers: dict[Text, Answered] = {answered.texts: answered for answered in answers}
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
         self.choosing: Chosen = Chosen(self.answers)
-        self.capabilities: tuple[Capability, ...] = (StatementLengths(), StatementTokens(self))
+        self.capabilities: tuple[Capability, ...] = (
+            StatementLengths(),
+            StatementTokens(self),
+            EditedPrompts(self),
+        )
         self.name, self.max_tokens = writer.name, writer.max_tokens
         first = answers[0]
         self._rows = ContinuationEncoder(first.source.prompt, first.output)

@@ -1,0 +1,34 @@
+"""A recorded answer after a prompt whose sources were edited."""
+
+from raison.core.errors import TextTooLongError
+from raison.models.adapters.writing.writer import Writer
+from raison.models.tokens.answered import Answered
+from raison.models.tokens.continuation import Prompt
+from raison.models.tokens.sourced import sourced
+from raison.text.edits.sources import edit_sources
+from raison.text.sourced import Place
+
+
+def edited_answer(writer: Writer, answered: Answered, name: str) -> Answered | None:
+    """The same tokens of the answer after the edited prompt; None if there is no place for the edit, or no room."""
+    source = answered.source
+    places = [
+        Place(unit.name, start, unit.start, unit.end, end)
+        for unit, (start, end) in zip(source.sources, source.blocks, strict=True)
+    ]
+    edited = edit_sources(name, source.prompt.text, places)
+    prompt = None if edited is None else _read_alike(writer, source.prompt, edited.text)
+    if edited is None or prompt is None:
+        return None
+    try:
+        output = writer.written(prompt, answered.output.ids)
+    except TextTooLongError:
+        return None
+    return Answered(sourced(prompt, edited.places), output, answered.statements)
+
+
+def _read_alike(writer: Writer, prompt: Prompt, text: str) -> Prompt | None:
+    """Another text, read as the prompt was: as it stands, or as a rendered chat. None if it was read differently."""
+    ways = writer.prompts_again(prompt.text)
+    alike = [number for number, way in enumerate(ways) if way.ids == prompt.ids]
+    return writer.prompts_again(text)[alike[0]] if alike else None

@@ -1,0 +1,53 @@
+"""The transformer inside a model, and how the same model is made over a twin of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from raison.core.errors import InputError
+from raison.core.model import LanguageModel
+from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.writing.generator import Generator
+from raison.models.adapters.writing.statements import Statements
+from raison.models.passes.outputs.readout import HeadReadout, WordReadout
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """`tree` is the module that runs, `core` the transformers model in it.
+
+    `over` makes the same model over a twin of the tree, given each module's twin by the module's id.
+    """
+
+    tree: nn.Module
+    core: PreTrainedModel
+    over: Callable[[nn.Module, dict[int, nn.Module]], LanguageModel]
+
+
+def inside(model: LanguageModel) -> Inside | None:
+    """The transformer inside a model; None where nothing but answers are known."""
+    if isinstance(model, Classifier):
+        return Inside(model.model, model.core, partial(_classifier, model))
+    if isinstance(model, Statements) and isinstance(model.writer, Generator):
+        return Inside(model.writer.model, model.writer.core, partial(_statements, model.writer, model))
+    return None
+
+
+def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module]) -> Classifier:
+    """The original encodes the texts. A calibrated prompt keeps its prior, as the head keeps its weights."""
+    readout = adapter.readout
+    if isinstance(readout, WordReadout | HeadReadout):
+        own = replace(readout, head=twins[id(readout.head)])
+        return adapter.over(tree, replace(adapter.use, readout=own, cache=None))
+    if readout is not None:
+        raise InputError(f"blocks of {adapter.name} are randomised for a class, not for tokens that it writes.")
+    return adapter.over(tree, adapter.use)
+
+
+def _statements(writer: Generator, statements: Statements, tree: nn.Module, _twins: dict[int, nn.Module]) -> Statements:
+    """The same answers, whatever the twin would say itself."""
+    twin = Generator(tree, writer.tokenizer, writer.name)
+    return Statements(twin, [*statements.answers.values()])

@@ -1,0 +1,58 @@
+"""Harmless edits of a prompt with sources: one of them is reworded, or two change places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from raison.text.edits import ORDER, drawn, edit
+from raison.text.sourced import Place
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSources:
+    """A prompt after an edit, and its sources where they are then, in their new order."""
+
+    text: str
+    places: tuple[Place, ...]
+
+
+def edit_sources(name: str, text: str, places: Sequence[Place]) -> EditedSources | None:
+    """The prompt after one edit of its sources by its name, or None if they have no place for it.
+
+    Which sources are edited depends only on the text. "order" exchanges two sources with their labels; any other edit
+    is one of raison.text.edits, made in one source. Raises UnknownNameError.
+    """
+    order = drawn(f"{name} sources", text).permutation(len(places)).tolist()
+    if name == ORDER:
+        return None if len(places) < 2 else _exchanged(text, places, *sorted(order[:2]))
+    for number in order:
+        place = places[number]
+        edited = edit(name, text[place.first : place.last])
+        if edited is not None:
+            return _replaced(text, places, number, str(edited.text))
+    return None
+
+
+def _replaced(text: str, places: Sequence[Place], number: int, written: str) -> EditedSources:
+    """Other words for one source; its label stays."""
+    place = places[number]
+    moved = len(written) - (place.last - place.first)
+    own = replace(place, last=place.last + moved, end=place.end + moved)
+    after = [_shifted(one, moved) for one in places[number + 1 :]]
+    return EditedSources(text[: place.first] + written + text[place.last :], (*places[:number], own, *after))
+
+
+def _exchanged(text: str, places: Sequence[Place], one: int, other: int) -> EditedSources:
+    """Two sources in each other's place; what stands between sources stays where it is."""
+    new = [*places]
+    new[one], new[other] = places[other], places[one]
+    between = [text[a.end : b.start] for a, b in pairwise(places)]
+    written, found = text[: places[0].start], []
+    for place, gap in zip(new, [*between, text[places[-1].end :]], strict=True):
+        found.append(_shifted(place, len(written) - place.start))
+        written += text[place.start : place.end] + gap
+    return EditedSources(written, tuple(found))
+
+
+def _shifted(place: Place, by: int) -> Place:
+    return Place(place.id, place.start + by, place.first + by, place.last + by, place.end + by)
