@@ -15,6 +15,8 @@ MARK = re.compile(r"<!-- (\w+)((?: [^>]*)?) -->(.*?)<!-- / -->", re.DOTALL)
 QUESTION = re.compile(r"^### (\d+)\.", re.MULTILINE)
 LONGEST = 110
 """Letters of a label in the figure."""
+ENOUGH = (100, 1000, 10_000)
+"""Numbers of texts that might decide a claim."""
 Row = Mapping[str, str]
 NO_OTHERS: Mapping[str, Callable[[list[str]], str]] = MappingProxyType({})
 
@@ -93,6 +95,25 @@ def interval(row: Row) -> str:
     return f"{_short(row['difference'])} [{_short(row['low'])}, {_short(row['high'])}]"
 
 
+def power(row: Row) -> str:
+    """The number of texts, what they could have shown, and how many would show what was found: in small print."""
+    known = f"; finds {_short(row['detectable'])}; {_needed(row)}" if row["detectable"] else ""
+    return f"<br><sub>n = {row['n']}{known}</sub>"
+
+
+def _needed(row: Row) -> str:
+    return f"{float(row['needed']):,.0f} would" if row["needed"] != "inf" else "over 1,000,000 would"
+
+
+def _open(rows: Sequence[Row]) -> str:
+    """How many of the undecided claims so many texts would decide."""
+    needed = [float(row["needed"]) for row in rows if row["verdict"] == "undecided" and row["needed"]]
+    shares = [
+        f"{sum(count <= most for count in needed)} would take at most {most:,} texts" for most in (100, 1000, 10**4)
+    ]
+    return f"Of {len(needed)} undecided claims {', '.join(shares)}"
+
+
 def _single(rows: Sequence[Row]) -> Row:
     if len(rows) != 1:
         raise StaleError(f"{len(rows)} claims where one is asked for, such as '{rows[0]['claim']}' on {rows[0]['run']}")
@@ -155,6 +176,7 @@ ANSWERS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "gaps": _range("difference"),
     "firsts": _range("first_value"),
     "seconds": _range("second_value"),
+    "open": _open,
     "tally": _tally,
     "pages": _pages,
 }

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from raison.core.errors import InputError
 from raison.numerics.statistics.bootstrap import POOLS, Pool, pool_of, pooled_interval
+from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 from raison.numerics.statistics.studentised import studentised_p
 
@@ -41,6 +42,17 @@ class Difference:
     p: float
     count: int
     studentised: float = math.nan
+    error: float = math.nan
+
+    @property
+    def detectable(self) -> float:
+        """The smallest true difference that so many texts find with 80 % power; NaN where the spread is unknown."""
+        return detectable(self.error, self.count)
+
+    @property
+    def needed(self) -> float:
+        """About how many texts would find this difference with 80 % power; infinity for more than a million."""
+        return needed(self.mean, self.error, self.count)
 
 
 def difference(
@@ -79,7 +91,8 @@ def difference(
     parts = pairs.shape[2]
     second_test = _second_test(np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed)
     p = _p_value(pairs, sums, make, observed, drawn)
-    return Difference(observed, low, high, p, count, second_test)
+    apart = _shares(pairs[0], make) - _shares(pairs[1], make)
+    return Difference(observed, low, high, p, count, second_test, _error(apart))
 
 
 def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str = "mean", seed: int = 0) -> Difference:
@@ -99,10 +112,11 @@ def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str =
     gap = value - number
     if len(known) == 1:
         return Difference(gap, math.nan, math.nan, 1.0, 1)
-    shares = (gap + _shares(known, make))[:, None]
+    apart = _shares(known, make)
+    shares = (gap + apart)[:, None]
     p = difference(shares, np.zeros_like(shares), seed=seed).p
     second_test = _second_test(known, lambda means: make(means) - number, seed)
-    return Difference(gap, low - number, high - number, p, len(known), second_test)
+    return Difference(gap, low - number, high - number, p, len(known), second_test, _error(apart))
 
 
 def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
@@ -110,6 +124,11 @@ def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, s
     if len(columns) >= FEW:
         return math.nan
     return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
+
+
+def _error(shares: Gaps) -> float:
+    """The standard error of a sum of what each text adds."""
+    return float(shares.std(ddof=1)) / math.sqrt(len(shares))
 
 
 def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:

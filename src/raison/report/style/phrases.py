@@ -14,6 +14,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
 from raison.core.targets.ranking import NOTE as RANKING
 from raison.core.targets.ranking import documents_of, is_ranked, places_of
+from raison.numerics.statistics.paired import Difference
 from raison.report.style.colours import peak
 
 Explained = Explanation | GenerationExplanation
@@ -57,6 +58,18 @@ def signed(value: float, places: int) -> str:
         return "n/a"
     text = f"{value:+z.{places}f}"
     return text[1:] if float(text) == 0 else text
+
+
+def power(gap: Difference, places: int) -> str:
+    """What so many texts could have shown, and how many would show what was found; nothing where it is not known."""
+    if not math.isfinite(gap.detectable):
+        return ""
+    return f"80 % power: from {number(gap.detectable, places)} on; for this one {texts_needed(gap.needed)}"
+
+
+def texts_needed(count: float) -> str:
+    """About how many texts."""
+    return f"{count:,.0f} texts" if math.isfinite(count) else "over 1,000,000 texts"
 
 
 def score(e: Explained, value: float, places: int) -> str:

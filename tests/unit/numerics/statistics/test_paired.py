@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import sem
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.paired import EXACT_TEXTS, FEW, TOLERANCE, Difference, against, difference
@@ -114,6 +115,33 @@ def test_the_interval_pairs_the_texts() -> None:
     assert found.high - found.low < 1e-9, "texts of the two methods were drawn apart"
 
 
+def test_the_error_is_that_of_the_differences() -> None:
+    first, second = scores(30)
+    gaps = (first - second)[:, 0]
+    assert difference(first, second).error == pytest.approx(sem(gaps))
+    assert against(first, 0.3).error == pytest.approx(sem(first[:, 0]))
+
+
+@pytest.mark.parametrize("pool", ["ratio", "f1"])
+def test_the_error_of_a_pooled_value_is_that_of_resampled_texts(pool: str) -> None:
+    first, second = scores(400, parts=2, gain=0.05)
+    rng = np.random.default_rng(1)
+    gaps = []
+    for _ in range(2000):
+        drawn = rng.integers(400, size=400)
+        gaps.append(literal_pool(first[drawn], pool) - literal_pool(second[drawn], pool))
+    assert difference(first, second, pool).error == pytest.approx(np.std(gaps), rel=0.1)
+
+
+def test_what_so_many_texts_could_have_shown() -> None:
+    """By the tables: a difference of half a standard deviation takes 34 texts."""
+    gaps = np.random.default_rng(0).normal(size=34)
+    gaps = 0.5 + (gaps - gaps.mean()) / gaps.std(ddof=1)
+    found = against(gaps[:, None], 0.0)
+    assert found.needed == 34
+    assert found.detectable == pytest.approx(0.5, rel=0.02)
+
+
 @pytest.mark.parametrize("texts", [8, 40])
 def test_swapping_the_methods_turns_the_sign(texts: int) -> None:
     first, second = scores(texts, parts=2, gain=0.05)
@@ -129,7 +157,7 @@ def test_equal_methods(texts: int, pool: str) -> None:
     found = difference(first, first.copy(), pool)
     second_test = 1.0 if texts < FEW else math.nan
     assert found.studentised == pytest.approx(second_test, nan_ok=True)
-    assert replace(found, studentised=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0)
+    assert replace(found, studentised=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("texts", [6, 60])
