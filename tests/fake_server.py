@@ -53,6 +53,8 @@ class Fake:
     faults: list[str] = field(default_factory=list)
     changing: float = 0.0
     melting: bool = False
+    greed: int = 1
+    """Each token of a prompt counts as so many."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     busiest: int = 0
@@ -97,7 +99,7 @@ class Fake:
             following = {token: value + move * (token == " great") for token, value in following.items()}
             total = math.log(sum(map(math.exp, following.values())))
             following = {token: value - total for token, value in following.items()}
-        usage = {"prompt_tokens": len(pieces(prompt)), "completion_tokens": body.get("max_tokens", 1)}
+        usage = {"prompt_tokens": self.greed * len(pieces(prompt)), "completion_tokens": body.get("max_tokens", 1)}
         if body.get("temperature"):
             return 200, {"choices": self._sampled(body, prompt), "usage": usage}
         written = [self._chosen(body, following)]
@@ -108,7 +110,10 @@ class Fake:
             logprobs = self._logprobs(written, following, min(wanted, self.top), body)
         if body.get("echo") and "echo" in self.features:
             text, logprobs = self._echoed(prompt, written[0])
-        return 200, {"choices": [{"text": text, "logprobs": logprobs}], "usage": usage}
+        choice = {"text": text, "logprobs": logprobs}
+        if "prompt_logprobs" in body and "prompt_logprobs" in self.features:
+            choice["prompt_logprobs"] = self._prompt_logprobs(prompt)
+        return 200, {"choices": [choice], "usage": usage}
 
     def _chosen(self, body: dict[str, Any], following: dict[str, float]) -> str:
         bias = body.get("logit_bias")
@@ -139,13 +144,26 @@ class Fake:
         }
 
     def _echoed(self, prompt: str, written: str) -> tuple[str, Any]:
+        """The prompt's tokens with their log-probabilities, and the one that was written."""
+        tokens, values = self._read(prompt)
+        return prompt + written, {"tokens": [*tokens, written], "token_logprobs": [*values, -1.0], "top_logprobs": None}
+
+    def _prompt_logprobs(self, prompt: str) -> list[Any]:
+        """As vLLM tells them: an object for each token, with its number for the name."""
+        pairs = zip(*self._read(prompt), strict=True)
+        return [
+            None if value is None else {str(self.id_of(token)): {"logprob": value, "rank": 1, "decoded_token": token}}
+            for token, value in pairs
+        ]
+
+    def _read(self, prompt: str) -> tuple[list[str], list[float | None]]:
         tokens = pieces(prompt)
         if self.melting and len(tokens) > 1:
             tokens[-2:] = ["".join(tokens[-2:])]
         values: list[float | None] = [None]
         for place in range(1, len(tokens)):
             values.append(distribution("".join(tokens[:place])).get(tokens[place], -9.0))
-        return prompt + written, {"tokens": [*tokens, written], "token_logprobs": [*values, -1.0], "top_logprobs": None}
+        return tokens, values
 
     @contextmanager
     def working(self) -> Iterator[None]:

@@ -62,7 +62,7 @@ def explain_generation(
     source = generator.prompt(prompt)
     output, notes = _output(generator, source, writing)
     against = _against(generator, source, output, writing.contrast, settings.of)
-    rows = ContinuationEncoder(source, output, writing.earlier)
+    rows = ContinuationEncoder(source, output, writing.earlier, against=against)
     tokens = tuple(dict.fromkeys([*output.ids, *(against or ())]))
     reader = generator.reader(rows, tokens)
     index = [tokens.index(token) for token in output.ids]

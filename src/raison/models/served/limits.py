@@ -1,5 +1,6 @@
 """What asking a server may take: the settings, and the count of what was spent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated
@@ -88,9 +89,10 @@ class Meter:
                 self.rate = max(self.rate, found) if self._known else found
                 self._known = True
 
-    def foresee(self, characters: list[int], new_tokens: int) -> None:
-        """Raises SpentError, before anything is sent, if these prompts would go beyond a limit."""
-        self._check(len(characters), sum(map(self.expected, characters)), new_tokens * len(characters))
+    def foresee(self, characters: Sequence[int], written: int) -> None:
+        """Raises SpentError, before anything is sent, if these prompts, and so many new tokens, go beyond a limit."""
+        with self._lock:
+            self._check(len(characters), sum(map(self.expected, characters)), written)
 
     def expected(self, characters: int) -> int:
         """About how many tokens a prompt of so many characters has."""

@@ -199,13 +199,14 @@ class ContinuationEncoder:
 
     Every row has the prompt's text and units, so that random draws, and therefore the masked versions of all rows, are
     the same: each is the beginning of the next. With `earlier`, output tokens before a row's own are also units and
-    belong to its text.
+    belong to its text. `against` is the token that each output token is contrasted with, if it is.
     """
 
     prompt: Prompt
     output: Output
     earlier: bool = False
     pad_id: int = 0
+    against: tuple[int, ...] | None = None
 
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode; the texts are known already, one for each output token."""

@@ -15,7 +15,7 @@ from raison.judging.estimate import estimate
 from raison.models.served import transport
 from raison.models.served.address import Address
 from raison.models.served.limits import SpentError
-from tests.fake_server import Fake, probability, running
+from tests.fake_server import Fake, pieces, probability, running
 
 TEXT = "a warm and great film"
 KEY = "sk-very-secret-0123456789"
@@ -132,6 +132,25 @@ def test_nothing_is_sent_beyond_a_limit(limits: dict[str, float], message: str) 
         assert len(fake.requests) == meter.requests <= limits.get("max_requests", 1000)
         assert meter.tokens_in + meter.tokens_out <= limits.get("max_tokens", 10**9)
         assert meter.cost <= limits.get("max_cost", 1.0)
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_cost"])
+def test_what_is_spent_exceeds_a_limit_by_the_requests_under_way_at_most(limit: str) -> None:
+    """A server that counts five times as many tokens as it did when it was loaded: no estimate could know."""
+    price, most, concurrency = 1e6, 4000, 4
+    with running(Fake(pause=0.01)) as fake:
+        limits = {limit: most if limit == "max_tokens" else float(most)}
+        served = raison.Served(**limits, price_in=price, price_out=price, attempts=1)
+        model = raison.load(fake.base, prompt="sentiment", served=served, concurrency=concurrency)
+        fake.greed, before = 5, len(fake.requests)
+        texts = [f"{TEXT} {number}" for number in range(100)]
+        with pytest.raises(SpentError, match=limit):
+            raison.explain(model, texts, method="occlusion", progress=False)
+        each = [fake.greed * len(pieces(body["prompt"])) + 1 for body in fake.requests[before:]]
+    meter = model.server.meter
+    assert max(each) * concurrency < sum(each)
+    assert sum(each) <= most + concurrency * max(each)
+    assert meter.tokens_in + meter.tokens_out <= most + concurrency * max(each)
 
 
 def test_costs_are_those_that_the_server_says() -> None:

@@ -5,16 +5,24 @@ import math
 import pytest
 
 import raison
-from raison.core.errors import AnswerError, UnsupportedError
-from tests.fake_server import Fake, distribution, probability, running
+from raison.core.errors import AnswerError, InputError, UnsupportedError
+from tests.fake_server import OTHERS, WEIGHTS, Fake, distribution, probability, running
 
 LLAMA = {"completions", "chat", "tokenize", "grammar", "bias", "template"}
 VLLM = {"completions", "chat", "echo", "strict"}
 PROMPT = "Review: a warm film, not dull"
-FAKES = [Fake(features=LLAMA), Fake(features=VLLM, shape="parallel", top=5)]
+PROMPT_SCORED = {"completions", "chat", "prompt_logprobs", "strict"}
 
 
-@pytest.mark.parametrize("fake", FAKES, ids=["grammar", "echo"])
+def vllm(features: set[str]) -> Fake:
+    return Fake(features=features, shape="parallel", top=5)
+
+
+FAKES = [Fake(features=LLAMA), vllm(VLLM), vllm(PROMPT_SCORED)]
+every_way = pytest.mark.parametrize("fake", FAKES, ids=["grammar", "echo", "prompt_logprobs"])
+
+
+@every_way
 def test_every_token_of_an_output_is_scored(fake: Fake) -> None:
     with running(fake):
         model = raison.load(fake.base)
@@ -40,7 +48,7 @@ def test_its_own_output_is_the_likeliest() -> None:
     assert chat.prompt == f"<user>{PROMPT}<assistant>"
 
 
-@pytest.mark.parametrize("fake", FAKES, ids=["grammar", "echo"])
+@every_way
 def test_sources_of_an_answer(fake: Fake) -> None:
     sources = {"dull": "It is dull.", "warm": "Review: it is great, and warm."}
     with running(fake):
@@ -65,16 +73,100 @@ def test_what_cannot_be_asked_is_refused() -> None:
         raison.load(fake.base)
     with running(Fake(features=LLAMA)) as fake:
         model = raison.load(fake.base)
-        with pytest.raises(UnsupportedError, match="contrast= is not possible"):
-            raison.explain(model, PROMPT, output=" great", contrast="bad", progress=False)
-        with pytest.raises(UnsupportedError, match="earlier= is not possible"):
-            raison.explain(model, PROMPT, output=" great", earlier=True, progress=False)
+        with pytest.raises(UnsupportedError, match="of='margin' without contrast="):
+            raison.explain(model, PROMPT, output=" great", of="margin", progress=False)
+        for word, match in [("great", "begins with the output token"), (" ", "got an empty one")]:
+            with pytest.raises(InputError, match=match):
+                raison.explain(model, PROMPT, output=" great", contrast=word, progress=False)
         with pytest.raises(raison.RaisonError, match="on a server"):
             raison.explain(model, PROMPT, output=" great", method="saliency", progress=False)
 
 
-def test_an_output_that_melts_into_the_prompt_is_an_error() -> None:
-    with running(Fake(features=VLLM, shape="parallel", top=5)) as fake:
+@every_way
+@pytest.mark.parametrize("of", ["logit", "margin", "log_probability"])
+def test_why_not_another_word(fake: Fake, of: str) -> None:
+    """The log-odds of " great" against " terrible" are the sum of the words' weights."""
+    with running(fake):
+        model = raison.load(fake.base)
+        options = {"output": " great", "contrast": "terrible", "of": of, "method": "occlusion", "progress": False}
+        e = raison.explain(model, PROMPT, **options)
+    assert e.contrast == (" terrible",)
+    scores = dict(zip((unit.text for unit in e.units), e.scores[0], strict=True))
+    expected = {"warm": WEIGHTS["warm"], "not": WEIGHTS["not"], "dull": WEIGHTS["dull"], "film": 0.0}
+    assert {word: scores[word] for word in expected} == pytest.approx(expected, abs=1e-9)
+    assert e.tokens[0].against_probability == pytest.approx(0.6 * (1 - probability(PROMPT)), abs=1e-9)
+    assert e.notes["noise"]["value"] == pytest.approx(0, abs=1e-12)
+
+
+@every_way
+def test_a_contrast_for_each_token(fake: Fake) -> None:
+    """In each place after the same words of the output; a token's number where the server is asked by numbers."""
+    with running(fake):
+        model = raison.load(fake.base)
+        options = {"output": " great fine", "method": "occlusion", "of": "log_probability", "progress": False}
+        e = raison.explain(model, PROMPT, contrast=["terrible", "bad"], **options)
+        assert e.contrast == (" terrible", " bad")
+        # This server's words other than the labels are as likely behind any prompt.
+        assert e.tokens[1].value_full == pytest.approx(math.log(OTHERS[" fine"] / OTHERS[" bad"]), abs=1e-9)
+        assert max(map(abs, e.scores[1])) < 1e-9
+        if "grammar" in fake.features:
+            by_number = raison.explain(model, PROMPT, contrast=[fake.id_of(" terrible"), fake.id_of(" bad")], **options)
+            assert (by_number.scores, by_number.contrast) == (e.scores, e.contrast)
+        else:
+            with pytest.raises(InputError, match="is asked by text"):
+                raison.explain(model, PROMPT, contrast=3, **options)
+
+
+@every_way
+def test_earlier_words_of_the_output(fake: Fake) -> None:
+    """The second word is as likely as the server says behind the prompt and the first, or without one of them."""
+    with running(fake):
+        model = raison.load(fake.base)
+        options = {"method": "occlusion", "of": "log_probability", "earlier": True, "progress": False}
+        e = raison.explain(model, PROMPT, output=" great terrible", **options)
+    first, second = e.scores
+    assert [unit.text for unit in e.units][-1] == " great"
+    assert len(second) == len(first) + 1
+    value = distribution(f"{PROMPT} great")[" terrible"]
+    assert e.tokens[1].value_full == pytest.approx(value, abs=1e-9)
+    assert second[-1] == pytest.approx(value - distribution(PROMPT)[" terrible"], abs=1e-9)
+    warm = [unit.text for unit in e.units].index("warm")
+    without = f"{PROMPT.replace(' warm', '')} great"
+    assert second[warm] == pytest.approx(value - distribution(without)[" terrible"], abs=1e-9)
+
+
+@pytest.mark.parametrize("fault", ["429", "cut", "junk"])
+def test_prompt_logprobs_of_a_server_that_misbehaves(fault: str) -> None:
+    options = {"output": " great!", "method": "occlusion", "of": "log_probability", "progress": False}
+    served = raison.Served(remember=False)
+    with running(vllm(PROMPT_SCORED)) as fake:
+        model = raison.load(fake.base, served=served)
+        expected = raison.explain(model, PROMPT, **options)
+        fake.faults += [fault, "", fault]
+        assert raison.explain(model, PROMPT, **options).scores == expected.scores
+
+
+@pytest.mark.parametrize(
+    ("broken", "match"),
+    [
+        ([None, {"x": {"logprob": -1.0}}], "cannot be read"),
+        ([None, {"3": {"logprob": 2.0, "decoded_token": " great"}}], "for a log-probability"),
+        ([None, {"3": {"logprob": -1.0, "decoded_token": " other"}}], "melt into"),
+        (None, "no prompt_logprobs"),
+    ],
+    ids=["no number", "above zero", "other tokens", "none"],
+)
+def test_prompt_logprobs_that_make_no_sense(broken: object, match: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(vllm(PROMPT_SCORED)) as fake:
+        model = raison.load(fake.base)
+        monkeypatch.setattr(fake, "_prompt_logprobs", lambda prompt: broken)
+        with pytest.raises(AnswerError, match=match):
+            raison.explain(model, PROMPT, output=" great", method="occlusion", progress=False)
+
+
+@pytest.mark.parametrize("features", [VLLM, PROMPT_SCORED], ids=["echo", "prompt_logprobs"])
+def test_an_output_that_melts_into_the_prompt_is_an_error(features: set[str]) -> None:
+    with running(vllm(features)) as fake:
         model = raison.load(fake.base)
         fake.melting = True
         with pytest.raises(AnswerError, match="melt into"):

@@ -73,7 +73,7 @@ class ServedClassifier(LanguageModel):
     def _foresee(self, texts: Sequence[str], repeat: int) -> None:
         """At least one request for each text that is not on disk."""
         sent = [len(self.reader.frame(text)[1]) for text in texts if not self.reader.known(text, repeat)]
-        self.server.meter.foresee(sent, self.reader.new_tokens)
+        self.server.meter.foresee(sent, self.reader.new_tokens * len(sent))
 
     def _asking(self, repeat: int, lanes: int) -> Asking:
         async def function(texts: list[str]) -> Answers:

@@ -1,41 +1,25 @@
-"""A language model behind a server that writes: its output's tokens, scored after masked prompts."""
+"""A language model behind a server that writes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
-import numpy as np
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
-
-from raison.core.capabilities.asked_again import AskedAgain, Price
-from raison.core.capability import Capability
 from raison.core.errors import AnswerError, InputError, UnsupportedError
 from raison.core.inputs.chat import Chat
-from raison.core.inputs.encoding import Encoding
-from raison.core.inputs.parts import Given, PartedText, plain
-from raison.core.inputs.unit import PART, Granularity
+from raison.core.inputs.parts import PartedText, plain
+from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
-from raison.core.results.generation import OTHER
 from raison.models.adapters.blackbox.background import run_in_background
-from raison.models.adapters.blackbox.function import masked_texts
-from raison.models.adapters.blackbox.server import WHY, Keeps
+from raison.models.adapters.blackbox.server_reader import Asked, ServedReader
 from raison.models.adapters.writing.writer import Writer
 from raison.models.served.forced import Forced, Wanted
 from raison.models.served.probing import Powers, frame_of
 from raison.models.served.server import Server
 from raison.models.served.spelling import Spelled, spelled, written, written_tokens
-from raison.models.served.together import gathered
 from raison.models.tokens.chats import framed
 from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
 from raison.models.tokens.words import WordEncoder
 from raison.text.segment import Span
-
-NOTHING = "\n"
-"""What a prompt is of which nothing is left: a model reads at least one token before it writes."""
-_CONTRAST = "its server scores one continuation at a time, and no others in its place"
-_WAY_OUT = "Leave out contrast= and of='margin', or load the weights here."
 
 
 @final
@@ -49,6 +33,7 @@ class ServedWriter(Writer):
         self._way, self._tokens, self._chats = way, powers.tokens, chats
         self._encoder = WordEncoder(1)
         self._spelled: dict[tuple[str, str], Spelled] = {}
+        self._words: dict[int, str] = {}
 
     @property
     def chats(self) -> bool:
@@ -99,19 +84,48 @@ class ServedWriter(Writer):
         return self._output(prompt, found), found.warning
 
     def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
-        raise UnsupportedError(f"contrast= is not possible on {self.name}", [_CONTRAST], _WAY_OUT)
+        own, before = output.ids[number], output.text[: output.spans[number][0] - len(prompt.text)]
+        if isinstance(word, int):
+            token, text = word, self._text_of(prompt, Wanted(before, (*output.ids[:number], word)))
+        else:
+            spelled_own = output.token_text(number, prompt.text + output.text)
+            token, text = self._first_token(prompt, output.ids[:number], before, _as_spaced(word, spelled_own))
+        if token == own:
+            raise InputError(
+                f"the contrast {word!r} begins with the output token {number} itself: name a word that begins "
+                "differently."
+            )
+        self._words[token] = text
+        return token
 
     def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
-        raise UnsupportedError(f"of='margin' is not possible on {self.name}", [_CONTRAST], _WAY_OUT)
+        raise UnsupportedError(
+            f"of='margin' without contrast= is not possible on {self.name}",
+            ["its server scores given tokens, and does not tell the likeliest other one for each place"],
+            "Name what stands against the output (contrast=), or take of='log_odds'.",
+        )
 
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> LanguageModel:
-        """See Writer. Raises UnsupportedError where earlier tokens of the output are to be scored."""
-        if rows.earlier:
-            raise UnsupportedError(f"earlier= is not possible on {self.name}", [_CONTRAST], "Leave out earlier=.")
+        """See Writer. Raises AnswerError where the server does not tell the output's tokens."""
         found = self._spelled.get((rows.prompt.text, rows.output.text))
         if found is None:
             found = run_in_background(spelled(self._way, self._tokens, rows.prompt.text, rows.output.text))
-        return ServedReader(self.server, self._way, (rows, found.wanted), tokens)
+        return ServedReader(self.server, self._way, rows, Asked(found.wanted, tuple(tokens), dict(self._words)))
+
+    def _text_of(self, prompt: Prompt, wanted: Wanted) -> str:
+        """The text of a continuation's last token, which the caller names by its number. Raises InputError."""
+        if not self._way.by_id:
+            raise InputError(f"contrast= is a token's number, and {self.name} is asked by text: give a word.")
+        found = run_in_background(self._way.steps(frame_of(prompt.text, chat=False), prompt.text, wanted))
+        return found[-1].chosen.text
+
+    def _first_token(self, prompt: Prompt, ids: Sequence[int], before: str, word: str) -> tuple[int, str]:
+        """The first token of a word behind a part of the output, and its text. Raises InputError."""
+        found = run_in_background(spelled(self._way, self._tokens, prompt.text, before + word))
+        if found.numbers[: len(ids)] != tuple(ids):
+            raise InputError(f"the contrast {word!r} melts into the output before it: name a word that does not.")
+        start, end = found.spans[len(ids)]
+        return found.numbers[len(ids)], found.wanted.text[start:end]
 
     def _read(self, given: str | PartedText) -> Prompt:
         parts = given.parts if isinstance(given, PartedText) else ()
@@ -137,105 +151,8 @@ class ServedWriter(Writer):
         return text
 
 
-@final
-class ServedReader(LanguageModel):
-    """The tokens of one output as predictions after masked prompts: one request for each masked prompt."""
-
-    removals = ("delete", "ellipsis")
-    max_tokens = None
-    multi_label = False
-
-    def __init__(
-        self, server: Server, way: Forced, rows: tuple[ContinuationEncoder, Wanted], tokens: Sequence[int]
-    ) -> None:
-        self.server, self.name = server, server.name
-        self.way, (self._rows, self._wanted), self._tokens = way, rows, tuple(tokens)
-        self.undefined = dict.fromkeys(("logit", "margin"), _CONTRAST)
-        self.capabilities = (_Again(self),)
-        output = self._rows.output
-        texts = [output.token_text(place, self._rows.prompt.text + output.text) for place in range(len(output.ids))]
-        named = dict(zip(output.ids, texts, strict=True))
-        own = [named[token] for token in self._tokens]
-        self.classes = (
-            *(text if own.count(text) == 1 else f"{text} ({token})" for text, token in zip(own, tokens, strict=True)),
-            OTHER,
-        )
-
-    @property
-    def price(self) -> tuple[int, float]:
-        """Tokens and cost of one masked prompt."""
-        output = self._rows.output
-        whole = len(self._rows.prompt.text) + len(output.text)
-        return self.server.meter.price(whole, 1, len(output.ids) if self.way.by_id else 1)
-
-    def lacks(self, kind: type[Capability]) -> str:
-        return f"the model lacks the capability '{kind.name}' ({WHY})"
-
-    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
-        return self._rows.encode(texts, unit, truncate)
-
-    def masked_logits(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
-        return self.asked(encoding, keeps, removal, repeat=0)
-
-    def asked(
-        self, encoding: Encoding, keeps: Keeps, removal: str, repeat: int
-    ) -> list[Float[Tensor, "_masks classes"]]:
-        """The same; another `repeat` asks anew, in the opposite order."""
-        texts = [[text or NOTHING for text in row] for row in masked_texts(encoding, keeps, removal)]
-        different = sorted({text for row in texts for text in row}, reverse=repeat > 0)
-        self.server.meter.foresee([len(text) + len(self._wanted.text) for text in different], 1)
-        values = run_in_background(self._all(different, repeat))
-        found = dict(zip(different, values, strict=True))
-        numbers = self._numbers(encoding)
-        return [
-            self._logits(np.array([found[text][number] for text in row]), self._rows.output.ids[number])
-            for row, number in zip(texts, numbers, strict=True)
-        ]
-
-    async def _all(self, texts: Sequence[str], repeat: int) -> list[list[float]]:
-        async def one(text: str) -> list[float]:
-            steps = await self.way.steps(frame_of(text, chat=False), text, self._wanted, repeat)
-            if len(steps) != len(self._rows.output.ids):
-                raise AnswerError(
-                    f"the output {self._wanted.text!r:.60} is {len(steps)} tokens behind {text[-40:]!r}, and "
-                    f"{len(self._rows.output.ids)} behind the whole prompt: its beginning melts into the prompt's end."
-                )
-            return [step.chosen.logprob for step in steps]
-
-        return await gathered([one(text) for text in texts], self.server.lanes(texts))
-
-    def _numbers(self, encoding: Encoding) -> list[int]:
-        """Which token of the output each row of the encoding stands for: a row has those before its own."""
-        first = len(self._rows.prompt.ids)
-        return [length - first for length in encoding.lengths]
-
-    def _logits(self, logprobs: Float[np.ndarray, " masks"], token: int) -> Float[Tensor, "masks classes"]:
-        found = torch.full((len(logprobs), len(self.classes)), -torch.inf, dtype=torch.float64)
-        own = torch.from_numpy(logprobs.reshape(-1))
-        found[:, self._tokens.index(token)] = own
-        # log(1 - p), exact for small and for large p.
-        found[:, -1] = torch.where(own > -0.7, (-torch.expm1(own)).log(), torch.log1p(-own.exp()))
-        return found
-
-
-@final
-class _Again(AskedAgain):
-    def __init__(self, reader: ServedReader) -> None:
-        self._reader = reader
-
-    @property
-    def told(self) -> str:
-        return f"{self._reader.name}: scored (log-probabilities of the output's tokens, by {self._reader.way.name})"
-
-    @property
-    def identity(self) -> list[str]:
-        return [self._reader.server.address.base, self._reader.server.model]
-
-    def prices(self, encoding: Encoding) -> list[Price]:
-        return [Price(1, *self._reader.price)] * len(encoding)
-
-    def again(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
-        return self._reader.asked(encoding, keeps, removal, repeat=1)
-
-    def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
-        return [0.0] * len(encoding)
+def _as_spaced(word: str, own: str) -> str:
+    """A word with the white space before the token that it replaces. Raises InputError."""
+    if not word.strip():
+        raise InputError("a contrast is a word or a token id; got an empty one.")
+    return word if word[0].isspace() else own[: len(own) - len(own.lstrip())] + word

@@ -1,0 +1,198 @@
+"""The tokens of an output, scored by a server after masked prompts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from raison.core.capabilities.asked_again import AskedAgain, Price
+from raison.core.capability import Capability
+from raison.core.errors import AnswerError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
+from raison.core.inputs.unit import Granularity
+from raison.core.model import LanguageModel
+from raison.core.results.generation import OTHER
+from raison.models.adapters.blackbox.background import run_in_background
+from raison.models.adapters.blackbox.function import masked_texts
+from raison.models.adapters.blackbox.server import WHY, Keeps
+from raison.models.served.forced import Forced, Wanted
+from raison.models.served.probing import frame_of
+from raison.models.served.server import Server
+from raison.models.served.together import gathered
+from raison.models.tokens.continuation import ContinuationEncoder
+
+NOTHING = "\n"
+"""What a prompt is of which nothing is left: a model reads at least one token before it writes."""
+_LOGITS = "its server gives log-probabilities, whose zero is that of the logits alone where two tokens are compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An output as the server spells it, the tokens that are classes, and the texts of contrasts by their numbers."""
+
+    wanted: Wanted
+    tokens: tuple[int, ...]
+    words: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A continuation of so many tokens behind a masked prompt."""
+
+    text: str
+    wanted: Wanted
+    count: int
+
+
+@final
+class ServedReader(LanguageModel):
+    """The tokens of one output as predictions after masked prompts.
+
+    One request for each masked prompt gives all tokens. A contrast takes one more for each token, after the same words
+    of the output; and with `earlier`, each token has masked prompts of its own.
+    """
+
+    removals = ("delete", "ellipsis")
+    max_tokens = None
+    multi_label = False
+
+    def __init__(self, server: Server, way: Forced, rows: ContinuationEncoder, asked: Asked) -> None:
+        self.server, self.name = server, server.name
+        self.way, self._rows, self._asked = way, rows, asked
+        self.undefined = {} if rows.against is not None else dict.fromkeys(("logit", "margin"), _LOGITS)
+        self.capabilities = (_Again(self),)
+        output = rows.output
+        texts = [output.token_text(place, rows.prompt.text + output.text) for place in range(len(output.ids))]
+        named = {**asked.words, **dict(zip(output.ids, texts, strict=True))}
+        own = [named[token] for token in asked.tokens]
+        self.classes = (
+            *(
+                text if own.count(text) == 1 else f"{text} ({token})"
+                for text, token in zip(own, asked.tokens, strict=True)
+            ),
+            OTHER,
+        )
+
+    @property
+    def price(self) -> Price:
+        """What a masked prompt takes for a token."""
+        output = self._rows.output
+        whole = len(self._rows.prompt.text) + len(output.text)
+        requests = 1 if self._rows.against is None else 2
+        return Price(requests, *self.server.meter.price(whole, requests, len(output.ids) if self.way.by_id else 1))
+
+    def lacks(self, kind: type[Capability]) -> str:
+        return f"the model lacks the capability '{kind.name}' ({WHY})"
+
+    def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
+        return self._rows.encode(texts, unit, truncate)
+
+    def masked_logits(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
+        return self.asked(encoding, keeps, removal, repeat=0)
+
+    def asked(
+        self, encoding: Encoding, keeps: Keeps, removal: str, repeat: int
+    ) -> list[Float[Tensor, "_masks classes"]]:
+        """The same; another `repeat` asks anew, in the opposite order."""
+        texts = [[text or NOTHING for text in row] for row in masked_texts(encoding, keeps, removal)]
+        numbers = self._numbers(encoding)
+        wanted = {
+            request
+            for row, number in zip(texts, numbers, strict=True)
+            for text in row
+            for request in (self._own(text, number), *self._against(text, number))
+        }
+        ordered = sorted(wanted, key=lambda one: (one.text, one.wanted.text, one.count), reverse=repeat > 0)
+        written = sum(one.count if self.way.by_id else 1 for one in ordered)
+        self.server.meter.foresee([len(one.text) + len(one.wanted.text) for one in ordered], written)
+        values = run_in_background(self._all(ordered, repeat))
+        found = dict(zip(ordered, values, strict=True))
+        return [self._logits(found, row, number) for row, number in zip(texts, numbers, strict=True)]
+
+    async def _all(self, requests: Sequence[_Request], repeat: int) -> list[list[float]]:
+        async def one(request: _Request) -> list[float]:
+            text, wanted = request.text, request.wanted
+            steps = await self.way.steps(frame_of(text, chat=False), text, wanted, repeat)
+            if len(steps) != request.count:
+                raise AnswerError(
+                    f"the output {wanted.text!r:.60} is {len(steps)} tokens behind {text[-40:]!r}, and "
+                    f"{request.count} behind the whole prompt: its beginning melts into the prompt's end."
+                )
+            return [step.chosen.logprob for step in steps]
+
+        lanes = self.server.lanes([request.text for request in requests])
+        return await gathered([one(request) for request in requests], lanes)
+
+    def _own(self, text: str, number: int) -> _Request:
+        """What scores an output token behind a masked prompt: with all others, or alone behind the earlier ones."""
+        output = self._rows.output
+        if not self._rows.earlier:
+            return _Request(text, self._asked.wanted, len(output.ids))
+        own = output.token_text(number, self._rows.prompt.text + output.text)
+        return self._alone(text, own, output.ids[number])
+
+    def _against(self, text: str, number: int) -> Iterator[_Request]:
+        """What scores the token that an output token is contrasted with, in its place."""
+        if self._rows.against is None:
+            return
+        token, output = self._rows.against[number], self._rows.output
+        word = self._asked.words[token]
+        if self._rows.earlier:
+            yield self._alone(text, word, token)
+            return
+        before = output.text[: output.spans[number][0] - len(self._rows.prompt.text)]
+        ids = (*output.ids[:number], token) if self.way.by_id else None
+        yield _Request(text, Wanted(before + word, ids), number + 1)
+
+    def _alone(self, text: str, token: str, number: int) -> _Request:
+        return _Request(text, Wanted(token, (number,) if self.way.by_id else None), 1)
+
+    def _numbers(self, encoding: Encoding) -> list[int]:
+        """Which token of the output each row of the encoding stands for: a row has those before its own."""
+        first = len(self._rows.prompt.ids)
+        return [length - first for length in encoding.lengths]
+
+    def _logits(
+        self, found: Mapping[_Request, Sequence[float]], texts: Sequence[str], number: int
+    ) -> Float[Tensor, "masks classes"]:
+        logits = torch.full((len(texts), len(self.classes)), -torch.inf, dtype=torch.float64)
+        place = -1 if self._rows.earlier else number
+        own = torch.tensor([found[self._own(text, number)][place] for text in texts], dtype=torch.float64)
+        logits[:, self._asked.tokens.index(self._rows.output.ids[number])] = own
+        # log(1 - p), exact for small and for large p.
+        rest = torch.where(own > -0.7, (-torch.expm1(own)).log(), torch.log1p(-own.exp()))
+        if self._rows.against is not None:
+            others = [found[request][-1] for text in texts for request in self._against(text, number)]
+            other = torch.tensor(others, dtype=torch.float64)
+            logits[:, self._asked.tokens.index(self._rows.against[number])] = other
+            # Noise may make both together more than certain.
+            rest = (rest.exp() - other.exp()).clamp_min(0).log()
+        logits[:, -1] = rest
+        return logits
+
+
+@final
+class _Again(AskedAgain):
+    def __init__(self, reader: ServedReader) -> None:
+        self._reader = reader
+
+    @property
+    def told(self) -> str:
+        return f"{self._reader.name}: scored (log-probabilities of the output's tokens, by {self._reader.way.name})"
+
+    @property
+    def identity(self) -> list[str]:
+        return [self._reader.server.address.base, self._reader.server.model]
+
+    def prices(self, encoding: Encoding) -> list[Price]:
+        return [self._reader.price] * len(encoding)
+
+    def again(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
+        return self._reader.asked(encoding, keeps, removal, repeat=1)
+
+    def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
+        return [0.0] * len(encoding)
