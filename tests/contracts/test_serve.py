@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from shutil import copytree
 from typing import get_type_hints
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from starlette.testclient import TestClient
 
 import raison
@@ -15,6 +18,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
 from raison.explaining.explain import Options
 from raison.methods import CATALOGUE
+from raison.runs.overview import overview
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.pages import FILES
@@ -33,6 +37,8 @@ MODELS = {
     "pairs": raison.load(overlap, classes=["overlap"], pairs=True),
     "writer": raison.load(*build_language_model("llama")),
 }
+FILED = ["a good film", "a bad film", "not a film", "quiet film of it", "good or bad"] * 6
+NUMBERED = ["1", "0", "1", "1", "0"] * 6
 ONE = {"model": WORDS, "text": "A good film"}
 
 
@@ -257,6 +263,8 @@ def test_openapi_describes_what_there_is(client: TestClient) -> None:
         "/api/methods",
         "/api/runs",
         "/api/runs/texts",
+        "/api/runs/slices",
+        "/api/runs/words",
         "/api/runs/explanation",
         "/healthz",
         "/metrics",
@@ -313,7 +321,12 @@ def test_runs_need_a_folder(client: TestClient) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison, and the explanations of a file."""
     place = tmp_path_factory.mktemp("runs")
+    lines = [f"{text},{label}" for text, label in zip(FILED, NUMBERED, strict=True)]
+    data = tmp_path_factory.mktemp("data") / "texts.csv"
+    data.write_text("\n".join(["text,label", *lines]))
+    raison.explain_file(MODELS[WORDS], data, place / "files", "occlusion", format="jsonl", progress=False)
     texts = [*TEXTS, "not a good film", "quiet"]
     raison.compare(
         MODELS[WORDS], texts, methods=["occlusion"], metrics=["comprehensiveness"], target=[1, 1, 1, 1, 0],
@@ -324,7 +337,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_runs_are_shown_in_slices(folder: Path) -> None:
     with serving(served_words(shown=Shown(runs=folder))) as client:
-        [run] = client.get("/api/runs").json()["runs"]
+        run = client.get("/api/runs").json()["runs"][0]
         assert (run["run"], run["texts"], run["explained"], run["labelled"]) == ("deep/words", 5, True, True)
         assert [row["label"] for row in run["rows"]] == ["occlusion", "random"]
         row = {"run": "deep/words", "row": "occlusion"}
@@ -350,17 +363,62 @@ def test_runs_are_shown_in_slices(folder: Path) -> None:
         assert client.get("/api/runs/texts", params={**row, "count": 201}).status_code == 422
 
 
-def test_no_link_leads_out_of_the_folder_of_runs(folder: Path, tmp_path: Path) -> None:
+def test_explained_files_are_a_run_of_one_row(folder: Path) -> None:
+    with serving(served_words(shown=Shown(runs=folder))) as client:
+        run = client.get("/api/runs").json()["runs"][1]
+        assert (run["run"], run["texts"], run["data"], run["labelled"]) == ("files", len(FILED), "texts.csv", True)
+        row = {"run": "files", "row": run["rows"][0]["label"]}
+        whole = client.get("/api/runs/texts", params=row).json()
+        predicted = [raison.explain(MODELS[WORDS], text, "occlusion", progress=False) for text in FILED]
+        assert [line["text"] for line in whole["rows"]] == FILED
+        assert [line["label"] for line in whole["rows"]] == [CLASSES[int(number)] for number in NUMBERED]
+        assert [line["prediction"] for line in whole["rows"]] == [e.prediction for e in predicted]
+        right = sum(e.prediction == CLASSES[int(n)] for e, n in zip(predicted, NUMBERED, strict=True))
+        assert (whole["accuracy"]["texts"], whole["accuracy"]["right"]) == (len(FILED), right)
+        low, high = binomtest(right, len(FILED)).proportion_ci(method="wilson")
+        assert (whole["accuracy"]["low"], whole["accuracy"]["high"]) == pytest.approx((low, high))
+        found = client.get("/api/runs/explanation", params={**row, "number": 3})
+        assert Explanation.from_json(found.text).scores == pytest.approx(predicted[3].scores)
+        assert client.get("/api/runs/explanation", params={**row, "number": len(FILED)}).status_code == 404
+        assert client.get("/api/runs/texts", params={**row, "row": "lime"}).status_code == 404
+        words = client.get("/api/runs/words", params=row).json()
+        assert words == json.loads(dump(asdict(overview(predicted))))
+        assert {one["word"] for one in words["shortcuts"]} == {"bad", "not"}
+
+
+@pytest.mark.parametrize("run", ["files", "deep/words"])
+def test_slices_are_what_their_filters_give(folder: Path, run: str) -> None:
+    with serving(served_words(shown=Shown(runs=folder))) as client:
+        row = {"run": run, "row": "occlusion"}
+        slices = client.get("/api/runs/slices", params=row).json()["slices"]
+        whole = client.get("/api/runs/texts", params=row).json()
+        for by in {one["by"] for one in slices}:
+            assert sum(one["texts"] for one in slices if one["by"] == by) == whole["texts"]
+        for one in slices:
+            found = client.get("/api/runs/texts", params={**row, **one["query"]}).json()
+            assert (found["matching"], found["accuracy"]) == (one["texts"], one["accuracy"])
+
+
+@pytest.mark.parametrize("run", ["deep/words", "files"])
+def test_no_link_leads_out_of_the_folder_of_runs(folder: Path, tmp_path: Path, run: str) -> None:
     shown = tmp_path / "shown"
     shown.mkdir()
-    (shown / "linked").symlink_to(folder / "deep" / "words", target_is_directory=True)
-    (shown / "part").mkdir()
-    for file in (folder / "deep" / "words").iterdir():
+    (shown / "linked").symlink_to(folder / run, target_is_directory=True)
+    for name in ("part", "deeper"):
+        (shown / name).mkdir()
+    for file in (folder / run).iterdir():
         (shown / "part" / file.name).symlink_to(file)
+    if run == "files":
+        copytree(folder / run, shown / "deeper", dirs_exist_ok=True)
+        [shard] = (shown / "deeper" / "explanations").iterdir()
+        shard.unlink()
+        shard.symlink_to(folder / run / "explanations" / shard.name)
     with serving(served_words(shown=Shown(runs=shown))) as client:
         assert client.get("/api/runs").json() == {"runs": []}
-        for run in ("linked", "part", "../runs0/deep/words", str(folder / "deep" / "words"), "", ".", "\x00"):
-            assert client.get("/api/runs/texts", params={"run": run, "row": "occlusion"}).status_code == 404
+        for named in ("linked", "part", "deeper", f"../runs0/{run}", str(folder / run), "", ".", "\x00"):
+            for path in ("texts", "slices", "words"):
+                found = client.get(f"/api/runs/{path}", params={"run": named, "row": "occlusion"})
+                assert found.status_code == 404
 
 
 @pytest.mark.parametrize(

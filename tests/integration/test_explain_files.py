@@ -80,6 +80,7 @@ def test_every_row_is_there_once_and_reads_without_raison(model: LanguageModel, 
     assert tuple(frame.columns) == tuple(column.name for column in COLUMNS)
     assert list(frame.id) == [f"r{i}" for i in range(22)]
     assert list(frame.text) == list(TEXTS)
+    assert set(frame.label) == {"no"}
     assert list(frame.line) == [line for line in range(2, 26) if line not in (7, 13)]
     for _, row in frame.iterrows():
         spans = [row.text[unit["start"] : unit["end"]] for unit in row.units]

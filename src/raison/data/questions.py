@@ -39,7 +39,7 @@ def stream_questions(sources: Sequence[str], reading: Reading) -> Iterator[Item]
     """
     found = ((source, *one) for source in sources for one in _entries(Path(source), reading.id_column))
     for row, (source, own, entry) in enumerate(islice(found, reading.limit)):
-        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", entry)
+        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", "", entry)
 
 
 def row_of(cells: Mapping[str, Any], number: int, place: str) -> AskedRow:

@@ -46,7 +46,7 @@ def rows_from(records: Iterator[LineRecord], source: str, wanted: Wanted, limit:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
     found = laid_out(records, source, wanted)
     rows, broken = collect(entries(found.records, found.layout), source, limit, skip_bad)
-    return Read(_typed_labels(rows), broken, found.layout.described(found.first))
+    return Read(typed_labels(rows), broken, found.layout.described(found.first))
 
 
 def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:
@@ -151,7 +151,7 @@ def _rationales(record: LineRecord, layout: Layout, texts: tuple[str, ...]) -> t
     return () if value is None else parse_rationales(value, texts)
 
 
-def _typed_labels(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+def typed_labels(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     # One label that is no number makes them all names: "1" beside "one" is not the number 1.
     if all(isinstance(row.label, int) or (row.label is not None and _INTEGER.fullmatch(row.label)) for row in rows):
         return tuple(replace(row, label=int(row.label or 0)) for row in rows)

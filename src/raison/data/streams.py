@@ -10,6 +10,7 @@ from typing import Annotated
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
 from raison.data.columns import Column, DelimiterSetting, Wanted, id_column
+from raison.data.dataset import Row
 from raison.data.files import KINDS, records_of
 from raison.data.lines import LineRecord
 from raison.data.named import load_named, named
@@ -23,6 +24,7 @@ class Reading:
     text_column: Annotated[Column | None, Setting("Column of the text: its name, or its number from 0.")] = None
     pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
     id_column: Annotated[Column | None, Setting("Column of the rows' ids; by default id or idx, or file:line.")] = None
+    label_column: Annotated[Column | None, Setting("Column of the rows' own labels, which are kept.")] = None
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
     encoding: Annotated[str, Setting("Encoding of the files, such as latin-1.")] = "utf-8"
@@ -32,19 +34,24 @@ class Reading:
     def wanted(self) -> Wanted:
         """The columns. Raises DataError."""
         if self.pair_column is None:
-            return Wanted(text=self.text_column, delimiter=self.delimiter)
+            return Wanted(text=self.text_column, label=self.label_column, delimiter=self.delimiter)
         if self.text_column is None:
             raise DataError("pair_column needs text_column: name both texts of the pair.")
-        return Wanted(pair=(self.text_column, self.pair_column), delimiter=self.delimiter)
+        pair = (self.text_column, self.pair_column)
+        return Wanted(pair=pair, label=self.label_column, delimiter=self.delimiter)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A row of a source, or a line that cannot be used; `row` counts those of all sources from 0."""
+    """A row of a source, or a line that cannot be used; `row` counts those of all sources from 0.
+
+    `label` is its own label as the source has it, "" without one.
+    """
 
     row: int
     source: str
     id: str
+    label: str
     entry: Entry
 
     @property
@@ -75,25 +82,27 @@ def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
 def stream(sources: Sequence[str], reading: Reading) -> Iterator[Item]:
     """The rows of all sources in their order, one in memory at a time, up to the limit. Raises DataError."""
     found = ((source, *one) for source in sources for one in _entries(source, reading))
-    for row, (source, own, entry) in enumerate(islice(found, reading.limit)):
-        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", entry)
+    for row, (source, own, label, entry) in enumerate(islice(found, reading.limit)):
+        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", label, entry)
 
 
-def _entries(source: str, reading: Reading) -> Iterator[tuple[str, Entry]]:
-    """Each row with its own id, "" without one."""
+def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
+    """Each row with its own id and label, "" without one."""
     name, _, split = source.partition(":")
     if name in named():
         data = load_named(name, split or reading.split, None, None, skip_bad=True)
         found: list[Entry] = [*data.rows, *data.broken]
-        yield from (("", entry) for entry in sorted(found, key=lambda entry: entry.number))
+        for entry in sorted(found, key=lambda entry: entry.number):
+            label = entry.label if isinstance(entry, Row) else None
+            yield "", "" if label is None else data.labels[label] if isinstance(label, int) else label, entry
         return
     try:
         laid = laid_out(_records(source, reading), source, reading.wanted)
         own = id_column(laid.layout, laid.first, reading.id_column)
-        # What a row is labelled does not matter here, even if it is not.
+        # A row without a label is explained like any other.
         layout = replace(laid.layout, label=None)
         for record in laid.records:
-            yield _own_id(record, own), entry_of(record, layout)
+            yield _cell(record, own), _cell(record, laid.layout.label), entry_of(record, layout)
     except LookupError as error:
         raise DataError(f"cannot read {source}: {error}.") from None
     except OSError as error:
@@ -110,7 +119,7 @@ def _records(source: str, reading: Reading) -> Iterator[LineRecord]:
     return hub_records(source, reading.split)
 
 
-def _own_id(record: LineRecord, column: Column | None) -> str:
+def _cell(record: LineRecord, column: Column | None) -> str:
     if column is None or record.broken:
         return ""
     if isinstance(record.cells, list):

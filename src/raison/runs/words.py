@@ -8,7 +8,7 @@ often; whether it should, as "wonderful" may and a reviewer's name may not, is f
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,17 +64,18 @@ class _Chances:
 
 
 def words_of(
-    explanations: Sequence[Explanation], target: str, least: int = LEAST, most: int = MOST
+    explanations: Iterable[Explanation], target: str, least: int = LEAST, most: int = MOST, length: int = 1
 ) -> tuple[WordScore, ...]:
     """The words with the largest mean scores, by their size, for one explained class.
 
-    A word that stands several times in a text counts with its scores' sum there. Words are compared without case.
+    With a `length` above 1 these are sequences of so many neighbours, whose scores are summed. What stands several
+    times in a text counts with its scores' sum there. Words are compared without case.
     """
-    _check(least)
+    _check(least, length)
     scores: dict[str, dict[int, float]] = defaultdict(dict)
     for number, e in enumerate(explanations):
         if e.target == target and e.against is None and all(map(math.isfinite, e.scores)):
-            for word, score in _sums(e).items():
+            for word, score in _sums(e, length).items():
                 scores[word][number] = score
     means = {word: sum(own.values()) / len(own) for word, own in scores.items() if len(own) >= least}
     largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:most]
@@ -103,7 +104,7 @@ def decisive(explanations: Iterable[Explanation], least: int = LEAST, level: flo
 def _chances(explanations: Iterable[Explanation]) -> Mapping[str, _Chances]:
     known: dict[str, _Chances] = defaultdict(lambda: _Chances([], []))
     for number, e in enumerate(explanations):
-        top = _top(e)
+        top = deciding(e)
         if top is None:
             continue
         words = [unit.text.casefold() for unit in e.units]
@@ -113,7 +114,7 @@ def _chances(explanations: Iterable[Explanation]) -> Mapping[str, _Chances]:
     return known
 
 
-def _top(e: Explanation) -> int | None:
+def deciding(e: Explanation) -> int | None:
     """The unit that decides a text; None where none does."""
     scores = np.array(e.scores)
     if len(scores) < 2 or not np.isfinite(scores).all():
@@ -122,10 +123,12 @@ def _top(e: Explanation) -> int | None:
     return int(scores.argmax()) if highest > 0 and (scores == highest).sum() == 1 else None
 
 
-def _sums(e: Explanation) -> Mapping[str, float]:
+def _sums(e: Explanation, length: int) -> Mapping[str, float]:
     sums: dict[str, float] = defaultdict(float)
-    for unit, score in zip(e.units, e.scores, strict=True):
-        sums[unit.text.casefold()] += score
+    for start in range(len(e.units) - length + 1):
+        units = e.units[start : start + length]
+        if units[0].segment == units[-1].segment:
+            sums[" ".join(unit.text.casefold() for unit in units)] += sum(e.scores[start : start + length])
     return sums
 
 
@@ -133,6 +136,8 @@ def _scored(word: str, target: str, scores: Mapping[int, float]) -> WordScore:
     return WordScore(word, target, *mean_interval(list(scores.values())), tuple(scores))
 
 
-def _check(least: int) -> None:
+def _check(least: int, length: int = 1) -> None:
     if least < 1:
         raise InputError(f"least is a number of texts, at least 1; got {least}.")
+    if length < 1:
+        raise InputError(f"length is a number of words, at least 1; got {length}.")

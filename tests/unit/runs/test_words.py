@@ -9,6 +9,7 @@ import pytest
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.numerics.statistics.bootstrap import mean_interval
+from raison.runs.overview import parts_of
 from raison.runs.words import decisive, words_of
 from tests.explained import of_words
 
@@ -93,7 +94,25 @@ def test_words_of_a_class_have_the_mean_and_interval_of_their_texts() -> None:
     assert [one.word for one in words_of(positive, "positive", most=1)] == ["good"]
 
 
+def test_sequences_are_neighbours_of_one_string() -> None:
+    pairs = [of_words(("Not good", "good film"), [-0.5, 0.2, 0.1, 0.0])] * 5
+    found = {one.word: one.mean for one in words_of(pairs, "positive", length=2)}
+    assert found == pytest.approx({"not good": -0.3, "good film": 0.1})
+
+
+def test_places_are_shares_of_the_sizes_of_the_scores() -> None:
+    long = [of_words("a b c d e f g h i j", [2.0, -1.0, 0, 0, 0, 0, 0, 0, 0, 1.0])] * 5
+    left_out = [of_words("a b", [1.0, 0.0]), of_words("a b c d e"), of_words(("a b c", "d e"), [1.0] * 5)] * 5
+    assert [part.mean for part in parts_of([*long, *left_out], "positive")] == pytest.approx([0.75, 0, 0, 0, 0.25])
+    assert parts_of(long[:4], "positive") == ()
+
+
 def test_settings_out_of_range_are_refused() -> None:
-    for refused in (lambda: decisive([], least=0), lambda: decisive([], level=1.0), lambda: words_of([], "x", least=0)):
+    for refused in (
+        lambda: decisive([], least=0),
+        lambda: decisive([], level=1.0),
+        lambda: words_of([], "x", least=0),
+        lambda: words_of([], "x", length=0),
+    ):
         with pytest.raises(InputError):
             refused()

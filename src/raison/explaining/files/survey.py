@@ -133,7 +133,7 @@ def _size(item: Item) -> int:
 
 
 def _digest(items: Sequence[Item]) -> int:
-    said = [(item.id, item.line, _said(item.entry)) for item in items]
+    said = [(item.id, item.label, item.line, _said(item.entry)) for item in items]
     return zlib.crc32(repr(said).encode("utf-8", "surrogatepass"))
 
 

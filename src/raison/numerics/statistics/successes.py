@@ -1,6 +1,8 @@
-"""How many of several chances came true, where each has a probability of its own."""
+"""How many of several chances came true: the tail where each has a probability of its own, and the share's interval."""
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -20,3 +22,15 @@ def at_least(count: int, probabilities: Sequence[float]) -> float:
         reached[:count] -= moved
         reached[1:] += moved
     return float(min(1.0, reached[count]))
+
+
+def share_interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share; with z = Phi^-1((1 + level) / 2) and p = count / total it is
+
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
+    """
+    z, p = NormalDist().inv_cdf((1 + level) / 2), count / total
+    middle = p + z * z / (2 * total)
+    half = z * math.sqrt(p * (1 - p) / total + (z / (2 * total)) ** 2)
+    whole = 1 + z * z / total
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)

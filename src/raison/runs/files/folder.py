@@ -117,14 +117,18 @@ class Written:
 
     def rows(self, columns: Sequence[str] | None = None) -> Iterator[Record]:
         """The rows of all complete shards in their order. Raises DataError for a file that was changed."""
-        for number, receipt in self.receipts.items():
-            path = self.folder.shard(number)
-            if shards.sha256_of(path) != receipt.file_sha256:
-                raise DataError(
-                    f"{path} was changed after it was written (its digest does not match): put it back as it was, or "
-                    f"delete {self.folder.receipt(number)} and start again to explain its rows anew."
-                )
-            yield from shards.read(path, columns)
+        for number in self.receipts:
+            yield from self.of_shard(number, columns)
+
+    def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Record]:
+        """The rows of a complete shard. Raises DataError for a file that was changed."""
+        path = self.folder.shard(number)
+        if shards.sha256_of(path) != self.receipts[number].file_sha256:
+            raise DataError(
+                f"{path} was changed after it was written (its digest does not match): put it back as it was, or "
+                f"delete {self.folder.receipt(number)} and start again to explain its rows anew."
+            )
+        yield from shards.read(path, columns)
 
 
 def is_folder(path: Path) -> bool:

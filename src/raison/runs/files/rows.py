@@ -41,6 +41,7 @@ COLUMNS = (
     Column("id", "string", "the id column's value, or `FILE:LINE`"),
     Column("text", "string", "the text, or the prompt; of a pair the first"),
     Column("second", "string", "the second text of a pair; missing for one text"),
+    Column("label", "string", "the row's own label as the data have it; missing without one"),
     Column("units", UNITS, "the units: characters `start` to `end` of text number `segment`, their text, their name"),
     Column("scores", "list<double>", "a score for each unit"),
     Column("prediction", "string", "what the model predicts; of one that writes, the whole output or answer"),
@@ -74,7 +75,7 @@ COLUMNS = (
     Column("version", "string", "the version of raison"),
 )
 _AS_JSON = ("config", "notes", "answer", "place")
-_OWN = ("row", "number", "source", "line", "id", "second", "prediction", "written")
+_OWN = ("row", "number", "source", "line", "id", "second", "label", "prediction", "written")
 """Columns that are no fields of an explanation."""
 
 
@@ -92,6 +93,7 @@ def record_of(item: Item, number: int, explanation: Explanation) -> Record:
         "id": item.id,
         "text": text if isinstance(text, str) else text[0],
         "second": None if isinstance(text, str) else text[1],
+        "label": item.label or None,
         "prediction": explanation.prediction,
         "written": None,
         "units": [{"name": ""} | unit for unit in found["units"]],

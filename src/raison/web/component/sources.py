@@ -26,6 +26,10 @@ MODULES = (
     "writing.js",
     "statements.js",
     "citing.js",
+    "tables.js",
+    "rowsfilter.js",
+    "rowswords.js",
+    "rows.js",
     "component.js",
 )
 """Each imports only from those before it; the last one exports `render`."""
@@ -37,7 +41,10 @@ _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.M)
 
 @cache
 def module() -> str:
-    """The component as one ES module without imports, whose default export has `render({model, el})`."""
+    """The component as one ES module without imports.
+
+    Its default export has `render({model, el})`, and `renderRows({ask, el})` for the runs of a server.
+    """
     own = (_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in MODULES)
     return "\n".join([assets(SHARED), *own])
 
@@ -50,7 +57,7 @@ def imports(name: str) -> tuple[str, ...]:
 @cache
 def style() -> str:
     """The component's style sheet."""
-    return f"{assets(STYLES)}\n{_read('component.css')}"
+    return "\n".join([assets(STYLES), _read("component.css"), _read("rows.css")])
 
 
 def _read(name: str) -> str:

@@ -23,7 +23,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = ("/", "/healthz")
+PAGES = ("/", "/runs")
+"""Paths of pages, which links of other sites may lead to."""
+OPEN = (*PAGES, "/healthz")
 """Paths without a token; and so are the page's own files, whose paths begin with ASSETS."""
 ASSETS = "/assets/"
 VIEWED = "/api/view"
@@ -78,7 +80,7 @@ class Asking:
     @property
     def is_navigation(self) -> bool:
         """Whether somebody opens the page, by a link of another site perhaps."""
-        return self.method == "GET" and self.path == "/" and self.headers.get("sec-fetch-mode") == "navigate"
+        return self.method == "GET" and self.path in PAGES and self.headers.get("sec-fetch-mode") == "navigate"
 
 
 class Guard:

@@ -1,4 +1,4 @@
-"""The page at /: the component, its files, and what it asks of the server besides explanations."""
+"""The pages at / and /runs: the component, its files, and what it asks of the server besides explanations."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -15,7 +15,7 @@ from raison.web.component.cited import citations_seen
 from raison.web.component.sources import module, style
 from raison.web.component.views import seen
 from raison.web.component.written import output_seen, span_seen, token_seen
-from raison.web.server.runs import AbsentError
+from raison.web.server.runs_lines import AbsentError
 
 MOST = 4
 """Explanations that are shown beside each other."""
@@ -28,6 +28,8 @@ def _own(name: str) -> str:
 
 FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "page.js": ("text/javascript", lambda: _own("page.js")),
+    "runs.js": ("text/javascript", lambda: _own("runs.js")),
+    "connection.js": ("text/javascript", lambda: _own("connection.js")),
     "page.css": ("text/css", lambda: _own("page.css")),
     "component.js": ("text/javascript", module),
     "component.css": ("text/css", style),
@@ -75,11 +77,15 @@ class CitationsBody(BaseModel):
 
 
 def paths(app: FastAPI) -> None:
-    """Add the page."""
+    """Add the pages."""
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         return Response(_own("index.html"), media_type="text/html")
+
+    @app.get("/runs", include_in_schema=False)
+    async def runs() -> Response:
+        return Response(_own("runs.html"), media_type="text/html")
 
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str) -> Response:

@@ -1,5 +1,6 @@
 """The paths below /api/runs."""
 
+from dataclasses import fields
 from typing import Annotated
 
 from fastapi import FastAPI, Query
@@ -8,17 +9,27 @@ from pydantic import BaseModel
 
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
-from raison.web.server.runs import Place, RunFacts, Runs
+from raison.runs.overview import Overview
+from raison.web.server.runs import Runs
+from raison.web.server.runs_lines import Place, RunFacts
 from raison.web.server.slices import Cut, Slice, Wanted, slice_of
+from raison.web.server.strata import Stratum, strata
 
 Name = Annotated[str, Query(max_length=500)]
 Whole = Annotated[int, Query(ge=0, le=1 << 31)]
+Share = Annotated[float, Query(ge=0, le=1)]
 
 
 class RunList(BaseModel):
     """What GET /api/runs gives."""
 
     runs: list[RunFacts]
+
+
+class Strata(BaseModel):
+    """What GET /api/runs/slices gives."""
+
+    slices: list[Stratum]
 
 
 class Row(BaseModel):
@@ -51,11 +62,14 @@ class SomeTexts(Row):
     descending: bool = False
     prediction: Name | None = None
     target: Name | None = None
+    label: Name | None = None
     wrong: bool = False
     word: Name | None = None
     top: Name | None = None
     least: Whole = 0
     most: Whole | None = None
+    surer: Share = 0.0
+    unsurer: Share = 1.0
 
 
 def runs_paths(app: FastAPI, runs: Runs) -> None:
@@ -69,11 +83,20 @@ def runs_paths(app: FastAPI, runs: Runs) -> None:
     @app.get("/api/runs/texts")
     def texts(query: Annotated[SomeTexts, Query()]) -> Slice:
         """A slice of one row of a run's table."""
-        if query.wrong and not runs.labelled(query.run):
-            raise InputError("wrong needs the texts' own labels, and this run explained other targets.")
-        names = ("prediction", "target", "wrong", "word", "top", "least", "most")
-        wanted = Wanted(*(getattr(query, name) for name in names))
+        if (query.wrong or query.label is not None) and not runs.labelled(query.run):
+            raise InputError("wrong and label need the texts' own labels, and this run has none.")
+        wanted = Wanted(**{one.name: getattr(query, one.name) for one in fields(Wanted)})
         return slice_of(runs.lines(query.place), wanted, Cut(query.start, query.count, query.sort, query.descending))
+
+    @app.get("/api/runs/slices")
+    def slices(query: Annotated[Row, Query()]) -> Strata:
+        """How often the model is right, by label, prediction, length and confidence."""
+        return Strata(slices=strata(runs.lines(query.place)))
+
+    @app.get("/api/runs/words")
+    def words(query: Annotated[Row, Query()]) -> Overview:
+        """The words that matter for each class, where the scores are, and the words that decide."""
+        return runs.overview(query.place)
 
     @app.get("/api/runs/explanation", responses={200: {"model": Explanation}})
     def explanation(query: Annotated[OneText, Query()]) -> Response:

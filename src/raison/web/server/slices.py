@@ -1,15 +1,23 @@
-"""Slices of a run's texts: filtered, sorted, cut."""
+"""Slices of a run's texts: filtered, sorted, cut, and how often the model is right there."""
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.web.server.runs import Line
+from raison.numerics.statistics.successes import share_interval
+from raison.web.server.runs_lines import Line
 
-PLAIN = ("number", "units", "prediction", "confidence")
+ORDERS: Mapping[str, Callable[[Line], object]] = {
+    "number": lambda line: line.number,
+    "units": lambda line: line.units,
+    "prediction": lambda line: line.prediction,
+    "label": lambda line: line.label,
+    "confidence": lambda line: line.confidence,
+    "top": lambda line: None if line.top is None else line.top.casefold(),
+}
 """What lines are sorted by, besides metrics."""
 
 
@@ -19,11 +27,14 @@ class Wanted:
 
     prediction: str | None = None
     target: str | None = None
+    label: str | None = None
     wrong: bool = False
     word: str | None = None
     top: str | None = None
     least: int = 0
     most: int | None = None
+    surer: float = 0.0
+    unsurer: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +48,23 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of texts whose prediction is their own label, with Wilson's 95 % interval."""
+
+    texts: int
+    right: int
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
-    """Some texts of a row: of `texts` in all, `matching` were wanted."""
+    """Some texts of a row: of `texts` in all, `matching` were wanted. Without labels there is no accuracy of these."""
 
     texts: int
     matching: int
+    accuracy: Accuracy | None
     start: int
     rows: tuple[Line, ...]
 
@@ -56,7 +79,22 @@ def slice_of(lines: Sequence[Line], wanted: Wanted, cut: Cut) -> Slice:
     found.sort(key=key, reverse=cut.descending)
     # What has no value stands behind all others, in either order.
     found.sort(key=lambda line: not key(line)[0])
-    return Slice(len(lines), len(found), cut.start, tuple(found[cut.start : cut.start + cut.count]))
+    return Slice(
+        texts=len(lines),
+        matching=len(found),
+        accuracy=accuracy_of(found),
+        start=cut.start,
+        rows=tuple(found[cut.start : cut.start + cut.count]),
+    )
+
+
+def accuracy_of(lines: Sequence[Line]) -> Accuracy | None:
+    """Over the lines whose label is known; None without one."""
+    judged = [line.prediction == line.label for line in lines if line.label is not None]
+    if not judged:
+        return None
+    right, texts = sum(judged), len(judged)
+    return Accuracy(texts, right, right / texts, *share_interval(right, texts))
 
 
 def _tests(wanted: Wanted) -> Iterator[Callable[[Line], bool]]:
@@ -64,14 +102,18 @@ def _tests(wanted: Wanted) -> Iterator[Callable[[Line], bool]]:
         yield lambda line: line.prediction == wanted.prediction
     if wanted.target is not None:
         yield lambda line: line.target == wanted.target
+    if wanted.label is not None:
+        yield lambda line: line.label == wanted.label
     if wanted.wrong:
-        yield lambda line: line.prediction != line.target
+        yield lambda line: line.label is not None and line.prediction != line.label
     if wanted.word:
         pattern = re.compile(rf"(?<!\w){re.escape(wanted.word)}(?!\w)", re.IGNORECASE)
         yield lambda line: any(pattern.search(text) for text in _strings(line))
     if wanted.top:
         yield lambda line: (line.top or "").casefold() == (wanted.top or "").casefold()
     yield lambda line: wanted.least <= line.units <= (math.inf if wanted.most is None else wanted.most)
+    if (wanted.surer, wanted.unsurer) != (0.0, 1.0):
+        yield lambda line: line.confidence is not None and wanted.surer <= line.confidence <= wanted.unsurer
 
 
 def _strings(line: Line) -> list[str]:
@@ -80,18 +122,14 @@ def _strings(line: Line) -> list[str]:
 
 def _key(lines: Sequence[Line], sort: str) -> Callable[[Line], tuple[bool, Any]]:
     metrics = list(lines[0].scores) if lines else []
-    if sort in PLAIN:
-        values: Callable[[Line], object] = {
-            "number": lambda line: line.number,
-            "units": lambda line: line.units,
-            "prediction": lambda line: line.prediction,
-            "confidence": lambda line: line.confidence,
-        }[sort]
-    elif sort in metrics:
-        values = lambda line: _single(line.scores[sort])  # noqa: E731
-    else:
-        raise UnknownNameError("order", sort[:200], [*PLAIN, *metrics])
-    return lambda line: ((value := values(line)) is not None, 0 if value is None else value)
+    if sort not in ORDERS and sort not in metrics:
+        raise UnknownNameError("order", sort[:200], [*ORDERS, *metrics])
+
+    def key(line: Line) -> tuple[bool, Any]:
+        value = ORDERS[sort](line) if sort in ORDERS else _single(line.scores[sort])
+        return value is not None, 0 if value is None else value
+
+    return key
 
 
 def _single(score: object) -> object:

@@ -9,6 +9,7 @@ import { comparisonForm, settingsForm } from "./form.js";
 import { code, taking } from "./taking.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";
+import { renderRows } from "./rows.js";
 
 const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
 const TYPING = 120;
@@ -259,4 +260,4 @@ export function render({ model, el }) {
   };
 }
 
-export default { render };
+export default { render, renderRows };

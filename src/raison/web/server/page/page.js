@@ -1,30 +1,8 @@
 // The component on the server's page: its model answers over HTTP.
 import component from "./component.js";
+import { answered, posted } from "./connection.js";
 
-const TOKEN = "raison-token";
 const FIRST = { 1: "A modest pleasure with ease", 2: ["A modest pleasure.", "Not a pleasure."] };
-
-/** The token comes with the address once; then it leaves the address, which people send to each other. */
-function takeToken() {
-  const held = new URLSearchParams(location.hash.slice(1));
-  if (held.has("token")) {
-    sessionStorage.setItem(TOKEN, held.get("token"));
-    held.delete("token");
-    history.replaceState(null, "", held.size ? `#${held}` : location.pathname);
-  }
-  return sessionStorage.getItem(TOKEN);
-}
-
-const token = takeToken();
-const client = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
-const headers = { "X-Raison-Client": client, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
-
-async function answered(path, options = {}) {
-  const answer = await fetch(path, { ...options, headers: { ...headers, ...options.headers } });
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error);
-  return told;
-}
 
 /** A model as anywidget gives it, whose messages are requests. */
 function servedModel(values) {
@@ -36,9 +14,8 @@ function servedModel(values) {
     if (drop) return running.get(id)?.abort();
     const control = new AbortController();
     running.set(id, control);
-    const options = { method: "POST", body: JSON.stringify(body), signal: control.signal, headers: { "Content-Type": "application/json" } };
     try {
-      emit("msg:custom", { id, answer: await answered(`/api/${ask}`, options) });
+      emit("msg:custom", { id, answer: await posted(`/api/${ask}`, body, control.signal) });
     } catch (error) {
       emit("msg:custom", { id, error: error.message });
     } finally {

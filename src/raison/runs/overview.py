@@ -1,0 +1,120 @@
+"""A data set of explanations at a glance: for each class its words, sequences and places; and the words that decide."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raison.core.results.explanation import Explanation
+from raison.numerics.statistics.bootstrap import mean_interval
+from raison.runs.words import LEAST, LEVEL, WordScore, decisive, words_of
+
+CLASSES = 12
+"""Classes that are told of, the most frequent ones."""
+SEQUENCES = 10
+"""Sequences that are named for a class."""
+FOUND = 50
+"""Deciding words that are named."""
+PARTS = 5
+"""Parts of equal length into which a text is cut, to tell where its scores are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """What was said of a word: its mean score over so many texts, with a 95 % interval."""
+
+    word: str
+    mean: float
+    low: float
+    high: float
+    texts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The mean share of the scores' sizes that a part of the texts has, with a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class OfClass:
+    """What matters for one explained class. `parts` is empty where too few texts have as many units as parts."""
+
+    target: str
+    texts: int
+    words: tuple[Mean, ...]
+    sequences: tuple[Mean, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """A word that decides more texts than by chance; see raison.runs.words.Decisive."""
+
+    word: str
+    decided: int
+    expected: float
+    p: float
+    corrected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`found` words decide more often than by chance at this level; `shortcuts` are the surest of them."""
+
+    texts: int
+    targets: int
+    classes: tuple[OfClass, ...]
+    level: float
+    found: int
+    shortcuts: tuple[Shortcut, ...]
+
+
+def overview(explanations: Sequence[Explanation]) -> Overview:
+    """Of all of these."""
+    counts = Counter(e.target for e in explanations)
+    found = decisive(explanations)
+    return Overview(
+        texts=len(explanations),
+        targets=len(counts),
+        classes=tuple(_of_class(explanations, target, count) for target, count in counts.most_common(CLASSES)),
+        level=LEVEL,
+        found=len(found),
+        shortcuts=tuple(Shortcut(w.word, w.decided, w.expected, w.p, w.corrected) for w in found[:FOUND]),
+    )
+
+
+def parts_of(explanations: Sequence[Explanation], target: str) -> tuple[Part, ...]:
+    """Where the scores are: of the sum of their sizes, the share of each fifth of a text, on average.
+
+    Unit i of n belongs to part floor(5 i / n). Texts with fewer units than parts, of two strings, or whose scores are
+    all zero are left out; of fewer than five texts nothing is said.
+    """
+    shares = [share for e in explanations if e.target == target and (share := _shares(e)) is not None]
+    if len(shares) < LEAST:
+        return ()
+    return tuple(Part(*mean_interval(list(column))) for column in zip(*shares, strict=True))
+
+
+def _shares(e: Explanation) -> list[float] | None:
+    sizes = np.abs(e.scores)
+    if len(sizes) < PARTS or not isinstance(e.text, str) or not math.isfinite(sizes.sum()) or not sizes.any():
+        return None
+    parts = np.arange(len(sizes)) * PARTS // len(sizes)
+    return [float(share) for share in np.bincount(parts, sizes) / sizes.sum()]
+
+
+def _of_class(explanations: Sequence[Explanation], target: str, count: int) -> OfClass:
+    words = words_of(explanations, target)
+    sequences = words_of(explanations, target, most=SEQUENCES, length=2)
+    parts = parts_of(explanations, target)
+    return OfClass(target, count, tuple(map(_mean, words)), tuple(map(_mean, sequences)), parts)
+
+
+def _mean(word: WordScore) -> Mean:
+    return Mean(word.word, word.mean, word.low, word.high, len(word.texts))

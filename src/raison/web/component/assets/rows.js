@@ -1,0 +1,216 @@
+// Runs: the texts of a row of a run's table in slices, the map of a text, and what all texts come to.
+import { button, exchangeContent, make } from "./elements.js";
+import { latest, paused } from "./talk.js";
+import { painted } from "./map.js";
+import { dataTable, decimal, upper } from "./tables.js";
+import { FILTERS, filterForm, firstOf, runForm } from "./rowsfilter.js";
+import { accuracyOf, slicesTable, wordsView } from "./rowswords.js";
+
+const COUNT = 25;
+const PAUSE = 250;
+const SHOWN = 160;
+const PLACES = ["run", "filter", "status", "table", "map", "slices", "words"];
+
+class Rows {
+  constructor(ask, el) {
+    this.ask = ask;
+    this.root = make("div", { class: "raison-component" });
+    this.places = Object.fromEntries(PLACES.map((name) => [name, make("div", { class: `place-${name}` })]));
+    this.places.status.setAttribute("role", "status");
+    this.root.append(...Object.values(this.places));
+    this.refresh = latest((stale) => this.follow(stale), () => undefined);
+    this.typed = paused(() => this.refresh(), PAUSE);
+    el.append(this.root);
+    this.moved = () => this.open();
+    addEventListener("hashchange", this.moved);
+    this.begin();
+  }
+
+  async begin() {
+    try {
+      this.runs = (await this.ask("runs")).runs;
+    } catch (error) {
+      return this.fail(error.message);
+    }
+    if (this.runs.length) this.open();
+    else this.say("There is no run here. Start the server with --runs and a folder of runs: of comparisons, or of files that were explained (raison explain --data).");
+  }
+
+  /** The state that the address holds, as far as there is such a run. */
+  open() {
+    const held = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    const run = this.runs.find((one) => one.run === held.run);
+    this.state = run ? { ...firstOf(run), ...held } : firstOf(this.runs[0]);
+    this.restart();
+  }
+
+  /** Another run or row: all is new. */
+  async restart() {
+    this.run = this.runs.find((one) => one.run === this.state.run);
+    this.names = { label: [], prediction: [] };
+    for (const name of PLACES) if (name !== "run") this.places[name].replaceChildren();
+    exchangeContent(this.places.run, runForm(this.runs, this.state, (state) => {
+      this.state = state;
+      this.restart();
+    }));
+    const place = this.place;
+    this.refresh();
+    try {
+      const { slices } = await this.ask("runs/slices", place);
+      if (place !== this.place) return;
+      const named = (by) => slices.filter((one) => one.by === by).map((one) => one.query[by]);
+      this.names = { label: named("label"), prediction: named("prediction") };
+      this.showFilter();
+      this.showSlices(slices);
+    } catch (error) {
+      if (place === this.place) this.fail(error.message);
+    }
+  }
+
+  /** The row of a run's table, one object as long as it is the same. */
+  get place() {
+    const { run, row, seed } = this.state;
+    const last = this.last;
+    if (!last || last.run !== run || last.row !== row || last.seed !== seed) this.last = { run, row, seed };
+    return this.last;
+  }
+
+  change(changes, typed = false) {
+    this.state = { ...this.state, start: undefined, number: undefined, ...changes };
+    if (!typed) this.showFilter();
+    if (typed) this.typed();
+    else this.refresh();
+  }
+
+  /** The texts of a word or of a slice, and no other filter. */
+  look(filters) {
+    this.change({ ...Object.fromEntries(FILTERS.map((name) => [name, undefined])), ...filters });
+    this.places.status.scrollIntoView({ block: "nearest" });
+  }
+
+  showFilter() {
+    exchangeContent(this.places.filter, filterForm(this.run, this.state, this.names, (changes, typed) => this.change(changes, typed)));
+  }
+
+  showSlices(slices) {
+    const look = (filters) => this.look(filters);
+    const fold = (said, content) => make("details", { class: "raison" }, make("summary", {}, said), content);
+    if (this.run.labelled) exchangeContent(this.places.slices, fold("Slices", slicesTable(slices, look)));
+    if (!this.run.explained) return;
+    const words = make("p", { role: "status" }, "Reading all texts");
+    const view = fold("Words", words);
+    view.addEventListener("toggle", () => this.showWords(words, look), { once: true });
+    exchangeContent(this.places.words, view);
+  }
+
+  async showWords(place, look) {
+    try {
+      const told = await this.ask("runs/words", this.place);
+      place.replaceWith(wordsView(told, this.run.unit, this.run.texts, look));
+    } catch (error) {
+      place.textContent = error.message;
+    }
+  }
+
+  async follow(stale) {
+    const { number, ...wanted } = known(this.state);
+    this.places.table.setAttribute("aria-busy", "true");
+    try {
+      const slice = await this.ask("runs/texts", { ...wanted, count: COUNT });
+      if (stale()) return;
+      history.replaceState(null, "", `#${new URLSearchParams(known(this.state))}`);
+      this.showTable(slice);
+      await this.showMap(number, stale);
+    } catch (error) {
+      if (!stale()) this.fail(error.message);
+    }
+    if (!stale()) this.places.table.removeAttribute("aria-busy");
+  }
+
+  showTable(slice) {
+    const all = slice.texts.toLocaleString("en");
+    const right = slice.accuracy && this.state.wrong !== "true" ? `, accuracy ${accuracyOf(slice.accuracy)}` : "";
+    const first = slice.texts < this.run.texts ? `the first ${all} of ${this.run.texts.toLocaleString("en")}` : all;
+    this.say(`${slice.matching.toLocaleString("en")} of ${first} texts${right}`);
+    const { sort = "number", descending } = this.state;
+    const choose = (by, down) => this.change({ sort: by, descending: String(down) });
+    const table = dataTable("Texts", this.columns(), slice.rows, { by: sort, descending: descending === "true", choose });
+    const steps = [this.step("Previous", slice.start - COUNT, slice.start > 0), this.step("Next", slice.start + COUNT, slice.start + COUNT < slice.matching)];
+    const last = Math.min(slice.start + COUNT, slice.matching);
+    const shown = make("span", {}, slice.matching ? `${slice.start + 1} to ${last}` : "none");
+    exchangeContent(this.places.table, make("section", { class: "raison", "aria-label": "Texts" }, table, make("div", { class: "row" }, ...steps, shown)));
+  }
+
+  step(said, start, able) {
+    const go = () => able && this.change({ start: String(start) });
+    return button(said, go, { "aria-disabled": String(!able) });
+  }
+
+  columns() {
+    const text = { said: "Text", cell: (line) => this.textCell(line) };
+    const columns = [
+      { said: "No.", order: "number", cell: (line) => line.id || String(line.number + 1) },
+      text,
+      { said: "Label", order: "label", cell: (line) => line.label },
+      { said: "Prediction", order: "prediction", cell: (line) => this.predictionCell(line) },
+      { said: "Confidence", order: "confidence", number: true, cell: (line) => decimal(line.confidence) },
+      { said: "Decided by", order: "top", cell: (line) => line.top && make("bdi", {}, line.top) },
+      { said: `${upper(this.run.unit)}s`, order: "units", number: true, cell: (line) => String(line.units) },
+      ...this.run.metrics.map(({ label }) => ({ said: label, order: label, number: true, cell: (line) => decimal([line.scores[label]].flat()[0]) })),
+    ];
+    const missing = [this.run.labelled ? "" : "Label", ...(this.run.explained ? [] : ["Text", "Confidence", "Decided by"])];
+    return columns.filter((column) => !missing.includes(column.said));
+  }
+
+  textCell(line) {
+    const whole = [line.text ?? ""].flat().join(" / ");
+    const points = Array.from(whole);
+    const said = points.length > SHOWN ? `${points.slice(0, SHOWN).join("")}…` : whole;
+    const own = String(line.number) === this.state.number;
+    return button(said, () => this.openMap(line.number), { dir: "auto", class: "out text-out", "aria-current": own ? "true" : null });
+  }
+
+  /** Wrong predictions are marked by more than a colour. */
+  predictionCell(line) {
+    const wrong = line.label !== null && line.label !== line.prediction;
+    return wrong ? make("b", {}, `${line.prediction} ✗`) : line.prediction;
+  }
+
+  async openMap(number) {
+    this.state = { ...this.state, number: String(number) };
+    await this.refresh();
+    this.places.map.querySelector("article")?.scrollIntoView({ block: "nearest" });
+  }
+
+  async showMap(number, stale) {
+    if (number === undefined) return this.places.map.replaceChildren();
+    const explanation = await this.ask("runs/explanation", { ...this.place, number });
+    const { views } = await this.ask("view", { explanations: [explanation] });
+    if (stale()) return;
+    const texts = [explanation.text].flat().map((text) => ["text", text]);
+    const article = painted(views[0], `Text ${Number(number) + 1}`, null);
+    article.append(make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
+    exchangeContent(this.places.map, article);
+  }
+
+  say(message) {
+    this.places.status.replaceChildren(make("p", { class: "raison told" }, message));
+  }
+
+  /** Nothing is shown beside an error: the texts are those of another question. */
+  fail(message) {
+    this.places.table.replaceChildren();
+    this.places.map.replaceChildren();
+    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
+  }
+}
+
+/** What of a state is set. */
+function known(state) {
+  return Object.fromEntries(Object.entries(state).filter(([, value]) => value !== undefined && value !== ""));
+}
+
+/** Show the runs of a server. `ask(path, values)` gives the answer of a request. */
+export function renderRows({ ask, el }) {
+  return new Rows(ask, el);
+}

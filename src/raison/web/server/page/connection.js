@@ -1,0 +1,30 @@
+// What the pages share: the server's token, and requests.
+const TOKEN = "raison-token";
+
+/** The token comes with the address once; then it leaves the address, which people send to each other. */
+function takeToken() {
+  const held = new URLSearchParams(location.hash.slice(1));
+  if (held.has("token")) {
+    sessionStorage.setItem(TOKEN, held.get("token"));
+    held.delete("token");
+    history.replaceState(null, "", held.size ? `#${held}` : location.pathname);
+  }
+  return sessionStorage.getItem(TOKEN);
+}
+
+const token = takeToken();
+const client = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
+const headers = { "X-Raison-Client": client, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+
+/** The answer of a request, as JSON. Throws an error with the server's line. */
+export async function answered(path, options = {}) {
+  const answer = await fetch(path, { ...options, headers: { ...headers, ...options.headers } });
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.error);
+  return told;
+}
+
+/** The answer of a request with a body. */
+export function posted(path, body, signal) {
+  return answered(path, { method: "POST", body: JSON.stringify(body), signal, headers: { "Content-Type": "application/json" } });
+}

@@ -1,0 +1,217 @@
+"""What a folder holds, as rows of lines: the records of a comparison, or the explanations of files."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+from raison.core.errors import DataError
+from raison.core.results.explanation import Explanation
+from raison.jobs.folder import EXPLANATIONS
+from raison.runs.files import folder as files
+from raison.runs.files.rows import Record as FileRecord
+from raison.runs.files.rows import explanation_of
+from raison.runs.record import Record
+from raison.runs.record import plain as plain_value
+from raison.runs.run import HEADER, Run, read_header, read_run
+from raison.web.server.runs_lines import (
+    AbsentError,
+    Line,
+    MetricFacts,
+    Place,
+    RowFacts,
+    RunFacts,
+    as_classes,
+    shown_text,
+    top_of,
+)
+
+MARKERS = (HEADER, EXPLANATIONS.marker)
+"""Files by which a folder is known."""
+PARTS = (files.SHARDS, files.RECEIPTS)
+"""Folders in it whose files belong to it."""
+TEXTS = 50_000
+"""Texts of a run that can be shown; of explained files the first ones."""
+
+
+class Held(ABC):
+    """A run's folder, called `name`."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+
+    @property
+    @abstractmethod
+    def facts(self) -> RunFacts:
+        """What it is. Raises DataError."""
+
+    @abstractmethod
+    def lines(self, place: Place) -> tuple[Line, ...]:
+        """The texts of a row. Raises AbsentError, DataError."""
+
+    @abstractmethod
+    def explanations(self, place: Place) -> Iterator[Explanation]:
+        """Those of the same texts. Raises AbsentError, DataError."""
+
+    @abstractmethod
+    def explanation(self, place: Place, number: int) -> Explanation:
+        """That of one text. Raises AbsentError, DataError."""
+
+    def _absent(self, what: str) -> AbsentError:
+        return AbsentError(f"{self.name} has no {what}.")
+
+
+def held_in(name: str, folder: Path) -> Held:
+    """What the folder holds."""
+    return Filed(name, folder) if files.is_folder(folder) else Compared(name, folder)
+
+
+class Compared(Held):
+    """A comparison."""
+
+    @cached_property
+    def facts(self) -> RunFacts:
+        head = read_header(self.folder / HEADER)
+        target = head.settings.raw.get("target")
+        return RunFacts(
+            run=self.name,
+            model=head.model,
+            data=head.data,
+            texts=head.texts,
+            unit=head.settings.unit,
+            of=head.settings.of,
+            rows=tuple(RowFacts(row.label, row.method, row.seeds, row.selected_by) for row in head.rows),
+            metrics=tuple(MetricFacts(metric.label, metric.higher_is_better) for metric in head.single),
+            explained=any(self.folder.glob("explanations*.jsonl*")),
+            labelled=isinstance(target, list) and len(target) == head.texts,
+        )
+
+    @cached_property
+    def _run(self) -> Run:
+        if self.facts.texts > TEXTS:
+            raise DataError(f"the run has {self.facts.texts:,} texts, and {TEXTS:,} can be shown.")
+        return read_run(self.folder)
+
+    def lines(self, place: Place) -> tuple[Line, ...]:
+        self._check(place)
+        run, lines = self._run, []
+        known = run.explains(place.row, place.seed)
+        explained = iter(run.explanations(place.row, place.seed)) if known else None
+        for number in range(run.header.texts):
+            e = None if explained is None else next(explained)
+            if (place.row, place.seed, number) in run.records:
+                lines.append(self._line(run.records[place.row, place.seed, number], e))
+        return tuple(lines)
+
+    def explanations(self, place: Place) -> Iterator[Explanation]:
+        self._check(place)
+        return iter(self._run.explanations(place.row, place.seed))
+
+    def explanation(self, place: Place, number: int) -> Explanation:
+        if (place.row, place.seed, number) not in self._run.records:
+            raise self._absent(f"text {number} of {place.row:.80} under seed {place.seed}")
+        return self._run.explanations(place.row, place.seed)[number]
+
+    def _check(self, place: Place) -> None:
+        if (place.row, place.seed) not in self._run.header.keys:
+            raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
+
+    def _line(self, record: Record, e: Explanation | None) -> Line:
+        metrics = [metric.label for metric in self._run.header.single]
+        return Line(
+            number=record.text,
+            id="",
+            text=None if e is None else shown_text(e),
+            label=record.target if self.facts.labelled else None,
+            prediction=record.prediction,
+            target=record.target,
+            confidence=None if e is None else max(e.probabilities, default=None),
+            units=record.units,
+            top=None if e is None else top_of(e),
+            evaluations=record.costs.evaluations,
+            gradients=record.costs.gradients,
+            seconds=record.costs.seconds,
+            scores={label: plain_value(score) for label, score in zip(metrics, record.scores, strict=True)},
+        )
+
+
+class Filed(Held):
+    """The explanations of files: the complete shards, as one row that is named by its method."""
+
+    @cached_property
+    def facts(self) -> RunFacts:
+        written = files.read(self.folder)
+        manifest, first = written.manifest, next(self._records(), None)
+        settings = manifest.raw.get("settings")
+        if not isinstance(settings, dict):
+            raise DataError(f"{self.folder / EXPLANATIONS.marker} names no settings.")
+        return RunFacts(
+            run=self.name,
+            model=manifest.model,
+            data=", ".join(Path(source).name for source in manifest.sources[:3]),
+            texts=sum(receipt.explanations for receipt in written.receipts.values()),
+            unit=str(settings.get("unit")),
+            of="" if first is None else first["of"],
+            rows=(RowFacts(manifest.method, manifest.method, (0,), None),),
+            metrics=(),
+            explained=True,
+            labelled=first is not None and bool(first.get("label")) and manifest.outputs == "classes",
+        )
+
+    def lines(self, place: Place) -> tuple[Line, ...]:
+        self._check(place)
+        lines, labels = [], []
+        classes: tuple[str, ...] = ()
+        for number, record in enumerate(self._records()):
+            e = explanation_of(record)
+            lines.append(_filed_line(number, record, e))
+            labels.append(record.get("label") or "")
+            classes = e.classes if e.outputs == "classes" else ()
+        own = as_classes(labels, classes)
+        return tuple(replace(line, label=label) for line, label in zip(lines, own, strict=True))
+
+    def explanations(self, place: Place) -> Iterator[Explanation]:
+        self._check(place)
+        return map(explanation_of, self._records())
+
+    def explanation(self, place: Place, number: int) -> Explanation:
+        self._check(place)
+        written, start = files.read(self.folder), 0
+        for shard, receipt in written.receipts.items():
+            if number < start + receipt.explanations:
+                return explanation_of(next(islice(written.of_shard(shard), number - start, None)))
+            start += receipt.explanations
+        raise self._absent(f"text {number}")
+
+    def _records(self) -> Iterator[FileRecord]:
+        return islice(files.read(self.folder).rows(), TEXTS)
+
+    def _check(self, place: Place) -> None:
+        if (place.row, place.seed) != (self.facts.rows[0].label, 0):
+            raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
+
+
+def _filed_line(number: int, record: FileRecord, e: Explanation) -> Line:
+    return Line(
+        number=number,
+        id=record["id"],
+        text=shown_text(e),
+        label=None,
+        prediction=e.prediction,
+        target=e.target,
+        confidence=max(e.probabilities, default=None),
+        units=len(e.units),
+        top=top_of(e),
+        evaluations=e.evaluations,
+        gradients=e.gradients,
+        seconds=e.seconds,
+    )
+
+
+def belonging(folder: Path) -> Sequence[Path]:
+    """The files and folders of a run."""
+    own = list(folder.iterdir())
+    return own + [file for part in own if part.name in PARTS and part.is_dir() for file in part.iterdir()]

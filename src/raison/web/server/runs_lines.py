@@ -1,0 +1,107 @@
+"""What is shown of a run: its facts, and its texts as lines of a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from raison.core.errors import InputError
+from raison.core.results.explanation import Explanation
+from raison.data.dataset import Dataset, Row
+from raison.data.rows import typed_labels
+from raison.runs.words import deciding
+
+
+class AbsentError(Exception):
+    """There is no such run, row or text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One row of a run under one seed."""
+
+    run: str
+    row: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One text of a row.
+
+    `id` is "" where the data name none. `text`, `confidence` and `top`, the unit that decides, are None where the run
+    holds records only; `label` is None where the text's own is not known.
+    """
+
+    number: int
+    id: str
+    text: str | list[str] | None
+    label: str | None
+    prediction: str
+    target: str
+    confidence: float | None
+    units: int
+    top: str | None
+    evaluations: float
+    gradients: float
+    seconds: float
+    scores: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """A row of a run's table."""
+
+    label: str
+    method: str
+    seeds: tuple[int, ...]
+    selected_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFacts:
+    """A metric of a run."""
+
+    label: str
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """A run: a comparison, or the explanations of files, which are one row without metrics.
+
+    `explained` says whether it holds explanations, `labelled` whether the texts' own labels are known.
+    """
+
+    run: str
+    model: str
+    data: str
+    texts: int
+    unit: str
+    of: str
+    rows: tuple[RowFacts, ...]
+    metrics: tuple[MetricFacts, ...]
+    explained: bool
+    labelled: bool
+
+
+def shown_text(e: Explanation) -> str | list[str]:
+    """A text as JSON has it."""
+    return e.text if isinstance(e.text, str) else list(e.text)
+
+
+def top_of(e: Explanation) -> str | None:
+    """The unit that decides, as its text."""
+    place = deciding(e)
+    return None if place is None else e.units[place].text
+
+
+def as_classes(labels: Sequence[str], classes: tuple[str, ...]) -> list[str | None]:
+    """Labels of data ("" for none) as the model's classes; None throughout where one of them is no class.
+
+    Numbers are classes as in `Dataset.class_indices`.
+    """
+    rows = typed_labels(tuple(Row("", label, number) for number, label in enumerate(labels) if label))
+    try:
+        found = iter(Dataset("labels", rows).class_indices(classes))
+    except InputError:
+        return [None] * len(labels)
+    return [classes[next(found)] if label else None for label in labels]

@@ -1,0 +1,62 @@
+"""All texts of a row cut into slices, by what is known of each, with the accuracy in every slice."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from raison.web.server.runs_lines import Line
+from raison.web.server.slices import Accuracy, accuracy_of
+
+MOST = 30
+"""Labels and predictions that have a slice, the most frequent ones."""
+QUARTERS = (0.25, 0.5, 0.75)
+
+By = Literal["label", "prediction", "units", "confidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """A slice; `query` has the parameters by which GET /api/runs/texts gives it."""
+
+    by: By
+    query: Mapping[str, str | int | float]
+    texts: int
+    accuracy: Accuracy | None
+
+
+def strata(lines: Sequence[Line]) -> list[Stratum]:
+    """By label, by prediction, and by quarters of length and of confidence."""
+    return [
+        *_named(lines, "label", lambda line: line.label),
+        *_named(lines, "prediction", lambda line: line.prediction),
+        *_quarters(lines, "units", ("least", "most"), lambda line: line.units),
+        *_quarters(lines, "confidence", ("surer", "unsurer"), lambda line: line.confidence),
+    ]
+
+
+def _named(lines: Sequence[Line], by: By, value: Callable[[Line], str | None]) -> Iterator[Stratum]:
+    counts = Counter(name for line in lines if (name := value(line)) is not None)
+    for name, count in counts.most_common(MOST):
+        own = [line for line in lines if value(line) == name]
+        yield Stratum(by, {by: name}, count, accuracy_of(own))
+
+
+def _quarters(
+    lines: Sequence[Line], by: By, ends: tuple[str, str], value: Callable[[Line], float | None]
+) -> Iterator[Stratum]:
+    """About a quarter of the texts each; equal values stay together, and each slice ends with values that occur."""
+    known = sorted({found for line in lines if (found := value(line)) is not None})
+    if len(known) < len(QUARTERS) + 1:
+        return
+    values = [found for line in lines if (found := value(line)) is not None]
+    edges = np.quantile(values, QUARTERS, method="lower").tolist()
+    start = known[0]
+    for edge in [*dict.fromkeys(edges), known[-1]]:
+        inside = [one for one in known if start <= one <= edge]
+        if inside:
+            own = [line for line in lines if (found := value(line)) is not None and start <= found <= edge]
+            yield Stratum(by, {ends[0]: inside[0], ends[1]: inside[-1]}, len(own), accuracy_of(own))
+        start = next((one for one in known if one > edge), float("inf"))

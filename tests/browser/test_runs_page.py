@@ -1,0 +1,123 @@
+"""The page of runs: filters, sorts, words and maps of a folder of explained files, and of a comparison beside it."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import raison
+from raison.report.explanations.html import page as static_page
+from raison.web.server.served import Served
+from raison.web.server.settings import Shown
+from tests.browser.conftest import models
+from tests.integration.test_serve_live import listening
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+TEXTS = [*["a modest film", "dull film with ease", "ease of a film", "a pleasure with the film"] * 8, "dull <b> & <i>"]
+LABELS = [*["positive", "negative", "positive", "negative"] * 8, "positive"]
+SHOWN = """() => {
+    const table = document.querySelector('.place-table');
+    return table?.querySelector('tbody') && !table.hasAttribute('aria-busy');
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that shows a folder of explanations."""
+    place = tmp_path_factory.mktemp("shown")
+    rows = [{"text": text, "label": label} for text, label in zip(TEXTS, LABELS, strict=True)]
+    (place / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    model = models()["words"]
+    raison.explain_file(
+        model, place / "texts.jsonl", place / "runs" / "files", "occlusion", format="jsonl", progress=False
+    )
+    with listening(Served({"words": model}, shown=Shown(runs=place / "runs"))) as port:
+        yield f"http://127.0.0.1:{port}/runs"
+
+
+@pytest.fixture
+def page(browser: "Browser", address: str, request: pytest.FixtureRequest) -> "Iterator[Page]":
+    """The page, in the end without a complaint in its console."""
+    problems: list[str] = []
+    page = browser.new_context(**getattr(request, "param", {})).new_page()
+    page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(address)
+    page.wait_for_function(SHOWN)
+    page.get_by_label("Wrong only").wait_for()
+    yield page
+    page.context.close()
+    assert not problems
+
+
+def texts(page: "Page") -> list[str]:
+    return page.locator(".place-table tbody .text-out").all_inner_texts()
+
+
+def said(page: "Page") -> str:
+    return page.locator(".place-status").inner_text()
+
+
+def test_texts_are_filtered_sorted_and_kept_in_the_link(page: "Page") -> None:
+    assert said(page).startswith("33 of 33 texts, accuracy 0.73")
+    page.get_by_label("Wrong only").check()
+    page.wait_for_function("() => document.querySelector('.place-status').innerText.startsWith('9 of 33')")
+    assert set(texts(page)) == {"a pleasure with the film", "dull <b> & <i>"}
+    page.get_by_role("button", name="Confidence").press("Enter")
+    page.wait_for_function("() => document.querySelector('th[aria-sort=descending]')")
+    page.wait_for_function(SHOWN)
+    assert texts(page)[0] == "dull <b> & <i>"
+    page.get_by_role("button", name="dull <b> & <i>").click()
+    page.locator("article .unit").first.wait_for()
+    url = page.url
+    page.goto("about:blank")
+    page.goto(url)
+    page.locator("article .unit").first.wait_for()
+    page.wait_for_function(SHOWN)
+    assert (said(page), texts(page)[0]) == ("9 of 33 texts", "dull <b> & <i>")
+
+
+def test_a_map_is_that_of_every_other_page(page: "Page") -> None:
+    page.get_by_role("button", name="dull film with ease").first.press("Enter")
+    page.locator("article .unit").first.wait_for()
+    other = page.context.new_page()
+    other.set_content(static_page(raison.explain(models()["words"], "dull film with ease", "occlusion")))
+    read = "all => all.map((one) => [one.textContent, one.ariaLabel, getComputedStyle(one).backgroundColor])"
+    assert page.locator("article .unit").evaluate_all(read) == other.locator("article .unit").evaluate_all(read)
+    page.get_by_role("link", name="Edit this text").click()
+    page.wait_for_url("**/#text=dull*")
+
+
+def test_words_and_slices_lead_to_their_texts(page: "Page") -> None:
+    page.locator("summary", has_text="Words").click()
+    page.get_by_role("table", name="Words that decide more").get_by_role("button", name="dull").click()
+    page.wait_for_function("() => document.querySelector('.place-status').innerText.startsWith('8 of 33')")
+    assert page.get_by_label("Decided by").input_value() == "dull"
+    page.locator("summary", has_text="Slices").click()
+    page.get_by_role("row", name="Label negative").get_by_role("button").click()
+    page.wait_for_function("() => document.querySelector('.place-status').innerText.startsWith('16 of 33')")
+    assert set(texts(page)) == {"dull film with ease", "a pleasure with the film"}
+    assert page.get_by_label("Decided by").input_value() == ""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+        for scheme, width in (("light", 1280), ("dark", 360))
+    ],
+    indirect=True,
+    ids=["wide", "narrow"],
+)
+def test_axe_finds_no_violation_and_nothing_is_cut_off(page: "Page") -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: see tests/browser/test_look.py")
+    page.get_by_role("button", name="dull film with ease").first.click()
+    page.locator("article .unit").first.wait_for()
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.get_by_role("table", name="Sequences of two").first.wait_for()
+    found = axe.Axe().run(page).response["violations"]
+    assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
