@@ -87,6 +87,13 @@ def test_a_map_is_that_of_every_other_page(page: "Page") -> None:
     other.set_content(static_page(raison.explain(models()["words"], "dull film with ease", "occlusion")))
     read = "all => all.map((one) => [one.textContent, one.ariaLabel, getComputedStyle(one).backgroundColor])"
     assert page.locator("article .unit").evaluate_all(read) == other.locator("article .unit").evaluate_all(read)
+    page.get_by_text("Take away").click()
+    expected = 'raison.explain(model, "dull film with ease", method="occlusion", unit="word"'
+    assert page.get_by_role("region", name="Code").inner_text().startswith(expected)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download SVG").click()
+    assert saved.value.suggested_filename == "explanation.svg"
+    assert "dull" in saved.value.path().read_text("utf-8")
     page.get_by_role("link", name="Edit this text").click()
     page.wait_for_url("**/#text=dull*")
 

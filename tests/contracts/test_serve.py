@@ -1,6 +1,7 @@
 """The contract of the server's JSON: what docs/serve.md says, by the library's own answers."""
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +19,9 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
 from raison.explaining.explain import Options
 from raison.methods import CATALOGUE
+from raison.report.pages.saving import save
 from raison.runs.overview import overview
+from raison.web.component.taken import TYPES
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.pages import FILES
@@ -177,6 +180,30 @@ def test_what_the_page_paints_is_the_components_view(client: TestClient) -> None
         assert (refused.status_code, list(refused.json())) == (422, ["error"])
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_file_is_what_save_writes(client: TestClient, tmp_path: Path, kind: str) -> None:
+    first, second = (
+        Explanation.from_json(client.post("/api/explain", json={**ONE, "seed": seed}).text) for seed in range(2)
+    )
+    for results in ([first], [first, second]):
+        asked = {"results": [e.to_dict() for e in results], "kind": kind}
+        found = client.post("/api/view/file", json=asked)
+        path = tmp_path / f"e.{kind}"
+        if len(results) > 1 and kind not in ("html", "json"):
+            assert (found.status_code, list(found.json())) == (422, ["error"])
+            continue
+        save(results[0] if len(results) == 1 else results, path)
+        assert (found.json()["name"], found.json()["type"]) == (f"explanation.{kind}", TYPES[kind])
+        assert b64decode(found.json()["content"]) == path.read_bytes()
+
+
+@pytest.mark.parametrize("asked", [{"kind": "svg"}, {"kind": "exe"}, {"results": [{}]}, {"results": []}])
+def test_files_that_cannot_be_made_are_refused_in_one_line(client: TestClient, asked: dict[str, object]) -> None:
+    found = client.post("/api/view/file", json={"results": [{"tokens": 5}], "kind": "html", **asked})
+    assert (found.status_code, list(found.json())) == (422, ["error"])
+    assert "\n" not in found.json()["error"]
+
+
 def test_equal_requests_are_answered_once(client: TestClient) -> None:
     asked = {**ONE, "method": "occlusion", "seed": 77}
     first, again = (client.post("/api/explain", json=asked) for _ in range(2))
@@ -254,6 +281,7 @@ def test_openapi_describes_what_there_is(client: TestClient) -> None:
         "/api/explain",
         "/api/predict",
         "/api/view",
+        "/api/view/file",
         "/api/view/output",
         "/api/view/span",
         "/api/view/token",

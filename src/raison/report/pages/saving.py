@@ -24,31 +24,36 @@ def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
     target="each", become one .html or .json. Raises InputError for another ending.
     """
     file = Path(path)
-    kind = file.suffix.lower()
-    content: str | bytes
-    if not isinstance(e, Explained):
-        content = _several(list(e), kind)
-    elif kind == ".html":
-        content = e.to_html()
-    elif kind == ".json":
-        content = e.to_json(indent=1) + "\n"
-    elif kind in _KINDS:
-        content = _KINDS[kind](e if isinstance(e, Explanation) else e.whole())
-    else:
-        known = ", ".join(sorted({".html", ".json", *_KINDS}))
-        raise InputError(f"cannot save an explanation as '{file.name}': its name has to end in one of {known}.")
-    write_whole(file, content)
+    write_whole(file, content_of(e, file.suffix.lower(), file.name))
     return file
+
+
+def content_of(e: Explained | Sequence[Explanation], kind: str, name: str = "") -> str | bytes:
+    """What such a file holds; `name` is what errors call it."""
+    if not isinstance(e, Explained):
+        return _several(list(e), kind)
+    if kind == ".html":
+        return e.to_html()
+    if kind == ".json":
+        return e.to_json(indent=1) + "\n"
+    if kind in _KINDS:
+        return _KINDS[kind](e if isinstance(e, Explanation) else e.whole())
+    known = ", ".join(sorted({".html", ".json", *_KINDS}))
+    raise InputError(f"cannot save an explanation as '{name or kind}': its name has to end in one of {known}.")
 
 
 def save_citations(c: Citations, path: str | Path) -> Path:
     """Write citations whole to a file: .html or .json. Raises InputError for another ending."""
     file = Path(path)
-    kind = file.suffix.lower()
-    if kind not in (".html", ".json"):
-        raise InputError(f"cannot save citations as '{file.name}': give a name that ends in .html or .json.")
-    write_whole(file, c.to_html() if kind == ".html" else c.to_json(indent=1) + "\n")
+    write_whole(file, content_of_citations(c, file.suffix.lower(), file.name))
     return file
+
+
+def content_of_citations(c: Citations, kind: str, name: str = "") -> str:
+    """What such a file holds; `name` is what errors call it."""
+    if kind not in (".html", ".json"):
+        raise InputError(f"cannot save citations as '{name or kind}': give a name that ends in .html or .json.")
+    return c.to_html() if kind == ".html" else c.to_json(indent=1) + "\n"
 
 
 def _several(explanations: list[Explanation], kind: str) -> str:

@@ -12,6 +12,7 @@ from raison.report.explanations.html import fragment
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.facts import facts_of
 from raison.web.component.sources import module, style
+from raison.web.component.taken import taken
 from raison.web.component.views import seen
 
 if find_spec("anywidget") is None:
@@ -89,7 +90,9 @@ class Widget(anywidget.AnyWidget):
             return (self._explained(request) if wanted else explained(self._named, request)).to_dict()
         if ask == "view":
             return seen(read_explanations(body))
-        raise InputError(f"the widget answers explain and view, not '{ask:.40}'.")
+        if ask == "view/file":
+            return taken(body)
+        raise InputError(f"the widget answers explain, view and view/file, not '{ask:.40}'.")
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The live widget, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""

@@ -13,6 +13,7 @@ from raison.core.settings.reading import dump
 from raison.web.component.asked import read_explanations
 from raison.web.component.cited import citations_seen
 from raison.web.component.sources import module, style
+from raison.web.component.taken import TYPES, taken
 from raison.web.component.views import seen
 from raison.web.component.written import output_seen, span_seen, token_seen
 from raison.web.server.runs_lines import AbsentError
@@ -45,6 +46,18 @@ class ViewBody(BaseModel):
     explanations: Annotated[
         list[dict[str, Any]], Field(max_length=MOST, description=f"the JSON of up to {MOST} explanations, in a list")
     ]
+
+
+class FileBody(BaseModel):
+    """What POST /api/view/file takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    results: Annotated[
+        list[dict[str, Any]],
+        Field(max_length=MOST, description=f"the JSON of up to {MOST} explanations, of an output, or of citations"),
+    ]
+    kind: Annotated[str, Field(max_length=10, description=f"one of {', '.join(TYPES)}")]
 
 
 class OutputBody(BaseModel):
@@ -93,6 +106,11 @@ def paths(app: FastAPI) -> None:
             raise AbsentError(f"the page has no file {name!r:.80}.")
         kind, content = FILES[name]
         return Response(content(), media_type=kind)
+
+    @app.post("/api/view/file")
+    def file(body: FileBody) -> Response:
+        """What is seen as a file: its name, its type, and its content in base64."""
+        return Response(dump(taken(body.model_dump())), media_type="application/json")
 
     @app.post("/api/view")
     def view(body: ViewBody) -> Response:

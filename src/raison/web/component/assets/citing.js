@@ -130,7 +130,7 @@ export class Citing {
   showTaking({ model, question, ...options }, citations) {
     const linked = this.model.get("linked");
     if (linked) history.replaceState(null, "", citingToHash(this.settings));
-    const take = taking(call("cite", question, options), citations, linked ? location.href : null);
+    const take = taking(call("cite", question, options), [citations], linked ? location.href : null, this.talk.ask);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "Take away" }, take));
   }
 

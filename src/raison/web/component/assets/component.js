@@ -139,6 +139,7 @@ class Component {
     if (stale()) return;
     const shown = other ? [other.explanation, explanation] : [explanation];
     await this.show(shown, other ? [other.heading, other.own] : [""], settings);
+    this.shown = shown;
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
     this.showPast();
@@ -212,7 +213,7 @@ class Component {
       make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
     );
     const link = this.linked ? location.href : null;
-    const take = taking(code(this.past.now.settings), this.past.now.explanation, link);
+    const take = taking(code(this.past.now.settings), this.shown, link, this.talk.ask);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
   }
 

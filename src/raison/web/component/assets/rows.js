@@ -2,6 +2,7 @@
 import { button, exchangeContent, make } from "./elements.js";
 import { latest, paused } from "./talk.js";
 import { painted } from "./map.js";
+import { codeOf, taking } from "./taking.js";
 import { dataTable, decimal, upper } from "./tables.js";
 import { FILTERS, filterForm, firstOf, runForm } from "./rowsfilter.js";
 import { accuracyOf, slicesTable, wordsView } from "./rowswords.js";
@@ -189,7 +190,8 @@ class Rows {
     if (stale()) return;
     const texts = [explanation.text].flat().map((text) => ["text", text]);
     const article = painted(views[0], `Text ${Number(number) + 1}`, null);
-    article.append(make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
+    const take = taking(codeOf(explanation), [explanation], location.href, this.ask);
+    article.append(take, make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
     exchangeContent(this.places.map, article);
   }
 

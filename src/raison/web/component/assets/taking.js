@@ -1,4 +1,4 @@
-// What can be taken away: the call that makes an explanation, and the explanation itself.
+// What can be taken away: the call that makes what is seen, and what is seen as a file.
 import { button, make } from "./elements.js";
 
 /** The Python call that makes the explanation of these settings. */
@@ -12,14 +12,29 @@ export function call(name, about, options) {
   return `raison.${name}(model, ${[python(about), ...given.map(([key, value]) => `${key}=${python(value)}`)].join(", ")})`;
 }
 
-/** A value as Python writes it: JSON's form, which Python reads alike, and a pair of strings as a tuple. */
+/** The Python call that made an explanation. */
+export function codeOf(explanation) {
+  const { text, method, config, unit, target, against, of, removal, seed } = explanation;
+  const settings = Object.entries(config).map(([name, value]) => `${name}=${python(value)}`);
+  const whole = settings.length ? `${method}(${settings.join(", ")})` : method;
+  const named = unit === "part" ? null : unit;
+  return call("explain", text, { method: whole, unit: named, target: against ? [target, against] : target, of, removal, seed });
+}
+
+/** A value as Python writes it: JSON's form, which Python reads alike, its own constants, and strings as a tuple. */
 function python(value) {
+  const constant = { true: "True", false: "False", null: "None" }[String(value)];
+  if (constant && typeof value !== "string") return constant;
   const strings = Array.isArray(value) && value.every((one) => typeof one === "string");
   return strings ? `(${value.map(python).join(", ")})` : JSON.stringify(value);
 }
 
-/** The part of the page from which things are taken; `link` is null where no address holds the state. */
-export function taking(pythonCall, explanation, link) {
+const FILES = { PNG: "png", SVG: "svg", HTML: "html", LaTeX: "tex", JSON: "json" };
+const PAGES = ["html", "json"];
+
+/** The part of the page from which things are taken; `link` is null where no address holds the state.
+ * `results` are what is seen, the own one last; `ask` makes files of them. */
+export function taking(pythonCall, results, link, ask) {
   const said = make("span", { role: "status", class: "soft" });
   const copy = (what, name) => async () => {
     try {
@@ -31,13 +46,26 @@ export function taking(pythonCall, explanation, link) {
   };
   const buttons = make("div", { class: "row" }, button("Copy as code", copy(pythonCall, "Code")));
   if (link) buttons.append(button("Copy link", copy(link, "Link")));
-  buttons.append(button("Download JSON", () => download("explanation.json", JSON.stringify(explanation, null, 1), "application/json")), said);
+  const own = results.at(-1);
+  const kinds = Object.entries(FILES).filter(([, kind]) => PAGES.includes(kind) || !own.statements);
+  const save = (kind) => async () => {
+    try {
+      // An image is one map; a page or a list holds all that are seen.
+      const file = await ask("view/file", { results: PAGES.includes(kind) ? results : [own], kind });
+      download(file);
+      said.textContent = `${file.name} saved`;
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  buttons.append(...kinds.map(([name, kind]) => button(name, save(kind), { "aria-label": `Download ${name}` })), said);
   const shown = make("pre", { tabindex: "0", role: "region", "aria-label": "Code" }, make("code", {}, pythonCall));
   return make("details", { class: "taking" }, make("summary", {}, "Take away"), buttons, shown);
 }
 
-function download(name, content, type) {
-  const address = URL.createObjectURL(new Blob([content], { type }));
+function download({ name, type, content }) {
+  const bytes = Uint8Array.from(atob(content), (one) => one.charCodeAt(0));
+  const address = URL.createObjectURL(new Blob([bytes], { type }));
   const anchor = make("a", { href: address, download: name });
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);

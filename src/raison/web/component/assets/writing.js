@@ -104,7 +104,7 @@ export class Writing {
     const hash = writingToHash(this.settings);
     if (this.model.get("linked")) history.replaceState(null, "", hash);
     const { model, text, ...options } = request;
-    const take = taking(call("explain", text, options), explanation, this.model.get("linked") ? location.href : null);
+    const take = taking(call("explain", text, options), [explanation], this.model.get("linked") ? location.href : null, this.talk.ask);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "Take away" }, take));
   }
 

@@ -1,0 +1,58 @@
+"""What is taken away of what is seen: the files that `save` writes, made here and given to the page."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.results.citations import Citations
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.core.settings.reading import Fields
+from raison.report.pages.saving import content_of, content_of_citations
+
+TYPES: Mapping[str, str] = {
+    "html": "text/html",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "tex": "text/x-tex",
+    "png": "image/png",
+}
+"""Kinds of files, as the endings of their names, and what they are called on the web."""
+
+Result = Explanation | GenerationExplanation | Citations
+
+
+def taken(body: Mapping[str, object]) -> dict[str, object]:
+    """A file of results: `{"results": [...], "kind": "svg"}` gives its name, type and content in base64.
+
+    Raises RaisonErrors: several results are one file as HTML or JSON only, and PNG needs matplotlib.
+    """
+    found = Fields(body, "a request")
+    found.need(["results", "kind"])
+    found.string("kind")
+    kind = str(body["kind"])
+    if kind not in TYPES:
+        raise UnknownNameError("kind of file", kind, TYPES)
+    results = [_read(dict(item.data)) for item in found.objects("results")]
+    if not results:
+        raise InputError("there is nothing to take away: give at least one result.")
+    content = _content(results, f".{kind}")
+    plain = content.encode() if isinstance(content, str) else content
+    return {"name": f"explanation.{kind}", "type": TYPES[kind], "content": b64encode(plain).decode()}
+
+
+def _content(results: list[Result], kind: str) -> str | bytes:
+    if len(results) == 1 and isinstance(results[0], Citations):
+        return content_of_citations(results[0], kind)
+    explanations = [one for one in results if isinstance(one, Explanation)]
+    if len(results) == 1 and isinstance(results[0], GenerationExplanation):
+        return content_of(results[0], kind)
+    if len(explanations) < len(results):
+        raise InputError("outputs and citations are files of their own: give one of them.")
+    return content_of(explanations[0] if len(explanations) == 1 else explanations, kind)
+
+
+def _read(values: dict[str, object]) -> Result:
+    if "statements" in values:
+        return Citations.from_dict(values)
+    return GenerationExplanation.from_dict(values) if "tokens" in values else Explanation.from_dict(values)
