@@ -4,6 +4,7 @@ import math
 import multiprocessing
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,12 +28,12 @@ ROUNDING = 0.02
 """Of log-odds and log-probabilities: llama.cpp keeps keys and values in 16 bits."""
 
 
-def serve(path: str, told: Connection) -> None:
+def serve(path: str, told: Connection, context: int) -> None:
     """Until the process ends."""
     import xllamacpp
 
     settings = xllamacpp.CommonParams()
-    settings.model.path, settings.n_ctx, settings.n_parallel, settings.port = path, 256, 2, 0
+    settings.model.path, settings.n_ctx, settings.n_parallel, settings.port = path, context, 2, 0
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(settings)
     told.send(server.listening_address)
@@ -46,16 +47,25 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@contextmanager
+def serving(file: Path, context: int) -> Iterator[str]:
+    """The address of a server of its own process, which reads so many tokens in two slots together."""
+    spawn = multiprocessing.get_context("spawn")
+    mine, theirs = spawn.Pipe()
+    process = spawn.Process(target=serve, args=(str(file), theirs, context), daemon=True)
+    process.start()
+    try:
+        assert mine.poll(60), "llama.cpp's server does not start"
+        yield f"{mine.recv()}/v1"
+    finally:
+        process.terminate()
+        process.join()
+
+
 @pytest.fixture(scope="module")
 def base(file: Path) -> Iterator[str]:
-    context = multiprocessing.get_context("spawn")
-    mine, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(str(file), theirs), daemon=True)
-    process.start()
-    assert mine.poll(60), "llama.cpp's server does not start"
-    yield f"{mine.recv()}/v1"
-    process.terminate()
-    process.join()
+    with serving(file, 256) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +94,17 @@ def test_an_output_agrees_with_the_same_weights_here(base: str, file: Path) -> N
     for one, other in zip(far.tokens, near.tokens, strict=True):
         assert math.log(one.probability) == pytest.approx(math.log(other.probability), abs=ROUNDING)
     assert raison.explain(served, TEXT, max_new_tokens=3, method="random", progress=False).output
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_contrast_agrees_with_the_same_weights_here(base: str, file: Path, earlier: bool) -> None:
+    served, here = raison.load(base), raison.load(str(file))
+    output = raison.explain(here, TEXT, output=" good day", method="random", progress=False)
+    own = {token.id for token in output.tokens}
+    other = next(number for number in here.tokenizer("film and quiet")["input_ids"] if number not in own)
+    options = {"output": " good day", "contrast": other, "of": "margin", "earlier": earlier, "removal": "delete"}
+    far, near = (raison.explain(model, TEXT, method="occlusion", progress=False, **options) for model in (served, here))
+    assert [len(row) for row in far.scores] == [len(row) for row in near.scores]
+    assert len(far.scores[-1]) == len(far.scores[0]) + earlier * (len(output.tokens) - 1)
+    for one, their in zip(far.tokens, near.tokens, strict=True):
+        assert one.value_full == pytest.approx(their.value_full, abs=ROUNDING)
