@@ -7,16 +7,18 @@ prompt, its ancestors and itself. A node's state is then that of the last token 
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from raison.core.errors import InputError, RaisonError
 from raison.models.passes.batching import TokenBudget, groups, shrinking
-from raison.models.passes.prefixes.prefix import Prefix, PrefixStore
-from raison.models.passes.prefixes.trie import Ids, Trie, cut, leaves, merge, sees
+from raison.models.passes.prefixes.prefix import PrefixStore
+from raison.models.passes.prefixes.trie import Ids, cut, leaves, merge
+from raison.models.passes.prefixes.walk import Walk, windows
 from raison.models.stack.tap import TAP, implementation_of, tapped
 from raison.progress import steps_of
 
@@ -51,7 +53,7 @@ class PackedReader:
         The first check costs three tiny passes.
         """
         name = self._implementation
-        if name not in PACKABLE or _windows(self._config) is None:
+        if name not in PACKABLE or windows(self._config) is None:
             return False
         if name not in self._verdicts:
             self._verdicts[name] = self.trial()
@@ -80,8 +82,8 @@ class PackedReader:
         found: dict[Ids, Tensor] = {}
         with torch.no_grad():
             for part, packed in self._parts(prefix, sorted(whole)):
-                read = self._packed if packed else self._plain
-                found.update(zip(part, read(prefix, part, [whole[row] for row in part]), strict=True))
+                read = partial(_at_leaves, partial(self._packed, prefix)) if packed else partial(self._plain, prefix)
+                found.update(zip(part, read(part, [whole[row] for row in part]), strict=True))
         return [found[ids][span] for ids, span in spans]
 
     def cache(self, prefix: Int[Tensor, " prefix"], batch: int) -> Cache | None:
@@ -117,7 +119,7 @@ class PackedReader:
 
     @property
     def _widths(self) -> Collection[int | None]:
-        return (_windows(self._config) or {}).values()
+        return (windows(self._config) or {}).values()
 
     @property
     def _nodes(self) -> int:
@@ -137,12 +139,12 @@ class PackedReader:
         """Packed states of sorted rows; the first packs of a new size are compared with two plain sequences."""
         packs = cut(rows, self._nodes)
         longest = max(range(len(rows)), key=lambda number: len(rows[number]))
-        size = len(prefix) + len(merge([rows[number] for number in packs[0]]).tokens)
+        size = len(prefix) + len(rows[longest]) + len(merge([rows[number] for number in packs[-1]]).tokens)
         beyond = any(width is not None and len(prefix) + len(rows[longest]) > width for width in self._widths)
         kind = (self._implementation, size.bit_length(), beyond)
         if kind in self._compared:
-            return self._read_packed(self._store.get(prefix) if len(prefix) else None, rows, reads)
-        right, states = self._compare(prefix, rows, reads, {packs[0][-1], longest})
+            return self._read_packed(prefix, rows, reads)
+        right, states = self._compare(prefix, rows, reads, {packs[-1][-1], longest})
         if right:
             self._compared.add(kind)
             return states
@@ -156,7 +158,7 @@ class PackedReader:
         every = {number: list(range(len(prefix) + len(rows[number]))) for number in probes}
         more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
         try:
-            found = self._read_packed(self._store.get(prefix) if len(prefix) else None, rows, more)
+            found = self._read_packed(prefix, rows, more)
         except (torch.OutOfMemoryError, RaisonError):
             # The latter is from whoever hears of the passes, and ends the work.
             raise
@@ -167,72 +169,22 @@ class PackedReader:
         right = all(_close(*pair, max(0, len(prefix) - 1)) for pair in zip(packed, plain, strict=True))
         return right, [states[: len(wanted)] for states, wanted in zip(found, reads, strict=True)]
 
-    def _read_packed(self, prefix: Prefix | None, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
-        start = 0 if prefix is None else len(prefix)
+    def _read_packed(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
+        walk = Walk(self.base, self._store.get(prefix) if len(prefix) else None)
 
         def run(group: list[int]) -> Sequence[Tensor]:
-            trie = merge([rows[number] for number in group])
-            table = self._run_trie(trie, prefix)
-            picks = [
-                position if position < start else start + path[position - start]
-                for number, path in zip(group, trie.paths, strict=True)
-                for position in reads[number]
-            ]
-            if prefix is not None and min(picks, default=start) < start:
-                table, first = torch.cat([prefix.states, table]), 0
-            else:
-                first = start
-            chosen = table[torch.tensor(picks, dtype=torch.long, device=table.device) - first]
-            return chosen.split([len(reads[number]) for number in group])
+            return walk.states([rows[number] for number in group], [reads[number] for number in group])
 
         def divide(left: list[int]) -> list[list[int]]:
             return cut([rows[number] for number in left], self._nodes)
 
         return self._each(len(rows), divide, run)
 
-    def _run_trie(self, trie: Trie, prefix: Prefix | None) -> Float[Tensor, "nodes hidden"]:
-        device, start = self.base.device, 0 if prefix is None else len(prefix)
-        if not trie.tokens:
-            # Only the prompt's own states are read.
-            assert prefix is not None
-            return prefix.states[:0]
-        positions = torch.tensor(trie.depths, device=device) + start
-        ends = torch.tensor(trie.ends, device=device)
-        windows = _windows(self._config) or {}
-        masks: dict[str, Tensor] | Tensor | None = None
-        # A single sequence needs no mask, whose size is quadratic in the length.
-        if prefix is not None or trie.depths != list(range(len(trie.tokens))):
-            masks = {kind: self._additive(sees(positions, ends, start, width)) for kind, width in windows.items()}
-            masks = masks.get("", masks)
-        output = self.base(
-            input_ids=torch.tensor([trie.tokens], device=device),
-            attention_mask=masks,
-            position_ids=positions[None],
-            past_key_values=None if prefix is None else prefix.cache(1),
-            use_cache=prefix is not None,
-        )
-        states: Tensor = output[0][0]
-        return states
-
-    def _additive(self, sees: Bool[Tensor, "query key"]) -> Float[Tensor, "1 1 query key"]:
-        # Both eager and sdpa add a mask of numbers to the scores; a boolean one is for sdpa only.
-        dtype = self.base.dtype
-        mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
-        return mask.masked_fill_(~sees, torch.finfo(dtype).min)[None, None]
-
     def _plain(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
-        """States of whole sequences in padded batches; one that begins another is read off that one's pass."""
+        """States of whole sequences in padded batches."""
         if _steady_tokens(self._config) is not None:
             return self._padded(prefix, rows, reads)
-        ends = leaves(rows)
-        whole: dict[int, list[int]] = {number: [] for number in ends}
-        spans = []
-        for end, wanted in zip(ends, reads, strict=True):
-            spans.append(slice(len(whole[end]), len(whole[end]) + len(wanted)))
-            whole[end].extend(wanted)
-        found = self._padded(prefix, [rows[number] for number in whole], list(whole.values()))
-        states = dict(zip(whole, found, strict=True))
-        return [states[end][span] for end, span in zip(ends, spans, strict=True)]
+        return _at_leaves(partial(self._padded, prefix), rows, reads)
 
     def _padded(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
         device, start = self.base.device, tuple(prefix.tolist())
@@ -277,11 +229,25 @@ class PackedReader:
 
     def trial(self) -> bool:
         """Whether packed states are right for a few made-up sequences, which cross short sliding windows."""
-        windows = [width for width in self._widths if width is not None]
-        ids = [(97 * step + 31) % self._config.vocab_size for step in range(12 + min([TRIAL_TOKENS, *windows]))]
+        widths = [width for width in self._widths if width is not None]
+        ids = [(97 * step + 31) % self._config.vocab_size for step in range(12 + min([TRIAL_TOKENS, *widths]))]
         rows = sorted([(*ids[:2], *ids[5:7]), tuple(ids[:5]), tuple(ids[:2]), tuple(ids[3:6])])
         with torch.no_grad(), self._store.closed():
             return self._compare(torch.tensor(ids[7:]), rows, [[] for _ in rows], range(len(rows)))[0]
+
+
+def _at_leaves(
+    read: Callable[[list[Ids], list[list[int]]], list[Tensor]], rows: list[Ids], reads: list[list[int]]
+) -> list[Tensor]:
+    """The states of all rows; a row that begins another one is read off that one's pass."""
+    ends = leaves(rows)
+    whole: dict[int, list[int]] = {number: [] for number in ends}
+    spans = []
+    for end, wanted in zip(ends, reads, strict=True):
+        spans.append(slice(len(whole[end]), len(whole[end]) + len(wanted)))
+        whole[end].extend(wanted)
+    states = dict(zip(whole, read([rows[number] for number in whole], [*whole.values()]), strict=True))
+    return [states[end][span] for end, span in zip(ends, spans, strict=True)]
 
 
 def _close(packed: Float[Tensor, "tokens hidden"], plain: Float[Tensor, "tokens hidden"], start: int) -> bool:
@@ -296,23 +262,6 @@ def _close(packed: Float[Tensor, "tokens hidden"], plain: Float[Tensor, "tokens 
     eps = torch.finfo(plain.dtype).eps
     allowed = torch.maximum(2 * eps**0.5 * scale, 8 * eps * other.norm(dim=1).mean())
     return bool((one - other)[start:].norm(dim=1).mean() <= allowed)
-
-
-def _windows(config: PreTrainedConfig) -> dict[str, int | None] | None:
-    """Width of the sliding window by kind of layer, the rule by which transformers makes masks for generation.
-
-    The kind "" stands for all layers of a model that takes one mask. None for layers that attend in another way.
-    """
-    width = getattr(config, "sliding_window", None)
-    kinds = getattr(config, "layer_types", None)
-    if getattr(config, "attention_types", None) is not None:
-        # GPT-Neo's local layers count positions in the row.
-        return None
-    if kinds is None:
-        chunked = width is None and getattr(config, "attention_chunk_size", None) is not None
-        return None if chunked else {"": width}
-    known = {"full_attention": None, "sliding_attention": width}
-    return {kind: known[kind] for kind in set(kinds)} if set(kinds) <= set(known) else None
 
 
 def _steady_tokens(config: PreTrainedConfig) -> int | None:

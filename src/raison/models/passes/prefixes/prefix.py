@@ -34,6 +34,24 @@ class Prefix:
     def __len__(self) -> int:
         return len(self.states)
 
+    def at(self, places: list[int]) -> "Prefix":
+        """What is stored at some places, as if it were the prompt."""
+        if places == list(range(len(places))):
+            return Prefix(
+                self.states[: len(places)],
+                tuple(
+                    None if stored is None else (stored[0][:, :, : len(places)], stored[1][:, :, : len(places)])
+                    for stored in self.layers
+                ),
+            )
+        index = torch.tensor(places, device=self.states.device)
+        return Prefix(
+            self.states[index],
+            tuple(
+                None if stored is None else (stored[0][:, :, index], stored[1][:, :, index]) for stored in self.layers
+            ),
+        )
+
     def cache(self, batch: int) -> DynamicCache:
         """A new cache object for one pass over `batch` rows that follow the prompt.
 
@@ -63,12 +81,17 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
             past_key_values=cache,
             use_cache=True,
         )
+    return Prefix(output[0][0], layers_of(cache))
+
+
+def layers_of(cache: DynamicCache) -> tuple[tuple[HeadStates, HeadStates] | None, ...]:
+    """Keys and values of each layer after a pass over one row."""
     layers: list[tuple[Tensor, Tensor] | None] = []
     for layer in cache.layers:
         keys: Tensor | None = layer.keys  # type: ignore[union-attr]
         values: Tensor | None = layer.values  # type: ignore[union-attr]
         layers.append(None if keys is None or values is None else (keys, values))
-    return Prefix(output[0][0], tuple(layers))
+    return tuple(layers)
 
 
 def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:

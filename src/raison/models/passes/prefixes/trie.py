@@ -29,13 +29,13 @@ def merge(rows: Sequence[Ids]) -> Trie:
     path: list[int] = []
     previous: Ids = ()
     for row in rows:
-        shared = _shared(previous, row)
-        for node in path[shared:]:
+        common = shared(previous, row)
+        for node in path[common:]:
             trie.ends[node] = len(trie.tokens)
-        path = path[:shared] + list(range(len(trie.tokens), len(trie.tokens) + len(row) - shared))
-        trie.tokens.extend(row[shared:])
-        trie.depths.extend(range(shared, len(row)))
-        trie.ends.extend([-1] * (len(row) - shared))
+        path = path[:common] + list(range(len(trie.tokens), len(trie.tokens) + len(row) - common))
+        trie.tokens.extend(row[common:])
+        trie.depths.extend(range(common, len(row)))
+        trie.ends.extend([-1] * (len(row) - common))
         trie.paths.append(path)
         previous = row
     for node in path:
@@ -44,17 +44,20 @@ def merge(rows: Sequence[Ids]) -> Trie:
 
 
 def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
-    """Sorted sequences in groups whose trees have at most `nodes` nodes; a longer sequence forms its own group."""
+    """Sorted sequences in groups that add at most `nodes` nodes to the sequence before them.
+
+    A sequence that adds more forms its own group.
+    """
     found: list[list[int]] = []
     size = 0
     for number, row in enumerate(rows):
-        new = len(row) - _shared(rows[number - 1], row) if number else len(row)
+        new = len(row) - shared(rows[number - 1], row) if number else len(row)
         if found and size + new <= nodes:
             found[-1].append(number)
             size += new
         else:
             found.append([number])
-            size = len(row)
+            size = new
     return found
 
 
@@ -82,7 +85,7 @@ def sees(
     return sees
 
 
-def _shared(first: Ids, second: Ids) -> int:
+def shared(first: Ids, second: Ids) -> int:
     """The length of the common prefix of two sequences."""
     count = 0
     for one, other in zip(first, second, strict=False):

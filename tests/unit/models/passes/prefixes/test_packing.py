@@ -179,6 +179,41 @@ def test_runs_one_token_per_distinct_beginning() -> None:
     assert sizes == [6, len(beginnings), len(few)]
 
 
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("prefix", [0, 6])
+@pytest.mark.parametrize("nodes", [3, 25])
+def test_several_packs_run_no_beginning_twice(name: str, prefix: int, nodes: int) -> None:
+    """As where each of ten sources is left out: what comes before it is that of the pack before."""
+    base = BASES[name]()
+    reader = PackedReader(base, TokenBudget(nodes))
+    head, whole = torch.arange(prefix), torch.arange(20, 60)
+    rows = [torch.cat([whole[:start], whole[start + 4 :]]) for start in range(0, 40, 4)]
+    reads = [[prefix + len(row) - 1, prefix + 2] for row in rows]
+    reader.states(head, rows, reads)
+    reader.forget()
+    with _counted(base) as sizes:
+        found = reader.states(head, rows, reads)
+    assert reader.packs
+    beginnings = {tuple(row.tolist()[:end]) for row in rows for end in range(1, len(row) + 1)}
+    assert len(sizes) > 4
+    assert sum(sizes) == prefix + len(beginnings) < 0.65 * sum(map(len, rows)) + prefix
+    for states, row, wanted in zip(found, rows, reads, strict=True):
+        torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=2e-5, rtol=2e-5)
+
+
+def test_a_row_longer_than_a_pack_is_run_once_with_its_beginnings() -> None:
+    base = BASES["llama"]()
+    reader = PackedReader(base, TokenBudget(5))
+    row = torch.arange(20, 40)
+    rows = [row[:end] for end in range(12, 21)]
+    wanted = _alone(base, row[:0], row)
+    reader.states(row[:0], rows, [[len(own) - 1] for own in rows])
+    with _counted(base) as sizes:
+        found = reader.states(row[:0], rows, [[len(own) - 1] for own in rows])
+    assert sizes == [20]
+    torch.testing.assert_close(torch.cat(found), wanted[11:], atol=2e-5, rtol=2e-5)
+
+
 def test_the_prompt_alone_costs_no_second_pass() -> None:
     base = BASES["gpt2"]()
     reader = PackedReader(base, TokenBudget(2048))

@@ -13,7 +13,6 @@ def test_trie_against_a_literal_one() -> None:
     for group in cut(rows, 25):
         chosen = [rows[number] for number in group]
         trie = merge(chosen)
-        assert len(group) == 1 or len(trie.tokens) <= 25
         beginnings = sorted({row[:end] for row in chosen for end in range(1, len(row) + 1)})
         assert [beginning[-1] for beginning in beginnings] == trie.tokens
         assert [len(beginning) - 1 for beginning in beginnings] == trie.depths
@@ -32,6 +31,27 @@ def test_packs_hold_every_sequence_once_and_in_order() -> None:
     rows = sorted({(1,) * length for length in range(1, 9)} | {(2, digit) for digit in range(9)})
     for nodes in (1, 4, 100):
         assert [number for group in cut(rows, nodes) for number in group] == list(range(len(rows)))
+
+
+def test_packs_add_few_beginnings_to_those_of_the_packs_before() -> None:
+    rng = random.Random(1)
+    rows = sorted({tuple(rng.randrange(2) for _ in range(rng.randrange(1, 30))) for _ in range(40)})
+    known: set[tuple[int, ...]] = set()
+    sizes = []
+    for group in cut(rows, 25):
+        own = {rows[number][:end] for number in group for end in range(1, len(rows[number]) + 1)}
+        assert len(own - known) <= 25 or len(group) == 1
+        sizes.append(len(own - known))
+        known |= own
+    assert len(sizes) > 5
+    # No pack could have taken the sequence after it.
+    firsts = [group[0] for group in cut(rows, 25)][1:]
+    for size, first in zip(sizes, firsts, strict=False):
+        assert size + len(rows[first]) - len(_common(rows[first - 1], rows[first])) > 25
+
+
+def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return next(one[:end] for end in range(len(one), -1, -1) if one[:end] == other[:end])
 
 
 def test_leaves_are_the_longest_sequences_that_begin_with_each() -> None:

@@ -1,0 +1,97 @@
+"""Packed passes in turn: each one goes on from the last sequence of the one before, as far as they are equal."""
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
+
+from raison.models.passes.prefixes.prefix import Prefix, layers_of
+from raison.models.passes.prefixes.trie import Ids, merge, sees, shared
+
+_Masks = dict[str, Tensor] | Tensor | None
+
+
+@final
+class Walk:
+    """Last hidden states of sequences behind one prompt, pack by pack.
+
+    The keys and values of the last pass are kept. In the order of the alphabet a sequence begins like the one before it
+    further than like any other, so that every distinct beginning is run once, however many packs there are.
+    """
+
+    def __init__(self, base: PreTrainedModel, prompt: Prefix | None) -> None:
+        """`base` is the transformer without its head."""
+        self._base = base
+        self._start = 0 if prompt is None else len(prompt)
+        self._last = prompt
+        # The last sequence, and the places of its tokens in the last pass, those of the prompt first.
+        self._row: Ids = ()
+        self._places = list(range(self._start))
+
+    def states(self, rows: Sequence[Ids], reads: Sequence[Sequence[int]]) -> list[Float[Tensor, "_reads hidden"]]:
+        """The states of each row at positions that count from the prompt's first token: one pass for all rows."""
+        known = shared(self._row, rows[0])
+        places = self._places[: self._start + known]
+        stored = self._last.at(places) if self._last is not None and places else None
+        trie = merge([rows[0][:known], *rows])
+        found = stored
+        if known < len(trie.tokens):
+            positions = torch.tensor(trie.depths, device=self._base.device) + self._start
+            seen = self._masks(positions, torch.tensor(trie.ends, device=self._base.device), known)
+            found = self._run(stored, trie.tokens[known:], positions[known:], seen)
+        assert found is not None, "nothing to read"
+        paths = [[*range(self._start), *(self._start + node for node in path)] for path in trie.paths[1:]]
+        self._last, self._row, self._places = found, rows[-1], paths[-1]
+        picks = [path[position] for path, wanted in zip(paths, reads, strict=True) for position in wanted]
+        chosen = found.states[torch.tensor(picks, dtype=torch.long, device=found.states.device)]
+        return list(chosen.split([len(wanted) for wanted in reads]))
+
+    def _run(self, stored: Prefix | None, tokens: list[int], positions: Int[Tensor, " nodes"], masks: _Masks) -> Prefix:
+        """One pass over new nodes: the states, keys and values of what was stored and theirs."""
+        cache = DynamicCache() if stored is None else stored.cache(1)
+        output = self._base(
+            input_ids=torch.tensor([tokens], device=self._base.device),
+            attention_mask=masks,
+            position_ids=positions[None],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        states: Tensor = output[0][0]
+        return Prefix(states if stored is None else torch.cat([stored.states, states]), layers_of(cache))
+
+    def _masks(self, positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], known: int) -> _Masks:
+        """What the nodes from `known` on attend to; None for a single sequence, whose mask would be quadratic."""
+        chain = torch.arange(len(positions), device=positions.device)
+        if self._start + known == 0 and bool((positions == chain).all()):
+            return None
+        masks = {
+            kind: self._additive(sees(positions, ends, self._start, width)[known:])
+            for kind, width in (windows(self._base.config.get_text_config()) or {}).items()
+        }
+        return masks.get("", masks)
+
+    def _additive(self, seen: Bool[Tensor, "query key"]) -> Float[Tensor, "1 1 query key"]:
+        # Both eager and sdpa add a mask of numbers to the scores; a boolean one is for sdpa only.
+        dtype = self._base.dtype
+        mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
+        return mask.masked_fill_(~seen, torch.finfo(dtype).min)[None, None]
+
+
+def windows(config: PreTrainedConfig) -> dict[str, int | None] | None:
+    """Width of the sliding window by kind of layer, the rule by which transformers makes masks for generation.
+
+    The kind "" stands for all layers of a model that takes one mask. None for layers that attend in another way.
+    """
+    width = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None)
+    if getattr(config, "attention_types", None) is not None:
+        # GPT-Neo's local layers count positions in the row.
+        return None
+    if kinds is None:
+        chunked = width is None and getattr(config, "attention_chunk_size", None) is not None
+        return None if chunked else {"": width}
+    known = {"full_attention": None, "sliding_attention": width}
+    return {kind: known[kind] for kind in set(kinds)} if set(kinds) <= set(known) else None
