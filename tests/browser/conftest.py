@@ -67,7 +67,8 @@ def opened(browser: "Browser") -> Iterator[Opened]:
     stages: list[Stage] = []
 
     def open_(text: Any = TEXT, values: dict[str, Any] | None = None, **options: Any) -> Stage:
-        stages.append(open_stage(browser, models(), {"text": text, **(values or {})}, options))
+        offered = {"writer": writer()} if (values or {}).get("face") == "write" else models()
+        stages.append(open_stage(browser, offered, {"text": text, **(values or {})}, options))
         return stages[-1]
 
     yield open_

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import RaisonError
-from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.models.adapters.writing.writer import Writer
 from raison.web.component.asked import Request, explained, read_explanations
+from raison.web.component.asked_writing import answered
 from raison.web.component.facts import facts_of
 from raison.web.component.sources import module, style
 from raison.web.component.views import seen
@@ -40,7 +41,7 @@ class Stage:
     """The page, and what it asked so far. `problems` are errors of its console; there have to be none."""
 
     page: "Page"
-    models: Mapping[str, LanguageModel]
+    models: Mapping[str, Any]
     asked: list[tuple[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -48,6 +49,8 @@ class Stage:
         """What the page is told."""
         self.asked.append((message["ask"], message["body"]))
         try:
+            if any(isinstance(model, Writer) for model in self.models.values()):
+                return {"id": message["id"], "answer": answered(self.models, message["ask"], message["body"])}
             if message["ask"] == "explain":
                 return {"id": message["id"], "answer": explained(self.models, Request.read(message["body"])).to_dict()}
             return {"id": message["id"], "answer": seen(read_explanations(message["body"]))}
@@ -81,7 +84,7 @@ class Stage:
 
 
 def open_stage(
-    browser: "Browser", models: Mapping[str, LanguageModel], values: Mapping[str, Any], options: Mapping[str, Any]
+    browser: "Browser", models: Mapping[str, Any], values: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Stage:
     """The component with these values of its traits, in a new window of the given options; `hash` is the address's."""
     named = dict(options)

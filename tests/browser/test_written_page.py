@@ -9,7 +9,7 @@ import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.html import page as static_page
 from raison.report.explanations.output_layout import output_layout, span_state, states
-from tests.browser.conftest import ServedPage
+from tests.browser.conftest import Opened, ServedPage
 from tests.browser.stage import numbers
 from tests.browser.test_look import NARROW, TOLD, WIDE, axe
 from tests.browser.written import becomes, writer
@@ -65,6 +65,21 @@ def test_a_prompt_is_answered_and_each_token_has_its_map(served: ServedPage) -> 
     becomes(page, LABELS, labels(e, known["all"].values))
 
 
+def test_in_a_notebook_settings_go_both_ways(opened: Opened) -> None:
+    limits = {"limits": {"new_tokens": 9}, "max_new_tokens": 4, "output": ""}
+    page = opened(PROMPT, {"face": "write", **limits}).page
+    e = explained()
+    becomes(page, LABELS, labels(e, states(output_layout(e))["all"].values))
+    page.evaluate("() => window.model.set('text', 'a dull plot')")
+    changed = explained("a dull plot")
+    becomes(page, LABELS, labels(changed, states(output_layout(changed))["all"].values))
+    page.get_by_label("Answer, if not").fill(" a plot")
+    page.get_by_role("button", name="Explain").click()
+    given = explained("a dull plot", output=" a plot", max_new_tokens=None)
+    becomes(page, LABELS, labels(given, states(output_layout(given))["all"].values))
+    assert page.evaluate("() => window.model.get('output')") == " a plot"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_painted_as_on_its_page_of_its_own(served: ServedPage, scheme: str) -> None:
     e = explained()
@@ -74,8 +89,8 @@ def test_it_is_painted_as_on_its_page_of_its_own(served: ServedPage, scheme: str
     other.set_content(static_page(e))
     for told in (PAINT, MATRIX):
         assert page.evaluate(told) == other.evaluate(told)
-    told, own = (one.locator(SAID).all_text_contents() for one in (page, other))
-    assert told == own
+    shown, own = (one.locator(SAID).all_text_contents() for one in (page, other))
+    assert shown == own
 
 
 def test_a_span_is_reached_by_keys_and_by_clicks(served: ServedPage) -> None:

@@ -8,6 +8,7 @@ import pytest
 import raison
 from raison.core.errors import RaisonError
 from raison.web.component.asked import Request, explained, read_explanations
+from raison.web.component.asked_writing import WritingRequest, plain
 from raison.web.component.facts import QUICK, facts_of
 from tests.explained import of_words
 from tests.tiny import build
@@ -55,6 +56,35 @@ def test_what_is_left_out_is_as_in_explain() -> None:
 def test_what_is_no_request_is_refused_in_one_line(body: dict[str, Any], said: str) -> None:
     with pytest.raises(RaisonError, match=said) as refused:
         Request.read(body)
+    assert "\n" not in str(refused.value)
+
+
+CHAT = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
+
+
+def test_a_request_for_an_answer_is_a_call_of_explain() -> None:
+    body: dict[str, Any] = {"model": "m", "text": CHAT, "unit": "part", "output": "c", "contrast": [3, "d"]}
+    request = WritingRequest.read(body)
+    assert request == WritingRequest("m", (("system", "a"), ("user", "b")), unit="part", output="c", contrast=(3, "d"))
+    assert plain(request.text) == CHAT
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": [{"role": "user"}]}, "content"),
+        ({"text": [{"role": "user", "content": 5}]}, "content"),
+        ({"text": ["a", "b"]}, "text"),
+        ({"text": None}, "text"),
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"contrast": [1.5]}, "contrast"),
+        ({"output": 5}, "output"),
+        ({"target": "a"}, "target"),
+    ],
+)
+def test_what_is_no_request_for_an_answer_is_refused_in_one_line(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(RaisonError, match=said) as refused:
+        WritingRequest.read({"model": "m", "text": "a", **body})
     assert "\n" not in str(refused.value)
 
 

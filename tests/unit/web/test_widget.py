@@ -9,7 +9,9 @@ import pytest
 
 import raison
 from raison.core.errors import RaisonError
+from raison.report.explanations.output_layout import visible
 from raison.web.component.sources import module, style
+from tests.tiny import build_language_model
 
 pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")
 
@@ -70,6 +72,30 @@ def test_messages_are_answered() -> None:
     assert raison.Explanation.from_dict(told["answer"]) == widget.explanation
     seen = asked(widget, heard, "view", {"explanations": [told["answer"]]})["answer"]
     assert len(seen["views"]) == 1
+
+
+def test_a_model_that_writes_is_shown_by_its_answer() -> None:
+    writer = raison.load(*build_language_model("llama"))
+    widget = raison.Widget(writer, "the sea is good", method="occlusion")
+    widget.max_new_tokens = 3
+    heard = Heard(widget)
+    e = raison.explain(writer, "the sea is good", "occlusion", max_new_tokens=3, progress=False)
+    assert widget.explanation.scores == e.scores
+    assert widget.get_state()["face"] == "write"
+    body = {"model": widget.model_name, "text": "the sea is good", "max_new_tokens": 3}
+    assert asked(widget, heard, "predict", body)["answer"]["output"] == e.output
+    told = asked(widget, heard, "explain", {**body, "method": "occlusion", "unit": "word", "of": None})["answer"]
+    assert told == widget.explanation.to_dict()
+    view = asked(widget, heard, "view/output", {"explanation": told})["answer"]
+    assert [token["text"] for token in view["tokens"]] == [visible(token.text) for token in e.tokens]
+    widget.output = " a plot"
+    assert widget.explanation.output == " a plot"
+    assert widget.explanation._repr_html_() == widget._repr_mimebundle_()[0]["text/html"]
+    for ask, wrong in (("explain", {"model": "other"}), ("predict", {"text": 5}), ("view", {}), ("predict", {"x": 1})):
+        refused = asked(widget, heard, ask, {**body, **wrong})["error"]
+        assert "\n" not in refused
+    with pytest.raises(RaisonError, match="each sort a widget"):
+        raison.Widget({"one": MODEL, "two": writer}, "a")
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from raison.core.errors import DataError, InputError, RaisonError
+from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.explaining.generation import NEW_TOKENS
 from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.asked import Request, explained, read_explanations
+from raison.web.component.asked_writing import WritingRequest, answered, written
 from raison.web.component.facts import facts_of
 from raison.web.component.sources import module, style
 from raison.web.component.taken import taken
@@ -21,6 +24,10 @@ if find_spec("anywidget") is None:
 import anywidget
 import traitlets
 
+Offered = LanguageModel | Writer
+MOST = 1000
+"""Tokens of an answer that the widget's field takes."""
+
 
 class Widget(anywidget.AnyWidget):
     """A text with its map, to be edited in place: every change is predicted and explained again.
@@ -28,47 +35,76 @@ class Widget(anywidget.AnyWidget):
     Works both ways: `w.text = "..."` changes what is shown, and what is typed is in `w.text`; so are `method`, `unit`,
     `target` and `of`, and `model_name` where several models are given. `w.explanation` is the explanation of these
     settings. Where no kernel runs, the notebook shows the explanation that it was displayed with as plain HTML.
+
+    Of a model that writes, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
+    `output`, or its own of at most `max_new_tokens` tokens.
     """
 
     _esm = module()
     _css = style()
 
     model_name = traitlets.Unicode().tag(sync=True)
-    text = traitlets.Union([traitlets.Unicode(), traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2)]).tag(
-        sync=True
-    )
+    text = traitlets.Union(
+        [
+            traitlets.Unicode(),
+            traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2),
+            traitlets.List(traitlets.Dict(), minlen=1),
+        ]
+    ).tag(sync=True)
     method = traitlets.Unicode("auto").tag(sync=True)
     unit = traitlets.Unicode("word").tag(sync=True)
     target = traitlets.Any(None, allow_none=True).tag(sync=True)
     of = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    output = traitlets.Unicode("").tag(sync=True)
+    max_new_tokens = traitlets.Int(NEW_TOKENS, min=1).tag(sync=True)
     models = traitlets.List(traitlets.Dict()).tag(sync=True)
+    face = traitlets.Unicode("predict").tag(sync=True)
+    limits = traitlets.Dict({"new_tokens": MOST}).tag(sync=True)
 
     def __init__(
-        self, model: LanguageModel | Mapping[str, LanguageModel], text: str | tuple[str, str] = "", method: str = "auto"
+        self,
+        model: Offered | Mapping[str, Offered],
+        text: str | tuple[str, str] | list[dict[str, str]] = "",
+        method: str = "auto",
     ) -> None:
         """`model` is from `raison.load`, or several of them by name, which can then be compared."""
         named = dict(model) if isinstance(model, Mapping) else {getattr(model, "name", ""): model}
         _check(named)
-        self._named = named
-        self._last: tuple[Request, Explanation] | None = None
+        self._named: dict[str, Any] = named
+        self._last: tuple[Request | WritingRequest, Explanation | GenerationExplanation] | None = None
         facts = [facts_of(name, one).to_dict() for name, one in named.items()]
         given = text if isinstance(text, str) else list(text)
-        super().__init__(models=facts, model_name=next(iter(named)), text=given, method=method)
+        face = "write" if isinstance(next(iter(named.values())), Writer) else "predict"
+        super().__init__(models=facts, model_name=next(iter(named)), text=given, method=method, face=face)
         self.on_msg(self._asked)
 
     @property
-    def explanation(self) -> Explanation:
-        """The explanation of the present settings, computed if it is not there yet. Raises RaisonErrors."""
+    def explanation(self) -> Any:
+        """The explanation of the present settings, computed if it is not there yet. Raises RaisonErrors.
+
+        An Explanation; of a model that writes a GenerationExplanation.
+        """
         return self._explained(self._request())
 
-    def _request(self) -> Request:
-        settings = {name: getattr(self, name) for name in ("text", "method", "unit", "target", "of")}
-        return Request.read({"model": self.model_name, **settings})
+    def _request(self) -> Request | WritingRequest:
+        shared = {name: getattr(self, name) for name in ("text", "method", "unit", "of")}
+        settings = {"model": self.model_name, **shared}
+        if self.face == "predict":
+            return Request.read({**settings, "target": self.target})
+        own = {"output": self.output} if self.output else {"max_new_tokens": self.max_new_tokens}
+        return WritingRequest.read({**settings, **own})
 
-    def _explained(self, request: Request) -> Explanation:
+    def _explained(self, request: Request | WritingRequest) -> Explanation | GenerationExplanation:
         if self._last is None or self._last[0] != request:
-            self._last = request, explained(self._named, request)
+            self._last = request, self._computed(request)
         return self._last[1]
+
+    def _computed(self, request: Request | WritingRequest) -> Explanation | GenerationExplanation:
+        if isinstance(request, Request):
+            return explained(self._named, request)
+        if request.model not in self._named:
+            raise UnknownNameError("model", request.model, self._named)
+        return written(self._named[request.model], request)
 
     def _asked(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
         """Answer a message of the component: an id, what is asked, and its body."""
@@ -85,9 +121,11 @@ class Widget(anywidget.AnyWidget):
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "explain":
-            request = Request.read(body)
+            request = Request.read(body) if self.face == "predict" else WritingRequest.read(body)
             wanted = request == self._request()
-            return (self._explained(request) if wanted else explained(self._named, request)).to_dict()
+            return (self._explained(request) if wanted else self._computed(request)).to_dict()
+        if self.face == "write":
+            return answered(self._named, ask, body)
         if ask == "view":
             return seen(read_explanations(body))
         if ask == "view/file":
@@ -106,12 +144,12 @@ class Widget(anywidget.AnyWidget):
         return {**data, "text/html": html}, metadata
 
 
-def _check(models: Mapping[str, LanguageModel]) -> None:
-    """InputError unless there are models, each one that explains a text's prediction."""
+def _check(models: Mapping[str, object]) -> None:
+    """InputError unless there are models, each one that explains a text's prediction, or each one that writes."""
     if not models:
         raise InputError("the widget needs a model: raison.Widget(raison.load(name), text).")
-    for name, model in models.items():
-        if isinstance(model, Writer):
-            raise InputError(f"the widget explains predictions, and '{name}' writes: use explain(...).show() for it.")
-        if not isinstance(model, LanguageModel):
+    for model in models.values():
+        if not isinstance(model, LanguageModel | Writer):
             raise InputError(f"the widget takes models from raison.load, and got {model!r:.60}.")
+    if len({isinstance(model, Writer) for model in models.values()}) > 1:
+        raise InputError("some models write and others predict: give each sort a widget of its own.")

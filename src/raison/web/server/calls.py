@@ -14,10 +14,12 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain
+from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.texts import Reading
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
+from raison.web.component.asked_writing import continued
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled
 from raison.web.server.settings import ANSWER, Limits
 
@@ -29,8 +31,6 @@ WORK = 640
 """Passes of such a call, about: others wait meanwhile."""
 USUAL = 20
 """Units of a usual text."""
-NEW_TOKENS = 20
-"""What raison.explain lets a language model write by default."""
 
 
 class Asked(ABC):
@@ -180,7 +180,7 @@ class AskedPrediction(Asked):
     def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
         texts, tokens = [_text(one) for one in asked], self.body.max_new_tokens
         if isinstance(model, Writer):
-            return [json_of(_written(model, text, tokens or NEW_TOKENS)) for text in texts]
+            return [json_of(continued(model, text, tokens)) for text in texts]
         if tokens is not None:
             raise InputError("max_new_tokens is for a language model that writes: leave it out.")
         # A method that looks at nothing: what is left is the prediction.
@@ -267,11 +267,3 @@ def _predicted(e: Explanation) -> dict[str, object]:
     told: dict[str, object] = {name: known[name] for name in names if name in known}
     value = e.value_full if e.outputs == "number" else None
     return {**told, "prediction": e.prediction, "decided": list(e.decided), "value": value}
-
-
-def _written(model: Writer, text: Any, tokens: int) -> dict[str, object]:
-    """What a language model writes after a prompt or a chat."""
-    [asked], _, _ = Reading().prompts(text)
-    prompt = model.prompt(cast("Any", asked))
-    written = model.continuation(prompt, tokens)
-    return {"model": model.name, "outputs": "text", "prompt": prompt.text, "output": written.text}

@@ -8,29 +8,52 @@ import { paintedOutput } from "./written.js";
 import { call, taking } from "./taking.js";
 
 const ANSWERS = 20;
-const FIRST = { prompt: "The capital of France is", unit: "word", of: null, output: "", tokens: 10 };
+const ANSWERING = { model: "model_name", prompt: "text", method: "method", unit: "unit", of: "of", output: "output", tokens: "max_new_tokens" };
 
 export class Writing {
   constructor(model, el) {
     this.model = model;
     this.talk = talker(model);
     this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
-    this.refresh = latest((stale) => this.follow(stale), () => this.talk.drop());
+    // A kernel does one thing after the other, so only a server is told that nobody waits.
+    this.refresh = latest((stale) => this.follow(stale), () => (model.get("drops") ? this.talk.drop() : undefined));
     this.root = make("div", { class: "raison-component" });
     this.places = {};
     for (const name of ["asking", "status", "maps", "against", "past"]) this.places[name] = make("div", { class: `place-${name}` });
     this.places.status.setAttribute("role", "status");
     this.root.append(...Object.values(this.places));
     el.append(this.root);
-    const facts = model.get("models")[0];
-    const linked = writingFromHash(location.hash);
-    this.settings = { ...FIRST, model: facts.name, method: "auto", ...linked };
+    const linked = model.get("linked") ? writingFromHash(location.hash) : undefined;
+    this.settings = { ...this.read(), ...linked };
+    const heard = () => this.outside();
+    for (const trait of Object.values(ANSWERING)) model.on(`change:${trait}`, heard);
+    this.close = () => {
+      for (const trait of Object.values(ANSWERING)) model.off(`change:${trait}`, heard);
+      this.talk.close();
+    };
     this.showForm();
-    if (linked) this.refresh();
+    // A page waits until it is asked: an answer takes a while.
+    if (linked || !model.get("linked")) this.refresh();
   }
 
-  close() {
-    this.talk.close();
+  read() {
+    return Object.fromEntries(Object.entries(ANSWERING).map(([name, trait]) => [name, structuredClone(this.model.get(trait)) ?? null]));
+  }
+
+  write() {
+    this.writing = true;
+    for (const [name, trait] of Object.entries(ANSWERING)) this.model.set(trait, structuredClone(this.settings[name]));
+    this.writing = false;
+    this.model.save_changes();
+  }
+
+  /** Settings that were changed elsewhere: in a notebook's cell, or in another view. */
+  outside() {
+    const settings = this.read();
+    if (this.writing || JSON.stringify(settings) === JSON.stringify(this.settings)) return;
+    this.settings = settings;
+    this.showForm();
+    this.refresh();
   }
 
   showForm() {
@@ -74,6 +97,7 @@ export class Writing {
 
   async follow(stale) {
     if (isBlank(this.settings.prompt)) return this.say("Type or paste a prompt.");
+    this.write();
     const request = this.request();
     this.places.maps.setAttribute("aria-busy", "true");
     this.places.against.replaceChildren();

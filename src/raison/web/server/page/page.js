@@ -3,6 +3,7 @@ import component from "./component.js";
 import { answered, posted } from "./connection.js";
 
 const FIRST = { 1: "A modest pleasure with ease", 2: ["A modest pleasure.", "Not a pleasure."] };
+const PROMPT = "The capital of France is";
 
 /** A model as anywidget gives it, whose messages are requests. */
 function servedModel(values) {
@@ -49,7 +50,8 @@ const FACES = [
 /** What the component is given: the models, and settings to begin with. */
 function traits(face, models, limits) {
   const [first] = models;
-  const settings = { model_name: first.name, text: FIRST[first.strings], method: first.advised ?? "auto", unit: "word", target: null, of: null };
+  const text = face === "predict" ? FIRST[first.strings] : PROMPT;
+  const settings = { model_name: first.name, text, method: first.advised ?? "auto", unit: "word", target: null, of: null, output: "", max_new_tokens: 10 };
   return { ...settings, models, limits, face, linked: true, drops: true };
 }
 

@@ -1,0 +1,123 @@
+"""What the component asks of a model that writes, read from JSON, and answered by models of this process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from raison.core.errors import DataError, UnknownNameError
+from raison.core.inputs.unit import Granularity, check_unit
+from raison.core.results.generation import GenerationExplanation
+from raison.core.settings.reading import Fields
+from raison.explaining.explain import explain
+from raison.explaining.generation import NEW_TOKENS
+from raison.explaining.texts import Reading
+from raison.models.adapters.writing.writer import Writer
+from raison.web.component.written import output_seen, span_seen, token_seen
+
+_FIELDS = ("model", "text", "method", "unit", "of", "output", "max_new_tokens", "contrast")
+
+VIEWS = {"view/output": output_seen, "view/span": span_seen, "view/token": token_seen}
+"""What is asked of an explained answer, by the names of the questions."""
+
+Asked = str | tuple[tuple[str, str], ...]
+"""A prompt, or the roles and contents of a chat's messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritingRequest:
+    """One explained answer that is asked for; `output` None is the model's own, of at most so many tokens."""
+
+    model: str
+    text: Asked
+    method: str = "auto"
+    unit: Granularity = "word"
+    of: str | None = None
+    output: str | None = None
+    max_new_tokens: int | None = None
+    contrast: tuple[str | int, ...] | None = None
+
+    @classmethod
+    def read(cls, body: Mapping[str, object]) -> "WritingRequest":
+        """From a JSON object. Raises a RaisonError in one line."""
+        found = Fields(body, "a request")
+        for name in body:
+            if name not in _FIELDS:
+                raise UnknownNameError("field of a request", name, _FIELDS)
+        found.need(["model", "text"])
+        known = Fields({"method": "auto", "unit": "word", **body}, "a request")
+        for name in ("model", "method", "unit"):
+            known.string(name)
+        for name in ("of", "output"):
+            known.optional_string(name)
+        if known.data.get("max_new_tokens") is not None:
+            known.whole("max_new_tokens", 1)
+        values = {name: known.data[name] for name in _FIELDS if name in known.data}
+        values |= {"text": asked_text(known), "unit": check_unit(known.data["unit"]), "contrast": _contrast(known)}
+        return cls(**values)
+
+
+def asked_text(found: Fields) -> Asked:
+    """The prompt or the chat of a request. Raises DataError."""
+    text = found.data["text"]
+    if isinstance(text, str):
+        return text
+    messages = list(found.objects("text"))
+    for message in messages:
+        message.need(["role", "content"])
+        message.string("role")
+        message.string("content")
+    return tuple((message.data["role"], message.data["content"]) for message in messages)
+
+
+def written(model: Writer, request: WritingRequest) -> GenerationExplanation:
+    """The explained answer that is asked for. Raises RaisonErrors."""
+    contrast = request.contrast
+    found = explain(
+        cast("Any", model),
+        cast("Any", plain(request.text)),
+        request.method,
+        unit=request.unit,
+        of=request.of,
+        output=request.output,
+        max_new_tokens=request.max_new_tokens,
+        contrast=None if contrast is None else list(contrast),
+        progress=False,
+    )
+    return cast("GenerationExplanation", found)
+
+
+def answered(models: Mapping[str, Writer], ask: str, body: Mapping[str, object]) -> dict[str, object]:
+    """The answer to whatever the component asks of models that write. Raises RaisonErrors."""
+    if ask in VIEWS:
+        return VIEWS[ask](body)
+    if ask not in ("explain", "predict"):
+        raise UnknownNameError("question", ask, ["explain", "predict", *VIEWS])
+    request = WritingRequest.read(body)
+    if request.model not in models:
+        raise UnknownNameError("model", request.model, models)
+    model = models[request.model]
+    if ask == "explain":
+        return written(model, request).to_dict()
+    return continued(model, plain(request.text), request.max_new_tokens)
+
+
+def continued(model: Writer, text: Any, tokens: int | None) -> dict[str, object]:
+    """What a model writes after a prompt or a chat, in plain JSON values."""
+    [asked], _, _ = Reading().prompts(text)
+    prompt = model.prompt(cast("Any", asked))
+    output = model.continuation(prompt, tokens or NEW_TOKENS)
+    return {"model": model.name, "outputs": "text", "prompt": prompt.text, "output": output.text}
+
+
+def plain(text: Asked) -> str | list[dict[str, str]]:
+    """As raison.explain takes it."""
+    return text if isinstance(text, str) else [{"role": role, "content": content} for role, content in text]
+
+
+def _contrast(found: Fields) -> tuple[str | int, ...] | None:
+    if found.data.get("contrast") is None:
+        return None
+    items = found.items("contrast")
+    if not all(isinstance(item, str) or type(item) is int for item in items):
+        raise DataError("not a request: contrast is a list of words and of tokens' numbers, one for each output token.")
+    return items
