@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from raison.core.errors import InputError
-from raison.core.inputs.unit import Unit
+from raison.core.inputs.unit import Unit, runs_of
 from raison.core.method import Cost
-from raison.methods.hierarchical_occlusion import HierarchicalOcclusion, groups_of
+from raison.methods.hierarchical_occlusion import HierarchicalOcclusion
 from raison.methods.occlusion import Occlusion
 from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem
 
@@ -42,7 +42,7 @@ def test_random_games_by_the_formula(seed, opened):
     names = ["a", "a", "b", "", "c", "c", "c", "b"]
     groups = [[0, 1], [2], [3], [4, 5, 6], [7]]
     problem = named(game_problem(values), names)
-    assert groups_of(problem.encoding.units[0]) == groups
+    assert runs_of(problem.encoding.units[0]) == groups
     scores = HierarchicalOcclusion(opened=opened, share=0.1).attribute(problem, generators(1))[0]
     expected, drops, known = literal(values, groups, opened, 0.1)
     np.testing.assert_allclose(scores, expected, atol=1e-12)

@@ -1,7 +1,6 @@
 """ContextCite: a sparse linear model of what the target becomes when random units are removed."""
 
 from dataclasses import dataclass
-from itertools import groupby
 from math import isfinite
 from typing import ClassVar
 
@@ -13,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.errors import InputError
-from raison.core.inputs.unit import Unit
+from raison.core.inputs.unit import Unit, runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.numerics.perturbation.lasso import lasso, lasso_resampled
@@ -99,6 +98,5 @@ def _between(boots: Float[np.ndarray, "draws numbers"]) -> list[list[float]]:
 
 
 def _sums(boots: Float[np.ndarray, "draws units"], units: tuple[Unit, ...]) -> Float[np.ndarray, "draws groups"]:
-    """The sums over runs of units with the same name; a unit without a name is by itself."""
-    runs = [list(run) for _, run in groupby(range(len(units)), key=lambda i: units[i].name or i)]
-    return np.stack([boots[:, run].sum(1) for run in runs], 1)
+    """The sums over runs of units with the same name."""
+    return np.stack([boots[:, run].sum(1) for run in runs_of(units)], 1)

@@ -1,7 +1,6 @@
 """Occlusion by levels: leave one group of units out, then single units of the groups that matter most."""
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import ClassVar
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.errors import InputError
-from raison.core.inputs.unit import Unit
+from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 
@@ -62,7 +61,7 @@ class HierarchicalOcclusion(Method):
             )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        groups = [groups_of(units) for units in problem.encoding.units]
+        groups = [runs_of(units) for units in problem.encoding.units]
         counts = problem.encoding.unit_counts
         firsts = problem.values([_without(own, n) for own, n in zip(groups, counts, strict=True)])
         drops = [values[0] - values[1:] for values in firsts]
@@ -91,12 +90,6 @@ class HierarchicalOcclusion(Method):
         ]
         opened = sorted(several, key=lambda number: -float(drops[number]))[: self.opened]
         return [unit for number, group in enumerate(groups) if number in opened or len(group) == 1 for unit in group]
-
-
-def groups_of(units: tuple[Unit, ...]) -> Groups:
-    """The numbers of the units of each group, in the order of the text."""
-    runs = groupby(range(len(units)), key=lambda i: units[i].name or i)
-    return [list(run) for _, run in runs]
 
 
 def _without(groups: Groups, units: int) -> Bool[Tensor, "masks units"]:

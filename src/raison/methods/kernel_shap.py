@@ -10,10 +10,17 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.numerics.shapley.gaussian_process import process_shapley
-from raison.numerics.shapley.regression import RegressionPlan, damped_shapley, plan_coalitions, solve_shapley
+from raison.numerics.shapley.intervals import intervals_of
+from raison.numerics.shapley.regression import (
+    RegressionPlan,
+    damped_shapley,
+    plan_coalitions,
+    solve_shapley,
+)
 
 ESTIMATORS = ("damped_least_squares", "least_squares", "gaussian_process")
 SCARCE = 3
@@ -49,6 +56,10 @@ class KernelShap(Method):
     Guarantees the sum always, up to rounding; each single score only as the samples grow. A unit that changes nothing
     scores zero only if the result is exact, which it is with samples >= 2^n. The note `solution` says what was done:
     "exact", "damped least squares", "least squares", "minimum norm" or "gaussian process".
+
+    The notes `intervals` and `group_intervals` (sums over runs of units with the same name, such as the sentences of a
+    source) have 95 % intervals: how far least squares would vary with other drawn coalitions. An exact score is its own
+    interval. None with fewer pairs of coalitions than units, or of "gaussian_process".
 
     Differences from the paper: the damping; the sum is a constraint that is eliminated, not two rows of huge weight; no
     L1 selection of units; sampled levels are stratified by size, with equal weights instead of counted duplicates.
@@ -90,10 +101,13 @@ class KernelShap(Method):
             for n, plan in zip(counts, plans, strict=True)
         ]
         rows, solutions = [], []
-        for plan, found in zip(plans, problem.values(keeps), strict=True):
+        for text, (plan, found) in enumerate(zip(plans, problem.values(keeps), strict=True)):
             phi, solution = self._solve(plan, found.numpy())
             rows.append(torch.from_numpy(phi))
             solutions.append(solution)
+            if solution != "gaussian process":
+                groups = runs_of(problem.encoding.units[text])
+                problem.ledger.notes[text] |= _noted(plan, phi, found.numpy(), groups)
         problem.note("solution", solutions)
         return pad_sequence(rows, batch_first=True)
 
@@ -126,3 +140,14 @@ class KernelShap(Method):
         if self.samples is not None:
             return self.samples
         return 4 * units + 128 if self.samples_per_unit is None else max(2, self.samples_per_unit * units)
+
+
+def _noted(
+    plan: RegressionPlan, phi: Float[np.ndarray, " units"], found: Float[np.ndarray, " values"], groups: list[list[int]]
+) -> dict[str, object]:
+    """The notes of intervals; none where too few coalitions were drawn."""
+    between = intervals_of(plan, found[2:] - found[1], phi)
+    if between is None:
+        return {}
+    alone = [[number] for number in range(len(phi))]
+    return {"intervals": between(alone), "group_intervals": between(groups)}

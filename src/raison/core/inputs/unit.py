@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from raison.core.errors import UnknownNameError
@@ -62,3 +63,8 @@ def joined(like: Text, strings: Sequence[str]) -> Text:
     if isinstance(like, str):
         return strings[0]
     return (strings[0], strings[1]) if len(like) == 2 else (strings[0], strings[1], strings[2])
+
+
+def runs_of(units: Sequence[Unit]) -> list[list[int]]:
+    """The numbers of the units in each run with the same name; a unit without a name is by itself."""
+    return [list(run) for _, run in groupby(range(len(units)), key=lambda i: units[i].name or i)]

@@ -21,12 +21,14 @@ Rows = Bool[np.ndarray, "masks units"]
 class RegressionPlan:
     """Coalitions to evaluate and their weights in the regression; `exact` where none is left out.
 
-    The full and the empty coalition are not among them.
+    The full and the empty coalition are not among them. The second half are the complements of the first. `unseen` is,
+    for each of these pairs, the share of the pairs of its level that were not drawn: 0 in a level that is whole.
     """
 
     keeps: Rows
     weights: Float[np.ndarray, " masks"]
     exact: bool
+    unseen: Float[np.ndarray, " pairs"]
 
 
 def plan_coalitions(units: int, budget: int, rng: np.random.Generator) -> RegressionPlan:
@@ -41,21 +43,25 @@ def plan_coalitions(units: int, budget: int, rng: np.random.Generator) -> Regres
     mass = level_mass(units)
     blocks: list[np.ndarray] = []
     weights: list[np.ndarray] = []
+    unseen: list[np.ndarray] = []
     level = 0
     while level < len(mass) and budget * mass[level] / mass[level:].sum() >= 2 * _pairs(units, level + 1):
         block = _whole_level(units, level + 1)
         budget -= 2 * len(block)
         blocks.append(block)
         weights.append(np.full(len(block), mass[level] / (2 * len(block))))
+        unseen.append(np.zeros(len(block)))
         level += 1
     exact = level == len(mass)
     if not exact and budget >= 2:
         drawn = _sample_levels(units, level, _spread(mass[level:], budget // 2, rng), rng)
         blocks.append(drawn)
         weights.append(np.full(len(drawn), mass[level:].sum() / (2 * len(drawn))))
+        unseen.append(_unseen(drawn))
     first = np.concatenate([np.zeros((0, units), dtype=bool), *blocks])
     half = np.concatenate([np.zeros(0), *weights])
-    return RegressionPlan(np.concatenate([first, ~first]), np.concatenate([half, half]), exact)
+    left_out = np.concatenate([np.zeros(0), *unseen])
+    return RegressionPlan(np.concatenate([first, ~first]), np.concatenate([half, half]), exact, left_out)
 
 
 def solve_shapley(
@@ -112,6 +118,15 @@ def level_mass(units: int) -> Float[np.ndarray, " levels"]:
 def _pairs(units: int, size: int) -> int:
     """Number of pairs of a coalition of `size` players and its complement."""
     return comb(units, size) // 2 if 2 * size == units else comb(units, size)
+
+
+def _unseen(drawn: Rows) -> Float[np.ndarray, " pairs"]:
+    """Of each drawn pair, given by one coalition, the share of its level's pairs that were not drawn."""
+    units, sizes = drawn.shape[1], drawn.sum(axis=1)
+    levels = np.minimum(sizes, units - sizes)
+    counts = np.bincount(levels, minlength=units)
+    whole = np.array([_pairs(units, int(size)) for size in levels], dtype=np.float64)
+    return np.asarray(1 - counts[levels] / whole)
 
 
 def _whole_level(units: int, size: int) -> Rows:

@@ -1,0 +1,62 @@
+"""How certain Shapley values by weighted least squares are, from the residuals of the coalitions that were drawn."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import stdtrit
+
+from raison.numerics.shapley.regression import RegressionPlan
+
+LEAST_FREE = 1e-6
+"""One minus a leverage below this is rounding."""
+UPPER = 0.975
+
+Between = Callable[[Sequence[list[int]]], list[list[float]]]
+"""The 95 % intervals of sums of scores, given by the numbers of their units."""
+
+
+def intervals_of(
+    plan: RegressionPlan, gains: Float[np.ndarray, " masks"], phi: Float[np.ndarray, " units"]
+) -> Between | None:
+    """Intervals around sums of the scores `phi`, by Student's t; None for too few pairs. Exact scores are their own."""
+    covariance = np.zeros((len(phi), len(phi))) if plan.exact else shapley_covariance(plan, gains, float(phi.sum()))
+    if covariance is None:
+        return None
+    reach = 0.0 if plan.exact else float(stdtrit(len(plan.keeps) // 2 - (len(phi) - 1), UPPER))
+
+    def between(sums: Sequence[list[int]]) -> list[list[float]]:
+        found = []
+        for numbers in sums:
+            error = reach * np.sqrt(max(0.0, covariance[np.ix_(numbers, numbers)].sum()))
+            found.append([float(phi[numbers].sum() - error), float(phi[numbers].sum() + error)])
+        return found
+
+    return between
+
+
+def shapley_covariance(
+    plan: RegressionPlan, gains: Float[np.ndarray, " masks"], total: float
+) -> Float[np.ndarray, "units units"] | None:
+    """How far the solution of the least squares would vary if other pairs had been drawn; None for too few pairs.
+
+    The sandwich estimate of a weighted regression: the squared residual of each drawn pair, divided by one minus its
+    leverage (HC3; MacKinnon and White 1985), and multiplied by the share of its level that was not drawn. A pair is one
+    observation, half the difference of its gains: its two rows are each other's negative.
+    """
+    units, half = plan.keeps.shape[1], len(plan.keeps) // 2
+    if half < units:
+        return None
+    sizes = plan.keeps[:half].sum(axis=1)
+    rows = plan.keeps[:half] - sizes[:, None] / units
+    odds = (gains[:half] - gains[half:] - (2 * sizes - units) * total / units) / 2
+    weights = plan.weights[:half]
+    bread = np.linalg.pinv(rows.T @ (weights[:, None] * rows), rcond=1e-10, hermitian=True)
+    residuals = odds - rows @ (bread @ (rows.T @ (weights * odds)))
+    leverage = weights * np.einsum("pi,ij,pj->p", rows, bread, rows)
+    errors = weights * residuals / np.clip(1 - leverage, LEAST_FREE, None)
+    # A pair that alone decides some score leaves no residual to judge by.
+    if (leverage[plan.unseen > 0] > 1 - LEAST_FREE).any():
+        return None
+    meat = rows.T @ ((plan.unseen * errors**2)[:, None] * rows)
+    return np.asarray(bread @ meat @ bread)
