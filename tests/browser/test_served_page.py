@@ -52,6 +52,11 @@ def test_a_text_is_explained_and_again_when_it_is_edited(browser: "Browser") -> 
         assert [label.partition(": ")[2] for label in labels] == numbers(e)
         assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
         assert "text=A+dull+pleasure" in page.url
+        page.get_by_role("button", name="Check this one").click()
+        page.get_by_text("Random control").wait_for()
+        checked = page.get_by_role("region", name="Trust").inner_text()
+        assert "without “dull”" in checked
+        assert "Completeness gap" in checked
 
 
 def test_the_token_comes_from_the_address_and_leaves_it(browser: "Browser") -> None:

@@ -21,13 +21,15 @@ from raison.explaining.explain import Options
 from raison.methods import CATALOGUE
 from raison.report.pages.saving import save
 from raison.runs.overview import overview
+from raison.studies.kinds.audit.spec import AuditPlan
+from raison.trust.attacks import EmbeddingAttack
 from raison.web.component.taken import TYPES
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.pages import FILES
 from raison.web.server.served import Served
 from raison.web.server.settings import Access, Limits, Shown
-from tests.functions import CLASSES, TEXTS, labels, overlap, rating
+from tests.functions import CLASSES, TEXTS, labels, overlap, rating, weight
 from tests.serving import BERT, LOCAL, WORDS, bert, served_words, serving, without_time, words
 from tests.tiny import build_language_model
 
@@ -204,6 +206,65 @@ def test_files_that_cannot_be_made_are_refused_in_one_line(client: TestClient, a
     assert "\n" not in found.json()["error"]
 
 
+def test_a_map_is_checked_by_tests_of_its_own_text(client: TestClient) -> None:
+    text = "It's a good film, not a bad one"
+    found = client.post("/api/check", json={"model": WORDS, "text": text, "method": "occlusion"}).json()
+    e = raison.explain(MODELS[WORDS], text, "occlusion", progress=False)
+    order = [e.units[place] for place in e.order()[:3]]
+    assert found["removed"] == [unit.text for unit in order]
+    [removal] = MODELS[WORDS].removals[:1]
+    assert removal in ("ellipsis", "mask", "delete")
+    # A weightless unit in the place of another: the value is that of the other weights.
+    left = [weight(text) - sum(weight(unit.text) for unit in order[:count]) for count in range(4)]
+    sides = [1 / (1 + np.exp(-value if e.target == "positive" else value)) for value in left]
+    assert found["remaining"] == pytest.approx(sides)
+    assert found["shuffled"]["own"] == pytest.approx(
+        raison.evaluate(MODELS[WORDS], e, ["comprehensiveness"], progress=False).metrics[0].summary.mean
+    )
+    assert found["shuffled"]["p"] <= 0.2
+    assert found["shuffled"]["shuffled"] < found["shuffled"]["own"]
+    assert found["harmless"] == pytest.approx(
+        raison.evaluate(MODELS[WORDS], e, ["harmless_change"], progress=False).metrics[0].summary.mean
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({**ONE, "target": "each"}, 422),
+        ({**ONE, "model": "writer"}, 422),
+        ({**ONE, "model": "nobody"}, 404),
+        ({**ONE, "method": "aml(checkpoint='/etc')"}, 422),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(client: TestClient, body: dict[str, object], status: int) -> None:
+    found = client.post("/api/check", json=body)
+    assert (found.status_code, list(found.json())) == (status, ["error"])
+
+
+def test_trust_is_that_of_an_audit_of_this_very_model_only(tmp_path: Path) -> None:
+    plan = AuditPlan(randomised=2, changed=2, attacked=2, attack=EmbeddingAttack(steps=2, draws=2))
+    audited = raison.audit(
+        MODELS[BERT], ["a dull plot", "a quiet end"], ["saliency"], out=tmp_path / "mine", plan=plan, progress=False
+    )
+    served = Served({BERT: MODELS[BERT], WORDS: MODELS[WORDS]}, shown=Shown(runs=tmp_path))
+    with serving(served) as client:
+        for model, method in ((BERT, "saliency"), (BERT, "occlusion"), (WORDS, "occlusion")):
+            e = client.post("/api/explain", json={"model": model, "text": "a dull plot", "method": method}).json()
+            found = client.post("/api/view/trust", json={"model": model, "explanation": e}).json()
+            facts = {fact["name"]: fact["said"] for fact in found["facts"]}
+            assert facts["Cut off"] == "nothing"
+            assert facts["Sampling error"] == "none: the method does not sample"
+            if method == "occlusion":
+                assert found["light"] is None
+                continue
+            [own] = audited.methods
+            assert found["light"] == own.light
+            assert found["findings"] == [
+                {"name": f"{one.question}: {one.light}", "said": one.says} for one in own.evidence
+            ]
+
+
 def test_equal_requests_are_answered_once(client: TestClient) -> None:
     asked = {**ONE, "method": "occlusion", "seed": 77}
     first, again = (client.post("/api/explain", json=asked) for _ in range(2))
@@ -282,6 +343,8 @@ def test_openapi_describes_what_there_is(client: TestClient) -> None:
         "/api/predict",
         "/api/view",
         "/api/view/file",
+        "/api/view/trust",
+        "/api/check",
         "/api/view/output",
         "/api/view/span",
         "/api/view/token",

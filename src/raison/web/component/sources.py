@@ -27,6 +27,7 @@ MODULES = (
     "statements.js",
     "citing.js",
     "tables.js",
+    "trust.js",
     "rowsfilter.js",
     "rowswords.js",
     "rows.js",

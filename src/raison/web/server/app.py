@@ -25,6 +25,7 @@ from raison.web.server.runs import Runs
 from raison.web.server.runs_lines import AbsentError
 from raison.web.server.runs_paths import runs_paths
 from raison.web.server.served import LeftError, Served
+from raison.web.server.trust import AskedCheck, Trusts
 from raison.web.server.worker import FullError
 
 CITING = "/api/cite"
@@ -66,6 +67,7 @@ def application(served: Served) -> Guard:
     _listing(app, served)
     runs_paths(app, Runs(served.shown.runs))
     pages.paths(app)
+    _trusting(app, served)
     _errors(app)
     return Guard(app, served.access, served.counts, served.shown.log_texts)
 
@@ -92,6 +94,24 @@ def _explaining(app: FastAPI, served: Served) -> None:
         """Predict, or write, without an explanation."""
         served.worker(body.model)
         return await answered(request, AskedPrediction.read(body, served.limits))
+
+
+def _trusting(app: FastAPI, served: Served) -> None:
+    trusts = Trusts(served.models, served.shown.runs)
+
+    @app.post("/api/view/trust")
+    def trust(body: pages.TrustBody) -> Response:
+        """How far a map can be trusted: an audit below --runs of this very model, or else what its method promises."""
+        served.worker(body.model)
+        known = trusts.of(body.model, Explanation.from_dict(body.explanation))
+        return Response(dump(known), media_type="application/json")
+
+    @app.post("/api/check")
+    async def check(request: Request, body: ExplainBody) -> Response:
+        """Explain a text, and test that map: shuffled scores, harmless changes, its strongest units removed."""
+        served.worker(body.model)
+        answer = await served.answer(request, AskedCheck.read(body, served.limits))
+        return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
 
 
 def _listing(app: FastAPI, served: Served) -> None:

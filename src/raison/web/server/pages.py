@@ -60,6 +60,15 @@ class FileBody(BaseModel):
     kind: Annotated[str, Field(max_length=10, description=f"one of {', '.join(TYPES)}")]
 
 
+class TrustBody(BaseModel):
+    """What POST /api/view/trust takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: Annotated[str, Field(max_length=500, description="the name of a model of GET /api/models")]
+    explanation: Annotated[dict[str, Any], Field(description="the JSON of an explanation")]
+
+
 class OutputBody(BaseModel):
     """What POST /api/view/output takes."""
 

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -74,16 +74,9 @@ class Runs:
         """Folders of runs, by their paths below the root."""
         if self._root is None:
             return
-        count = 0
-        for path, folders, files in os.walk(self._root):
-            folder = Path(path)
-            depth = len(folder.relative_to(self._root).parts)
-            folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < DEPTH else []
-            if not set(MARKERS).isdisjoint(files) and _inside(folder, self._root):
-                yield folder.relative_to(self._root).as_posix(), folder
-                count += 1
-            if count >= MOST:
-                return
+        for name, folder in below(self._root, MARKERS):
+            if inside(folder, self._root, belonging(folder)):
+                yield name, folder
 
     def _folder(self, run: str) -> Path:
         """A run's folder: one of those that are found, so that no path of a request is ever opened."""
@@ -106,11 +99,29 @@ class Runs:
         return overview(list(islice(found, OVERVIEW)))
 
 
-def _inside(folder: Path, root: Path) -> bool:
-    """Whether the folder and all files in it lie below the root, wherever links lead."""
-    return all(path.resolve().is_relative_to(root) for path in (folder, *belonging(folder)))
+def below(root: Path, markers: Collection[str]) -> Iterator[tuple[str, Path]]:
+    """Folders with one of these files, by their paths below the root; no link is followed to them."""
+    count = 0
+    for path, folders, files in os.walk(root):
+        folder = Path(path)
+        depth = len(folder.relative_to(root).parts)
+        folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < DEPTH else []
+        if not set(markers).isdisjoint(files):
+            yield folder.relative_to(root).as_posix(), folder
+            count += 1
+        if count >= MOST:
+            return
+
+
+def inside(folder: Path, root: Path, files: Iterable[Path]) -> bool:
+    """Whether a folder and its files lie below the root, wherever links lead."""
+    return all(path.resolve().is_relative_to(root) for path in (folder, *files))
+
+
+def state_of(files: Iterable[Path]) -> State:
+    """Equal as long as the files are the same."""
+    return tuple(sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))
 
 
 def _state(folder: Path) -> State:
-    """Equal as long as the folder's files are the same."""
-    return tuple(sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in belonging(folder)))
+    return state_of(belonging(folder))

@@ -9,6 +9,7 @@ import { comparisonForm, settingsForm } from "./form.js";
 import { code, taking } from "./taking.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";
+import { trustView } from "./trust.js";
 import { renderRows } from "./rows.js";
 
 const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
@@ -31,7 +32,7 @@ class Component {
     this.typed = paused(() => this.refresh(), TYPING);
     this.root = make("div", { class: "raison-component" });
     this.places = {};
-    for (const name of ["asking", "comparing", "status", "maps", "word", "past"]) this.places[name] = make("div", { class: `place-${name}` });
+    for (const name of ["asking", "comparing", "status", "maps", "word", "trust", "past"]) this.places[name] = make("div", { class: `place-${name}` });
     this.places.status.setAttribute("role", "status");
     this.root.append(...Object.values(this.places));
     this.root.addEventListener("keydown", (event) => this.undoKey(event));
@@ -143,6 +144,7 @@ class Component {
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
     this.showPast();
+    this.showTrust(settings, explanation, stale);
     if (this.linked) history.replaceState(null, "", toHash(settings, this.compared));
   }
 
@@ -162,6 +164,8 @@ class Component {
     const seen = await this.talk.ask("view", { explanations });
     const last = explanations.length - 1;
     const articles = seen.views.map((view, place) => painted(view, headings[place], place === last ? (span, wish) => this.touch(settings, span, wish) : null));
+    // What was said of the map before is not said of this one.
+    this.places.trust.replaceChildren();
     const held = this.held();
     const lines = seen.remarks.map((line) => make("p", { class: "raison told" }, `${line}.`));
     this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...lines);
@@ -194,6 +198,19 @@ class Component {
     this.places.word.replaceChildren(bar);
     input.focus();
     input.select();
+  }
+
+  /** Where the other side knows audits and tests; a notebook's kernel does not. */
+  async showTrust(settings, explanation, stale) {
+    if (!this.model.get("trusts")) return;
+    try {
+      const told = await this.talk.ask("view/trust", { model: settings.model, explanation });
+      const check = () => this.talk.ask("check", settings);
+      if (!stale()) this.places.trust.replaceChildren(trustView(told, check));
+    } catch {
+      // Something else is asked by now.
+      this.places.trust.replaceChildren();
+    }
   }
 
   showPast() {
@@ -238,6 +255,7 @@ class Component {
   /** There is no text yet. */
   invite() {
     this.places.maps.replaceChildren();
+    this.places.trust.replaceChildren();
     this.places.maps.removeAttribute("aria-busy");
     this.say("Type or paste a text.");
   }
@@ -245,6 +263,7 @@ class Component {
   /** Nothing is shown beside an error: the maps are those of another text. */
   fail(message) {
     this.places.maps.replaceChildren();
+    this.places.trust.replaceChildren();
     this.places.maps.removeAttribute("aria-busy");
     this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
   }

@@ -53,3 +53,8 @@ export function sizeBar(value, largest) {
 export function upper(word) {
   return word[0].toUpperCase() + word.slice(1);
 }
+
+/** A share in per cent. */
+export function percentOf(value) {
+  return `${Math.round(100 * value)} %`;
+}

@@ -1,0 +1,106 @@
+"""One map checked by tests of its own text: shuffled scores, harmless changes, and its strongest units removed."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from raison.core.errors import InputError
+from raison.core.metric import Evidence, KeepRows, Metric
+from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
+from raison.judging.evaluate import evaluate
+from raison.metrics.comprehensiveness import Comprehensiveness
+from raison.metrics.harmless_change import HarmlessChange
+from raison.numerics.measures.ranking import top_keeps
+
+SHUFFLES = 99
+"""Maps with the same scores in another order; p is then a whole percentage."""
+STRONGEST = 3
+"""Units that are removed, one after the other."""
+FEWEST = 3
+"""Units from which shuffling says something."""
+
+
+@dataclass(frozen=True)
+class Remaining(Metric):
+    """The probability of the target without the `count` highest units, which are masked.
+
+    f(x without its top `count` units), by the removal of the explanation. Cost: 1 evaluation.
+    """
+
+    count: int = 1
+    reference: ClassVar[str] = "deyoung2020eraser"
+    higher_is_better: ClassVar[bool] = False
+
+    def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
+        return {"in_place": top_keeps(explanation.order(), [self.count], keep_top=False)}
+
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
+        [value] = evidence.probabilities(self.keeps(explanation)["in_place"], "in_place")
+        return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """How far the value falls without the top fifth of the units: by the map, and by shuffled ones on average.
+
+    `p` is the share of all maps, this one included, that are at least as good as this one.
+    """
+
+    own: float
+    shuffled: float
+    maps: int
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """`remaining` are the target's values with 0, 1, 2 and 3 of the highest units removed.
+
+    `shuffled` is None for fewer than three units or equal scores. `harmless` is the mean rank correlation with the maps
+    of harmlessly changed texts; None where no change applies, and `why` says more where the method does not allow it.
+    """
+
+    remaining: tuple[float, ...]
+    removed: tuple[str, ...]
+    shuffled: Shuffled | None
+    harmless: float | None
+    why: str
+
+
+def checked(model: LanguageModel, e: Explanation) -> dict[str, object]:
+    """The tests of one map, as plain values. Raises RaisonErrors."""
+    if e.outputs == "statement" or not e.units:
+        raise InputError("only the map of a prediction is checked.")
+    top = e.order()[:STRONGEST]
+    metrics = [Remaining(count) for count in range(len(top) + 1)]
+    remaining = tuple(_values(model, [e], metric)[0] for metric in metrics)
+    harmless, why = _harmless(model, e)
+    removed = tuple(e.units[place].text for place in top)
+    return asdict(Checks(remaining, removed, _shuffled(model, e), harmless, why))
+
+
+def _shuffled(model: LanguageModel, e: Explanation) -> Shuffled | None:
+    if len(e.units) < FEWEST or len(set(e.scores)) < 2:
+        return None
+    rng = np.random.default_rng(0)
+    maps = [replace(e, scores=tuple(rng.permutation(e.scores).tolist())) for _ in range(SHUFFLES)]
+    own, *others = _values(model, [e, *maps], Comprehensiveness())
+    as_good = 1 + sum(value >= own for value in others)
+    return Shuffled(own, float(np.mean(others)), SHUFFLES, as_good / (1 + SHUFFLES))
+
+
+def _harmless(model: LanguageModel, e: Explanation) -> tuple[float | None, str]:
+    try:
+        [value] = _values(model, [e], HarmlessChange())
+    except InputError as error:
+        return None, str(error)
+    return (None, "") if math.isnan(value) else (value, "")
+
+
+def _values(model: LanguageModel, explanations: Sequence[Explanation], metric: Metric) -> list[float]:
+    [scores] = evaluate(model, explanations, [metric], progress=False).metrics
+    return [float(value) for value in scores.values]

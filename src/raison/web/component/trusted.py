@@ -1,0 +1,105 @@
+"""What is known of how far a map can be trusted: an audit of its model, or else its method; and its own numbers."""
+
+from dataclasses import asdict, dataclass
+
+from raison.core.errors import RaisonError
+from raison.core.method import Method, Property
+from raison.core.registry import label_of
+from raison.core.results.explanation import Explanation
+from raison.methods import CATALOGUE
+from raison.report.style import phrases
+from raison.studies.kinds.audit.results import Audit, MethodAudit
+
+PROMISES = {
+    Property.COMPLETE: "its scores add up to the change in value",
+    Property.DUMMY: "a unit that changes nothing scores zero",
+}
+"""Properties that contract tests hold every method to, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name, and what is said of it."""
+
+    name: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """`light` is that of an audit of this model, None without one; `lead` says where it comes from."""
+
+    light: str | None
+    lead: str
+    findings: tuple[Fact, ...]
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """An audit of the very model that was explained, and the name of its folder."""
+
+    name: str
+    audit: Audit
+
+
+def trusted(e: Explanation, audited: Audited | None, advised: str | None) -> dict[str, object]:
+    """What is known, as plain values. `advised` is what an audit in the cache recommended for this very model."""
+    own = None if audited is None else _own(audited.audit, e)
+    facts = _facts(e)
+    if audited is not None and own is not None:
+        lead = f"The audit {audited.name} of this model, over {phrases.count(own.score.count, 'text')}: {own.light}"
+        findings = tuple(Fact(f"{one.question}: {one.light}", one.says) for one in own.evidence)
+        return asdict(Trust(own.light, lead, findings, facts))
+    lead = "No audit of this model has this method with these settings"
+    said = () if advised is None else (Fact("An audit of this model recommended", advised),)
+    return asdict(Trust(None, lead, (*said, *_of_method(e)), facts))
+
+
+def method_of(e: Explanation) -> Method | None:
+    """The method of an explanation with its settings; None for one that this version does not have."""
+    if e.method not in CATALOGUE.names:
+        return None
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in e.config.items()}
+    try:
+        return CATALOGUE.get(e.method)(**settings)
+    except (TypeError, RaisonError):
+        return None
+
+
+def _own(audit: Audit, e: Explanation) -> MethodAudit | None:
+    method = method_of(e)
+    if method is None or (audit.header.unit, audit.header.of) != (e.unit, e.of):
+        return None
+    return next((one for one in audit.methods if one.method == label_of(method)), None)
+
+
+def _of_method(e: Explanation) -> tuple[Fact, ...]:
+    method = method_of(e)
+    if method is None:
+        return (Fact(e.method, "this version does not know it"),)
+    about = " ".join((method.__doc__ or "").split("\n\n")[0].split())
+    kept = [said for claim, said in PROMISES.items() if claim in method.properties]
+    promised = "; ".join(kept) or "nothing of its scores that holds for every model"
+    return (Fact(e.method, about), Fact("It promises", promised))
+
+
+def _facts(e: Explanation) -> tuple[Fact, ...]:
+    known = {
+        "Completeness gap": f"{e.completeness_gap:+.2g} between the sum of the scores and the change in value",
+        "Sampling error": _sampling(e),
+        "Unknown to the model": phrases.unread(e) or "no token",
+        "Cut off": phrases.truncation(e) or "nothing",
+        "Noise of the server": phrases.noise(e.notes),
+    }
+    return tuple(Fact(name, said) for name, said in known.items() if said is not None)
+
+
+def _sampling(e: Explanation) -> str:
+    method = method_of(e)
+    errors = e.notes.get("standard_error")
+    if isinstance(errors, list) and errors:
+        return f"up to {max(errors):.2g} (the largest standard error of a score)"
+    if method is not None and Property.RANDOM not in method.properties:
+        return "none: the method does not sample"
+    return "not measured by this method"
