@@ -86,7 +86,7 @@ class ToyLayers(ToyCapability, AttentionLayers):
     """See AttentionLayers: one stack."""
 
     def positions(self, encoding: Encoding) -> Positions:
-        tokens = torch.arange(encoding.input_ids.shape[1])
+        tokens = torch.arange(encoding.input_ids.shape[1]).expand(encoding.input_ids.shape)
         return Positions(encoding.attention_mask, tokens, self.toy.prediction_rows(encoding))
 
     @contextmanager

@@ -1,7 +1,9 @@
 """Embedding models: the similarity of two texts, against a literal cosine of literal vectors, on every family."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,12 +17,14 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, RaisonError, UnsupportedError
 from raison.core.method import Property
 from raison.core.metric import Need
+from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.results.explanation import Explanation
 from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
+from raison.models.tokens.apart import ApartEncoder
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
@@ -192,6 +196,105 @@ def test_every_method_explains_it_or_says_why_not(family: str, name: str) -> Non
         if Property.COMPLETE in method.properties:
             assert e.completeness_gap == pytest.approx(e.notes.get("completeness_gap", 0.0), abs=1e-3)
     assert fingerprint(model) == before
+
+
+ATTENTION = ("attention_average", "attention_last", "attention_rollout", "generic_attention")
+
+
+def attended(model: Classifier, text: str) -> tuple[Tensor, list[Tensor]]:
+    """One text in one pass of a plain copy of the model: the last states, and the attention of each layer."""
+    plain_model = copy.deepcopy(model.model)
+    plain_model.set_attn_implementation("eager")
+    inputs = model.tokenizer(text, return_tensors="pt")
+    known = {name: value for name, value in inputs.items() if name in model.tokenizer.model_input_names}
+    outputs = plain_model(**known, output_attentions=True)
+    return outputs.last_hidden_state[0], list(outputs.attentions)
+
+
+def read_rows(pooling: str, tokens: int) -> Tensor:
+    """What of each token's last state a vector is made of."""
+    if pooling == "mean":
+        return torch.full((tokens,), 1 / tokens)
+    return torch.nn.functional.one_hot(torch.tensor(0 if pooling == "cls" else tokens - 1), tokens).float()
+
+
+def followed(name: str, rows: Tensor, layers: list[Tensor], slopes: list[Tensor]) -> Tensor:
+    """The methods' formulas for one text, written as products of matrices."""
+    one = torch.eye(len(rows))
+    means = [layer[0].mean(0) for layer in layers]
+    if name == "attention_average":
+        return torch.stack(means).mean(0).mean(0)
+    if name == "attention_last":
+        return rows @ means[-1]
+    product = one
+    if name == "attention_rollout":
+        for mean in means:
+            product = (mean + one) / 2 @ product
+        return rows @ product
+    for layer, slope in zip(layers, slopes, strict=True):
+        product = product + (slope * layer).relu()[0].mean(0) @ product
+    return rows @ (product - one)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5_encoder"])
+def test_attention_is_that_of_each_text_alone(family: str, pooling: str) -> None:
+    """With half the prediction's row in each; the gradient is that of the cosine of both."""
+    model, pair = embedder(family, pooling), PAIRS[0]
+    read = [attended(model, text) for text in pair]
+    rows = [read_rows(pooling, len(states)) for states, _ in read]
+    first, second = (row @ states for row, (states, _) in zip(rows, read, strict=True))
+    value = (first @ second) / (first.norm() * second.norm())
+    slopes = torch.autograd.grad(value, [layer for _, layers in read for layer in layers])
+    count, tokens = len(read[0][1]), sum(map(len, rows))
+    encoding = model.encode(PAIRS)
+    target = Target(torch.zeros(len(PAIRS), dtype=torch.long), None, "logit")
+    for name in ATTENTION:
+        ledger = Ledger.empty(len(PAIRS))
+        problem = Problem(model, encoding, target, model.removals[0], ledger, Evaluations())
+        scores = CATALOGUE.create(name).attribute(problem, [])[0]
+        expected = []
+        for number, (_, layers) in enumerate(read):
+            # On average the rows of all tokens of both texts count alike.
+            share = len(rows[number]) / tokens if name == "attention_average" else 0.5
+            of_text = followed(name, rows[number], layers, list(slopes[number * count : (number + 1) * count]))
+            expected.append(share * of_text.detach())
+        torch.testing.assert_close(scores[:tokens], torch.cat(expected).double(), atol=1e-6, rtol=0, msg=name)
+        assert float(scores[tokens:].abs().sum()) == 0
+        assert (ledger.evaluations[0], ledger.gradients[0]) == (1, int(name == "generic_attention"))
+
+
+@pytest.mark.parametrize("name", ["alti", "globenc"])
+def test_layers_are_those_of_each_text_alone(name: str) -> None:
+    model = embedder("bert")
+    encoder = model.use.encoder
+    assert isinstance(encoder, ApartEncoder)
+    alone = model.over(model.model, replace(model.use, encoder=encoder.inner, join=None, strings=1))
+    found = raison.explain(model, list(PAIRS), name, progress=False)
+    for e, pair in zip(found, PAIRS, strict=True):
+        halves = [raison.explain(alone, [text], name, target=0, progress=False)[0] for text in pair]
+        assert list(e.scores) == pytest.approx([score / 2 for half in halves for score in half.scores], abs=1e-6)
+
+
+REFUSED = {
+    "decompx": "no linear function",
+    "value_zeroing": "no row of attention or states belongs to all of them",
+    "rpi": "no row of attention or states belongs to all of them",
+    "deep_lift": "for which no backward rule is known",
+    "sp_pi": "only causal models",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_looks_into_one_pass_is_refused_with_its_reason(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=REFUSED[name]):
+        raison.explain(embedder("bert"), PAIRS[0], name, progress=False)
+
+
+def test_a_vector_of_largest_values_has_no_row_of_attention() -> None:
+    for name in ("attention_rollout", "alti"):
+        with pytest.raises(UnsupportedError, match="largest value of each feature"):
+            raison.explain(embedder("bert", "max"), PAIRS[0], name, progress=False)
 
 
 @pytest.mark.parametrize("name", METRICS.names)

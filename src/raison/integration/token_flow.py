@@ -21,11 +21,14 @@ def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"
     scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
     anatomy = problem.model.ask(Anatomy)
 
-    def run(texts: list[int]) -> list[Tensor]:
-        return [flow.cpu() for flow in followed(anatomy, anatomy.traces(problem.encoding.select(texts)), mixing)]
+    def run(texts: list[int]) -> Tensor:
+        traces = anatomy.traces(problem.encoding.select(texts))
+        found = torch.zeros(len(texts), scores.shape[1], dtype=torch.float64)
+        for trace, flow in zip(traces, followed(anatomy, traces, mixing), strict=True):
+            found[trace.text, trace.tokens] = float(trace.rows.double().sum()) * flow.cpu()
+        return found
 
     for texts, flows in problem.model.ask(Passes).in_batches(problem.encoding, run):
-        for text, flow in zip(texts, flows, strict=True):
-            scores[text, : len(flow)] = flow
+        scores[texts] = flows
     problem.count_forward()
     return scores

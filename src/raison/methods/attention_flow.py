@@ -86,7 +86,8 @@ class AttentionFlow(Method):
     def _flows(self, positions: Positions, part: Encoding, layers: list[Mixing]) -> Float[Tensor, "batch positions"]:
         found = torch.zeros(positions.present.shape, dtype=torch.float64)
         # Those of tokens that belong to a unit; the last column is for positions of no token (-1).
-        scored = torch.nn.functional.pad(part.scored, (0, 1))[:, positions.tokens]
+        inside_units = torch.nn.functional.pad(part.scored, (0, 1))
+        scored = inside_units.gather(1, positions.tokens % inside_units.shape[1])
         for text, present in enumerate(positions.present):
             inside = present.nonzero()[:, 0]
             sinks = scored[text, inside].nonzero()[:, 0]

@@ -17,11 +17,14 @@ from raison.core.inputs.encoding import Encoding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """Where states are: one position per token, or, in an encoder-decoder, the encoder's and then the decoder's."""
+    """Where states are: one position per token, or, in an encoder-decoder, the encoder's and then the decoder's.
+
+    Of texts that are read apart, those of the first read and then of the next ones, each as wide as the widest.
+    """
 
     present: Bool[Tensor, "batch positions"]
     """All but padding."""
-    tokens: Int[Tensor, " positions"]
+    tokens: Int[Tensor, "batch positions"]
     """The token that is looked up at each position; -1: none of the text's."""
     rows: Float[Tensor, "batch positions"]
     """The weight of each position's last state in the prediction, summing to 1."""
@@ -30,32 +33,39 @@ class Positions:
 
     def of_texts(self, texts: Sequence[int]) -> "Positions":
         """Those of some texts, as wide as before."""
-        return Positions(self.present[list(texts)], self.tokens, self.rows[list(texts)], self.border)
+        rows = list(texts)
+        return Positions(self.present[rows], self.tokens[rows], self.rows[rows], self.border)
 
     def to_tokens(self, scores: Float[Tensor, "batch positions"]) -> Float[Tensor, "batch tokens"]:
         """A token's score is the sum over its positions."""
         width = int(self.tokens.max()) + 1
         found = scores.new_zeros(len(scores), width + 1)
         # What belongs to no token goes into the last column.
-        return found.index_add(1, self.tokens.to(scores.device) % (width + 1), scores)[:, :width]
+        return found.scatter_add(1, self.tokens.to(scores.device) % (width + 1), scores)[:, :width]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """The attention of some positions to some, in one layer: of the encoder, of the decoder, or from one to the other.
 
-    `query` and `key` are the first positions of both.
+    `query` and `key` are the first positions of both. Where every text is read in several `reads`, the rows are the
+    first reads of all texts, then the second ones: each attends to itself alone.
     """
 
     probabilities: Attention
     query: int = 0
     key: int = 0
+    reads: int = 1
 
     def placed(self, part: Float[Tensor, "batch *heads query key"], width: int) -> Tensor:
         """What was made of the probabilities, as a part of a matrix over all positions; elsewhere zero."""
         rows, columns = part.shape[-2:]
-        sides = (self.key, width - self.key - columns, self.query, width - self.query - rows)
-        return torch.nn.functional.pad(part, sides)
+        whole = []
+        for number, read in enumerate(part.chunk(self.reads)):
+            query, key = self.query + number * rows, self.key + number * columns
+            sides = (key, width - key - columns, query, width - query - rows)
+            whole.append(torch.nn.functional.pad(read, sides))
+        return torch.stack(whole).sum(0) if self.reads > 1 else whole[0]
 
 
 @dataclass(slots=True)

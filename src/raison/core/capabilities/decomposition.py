@@ -19,7 +19,7 @@ class Anatomy(Capability):
 
     @abstractmethod
     def traces(self, encoding: Encoding) -> list[Trace]:
-        """What the layers computed for each text, in one pass of all of them without gradients."""
+        """What the layers computed for each text, or for each read of it, in one pass of all without gradients."""
 
     @abstractmethod
     def weights(self, layer: int) -> LayerWeights:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 Activation = Callable[[Tensor], Tensor]
@@ -94,10 +94,14 @@ class HeadWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What a pass over one text computed, for its own tokens only, in at least single precision."""
+    """What a pass over one text, or one read of it, computed: for its own tokens only, in at least single precision."""
 
     states: tuple[Float[Tensor, "tokens hidden"], ...]
     """What entered each layer, and what left the last one (before a norm that follows it)."""
     attention: tuple[Float[Tensor, "heads query key"], ...]
     rows: Float[Tensor, " tokens"]
-    """How much each token's last state counts in the prediction, summing to 1."""
+    """How much each token's last state counts in the prediction, summing to 1 over all reads of the text."""
+    text: int
+    """The text's number in the batch."""
+    tokens: Int[Tensor, " tokens"]
+    """Where the tokens are in the text's row."""

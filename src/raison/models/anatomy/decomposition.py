@@ -26,6 +26,7 @@ from raison.models.families import Parts, Piece, family_of
 from raison.models.passes.outputs.heads import ClassHead, Head
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
+from raison.models.passes.outputs.vectors import VectorHead
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
 from raison.models.stack.modes import evaluating
@@ -189,6 +190,8 @@ class _Outlet:
 def _no_chain(readout: Readout | None, head: Head) -> str | None:
     if isinstance(head, TagHead | WordHead):
         return "its prediction is read at places of the text that differ from text to text, and not by one linear head"
+    if isinstance(head, VectorHead):
+        return "a similarity is no linear function of the states that it is made from"
     if not isinstance(head, ClassHead):
         return "the model answers with a part of the text, and all other answers together have no single logit"
     if isinstance(readout, WordReadout):
@@ -213,6 +216,8 @@ def _trace(states: Sequence[Tensor], records: Tap, rows: Tensor, text: int) -> T
         tuple(state[text, :length].to(dtype) for state in states),
         tuple(records.probabilities[k][text, :, :length, :length].to(dtype) for k in sorted(records.probabilities)),
         rows.to(states[0].device, dtype),
+        text,
+        torch.arange(length),
     )
 
 

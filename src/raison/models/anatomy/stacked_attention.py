@@ -19,7 +19,7 @@ class OneStack(AttentionLayers):
         self._attention = attention
 
     def positions(self, encoding: Encoding) -> Positions:
-        tokens = torch.arange(encoding.input_ids.shape[1])
+        tokens = torch.arange(encoding.input_ids.shape[1]).expand(encoding.input_ids.shape)
         return Positions(encoding.attention_mask, tokens, self._attention.prediction_rows(encoding))
 
     @contextmanager
@@ -42,12 +42,13 @@ class TwoStacks(AttentionLayers):
         self._attention = attention
 
     def positions(self, encoding: Encoding) -> Positions:
-        read, tokens = encoding.attention_mask, torch.arange(encoding.input_ids.shape[1])
+        read = encoding.attention_mask
+        tokens = torch.arange(read.shape[1]).expand(read.shape)
         rows = self._attention.prediction_rows(encoding)
         if self._network.stacks is not None:
             return Positions(read, tokens, rows, self._network.stacks.border)
-        again = torch.cat([tokens, tokens - 1])
-        return Positions(torch.cat([read, read], 1), again, torch.cat([torch.zeros_like(rows), rows], 1), len(tokens))
+        again = torch.cat([tokens, tokens - 1], 1)
+        return Positions(torch.cat([read, read], 1), again, torch.cat([torch.zeros_like(rows), rows], 1), read.shape[1])
 
     @contextmanager
     def recorded(self) -> Iterator[Recorded]:

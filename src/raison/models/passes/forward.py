@@ -34,6 +34,13 @@ class ForwardPasses(Passes):
         self._last_row = LastRow(network.core)
         self._name = name
 
+    @property
+    def single(self) -> "ForwardPasses":
+        """The same passes over one read, for texts that are read apart."""
+        if self.reads is None:
+            return self
+        return ForwardPasses(self.network, self.head, self.budget, self._name)
+
     def logits(self, encoding: Encoding, embeds: Embeddings | None = None) -> Logits:
         return self.forward(self.batch_of(encoding), embeds)
 

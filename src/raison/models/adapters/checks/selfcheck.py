@@ -139,9 +139,6 @@ def _plain(model: Classifier, encoding: Encoding) -> Checked:
         if encoding.reading is not None:
             batch = model.passes.batch_of(encoding)
             return _difference(model, own, model.head.logits(model.head.parts(outputs, batch), batch).cpu())
-        if encoding.reading is not None:
-            batch = model.passes.batch_of(encoding)
-            return _difference(model, own, model.head.logits(model.head.parts(outputs, batch), batch).cpu())
         if encoding.spans is not None:
             (start, end) = encoding.spans[0].tolist()
             plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()
@@ -155,6 +152,9 @@ def _read_alone(model: Classifier, encoding: Encoding, reads: Reads) -> torch.Te
     """The number from one pass of the plain model for each read, without padding."""
 
     def read(batch: TokenBatch, _embeds: object) -> torch.Tensor:
+        return torch.cat([alone(batch.select([row])) for row in range(len(batch.ids))])
+
+    def alone(batch: TokenBatch) -> torch.Tensor:
         arguments = {"input_ids": batch.ids.to(model.device)}
         if model.passes.network.takes_types:
             arguments["token_type_ids"] = batch.type_ids.to(model.device)
@@ -224,7 +224,7 @@ def _rules(model: Classifier, encoding: Encoding) -> Checked:
 
 def _anatomy(model: Classifier, encoding: Encoding) -> Checked:
     # The first call compares internally and raises on a difference.
-    (trace,) = model.ask(Anatomy).traces(encoding)
+    trace, *_ = model.ask(Anatomy).traces(encoding)
     return Checked(True, f"{len(trace.states) - 1} layers rebuilt")
 
 

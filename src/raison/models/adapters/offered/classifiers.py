@@ -21,6 +21,7 @@ from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
 from raison.models.adapters.uses import Use
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
+from raison.models.anatomy.reads import AnatomyOfReads, SeveralReads
 from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.families import Pooling
@@ -32,15 +33,22 @@ from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.hidden_states import LayerMeans
 from raison.models.passes.outputs.heads import ClassHead, Head, class_logits
 from raison.models.passes.outputs.readout import Readout
+from raison.models.passes.outputs.vectors import Pooled, VectorHead
 from raison.models.passes.removal import Removals
 from raison.models.passes.rerun import Reruns
 from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
-_APART = "its number is made from several passes, each over some of the texts: there is no one pass to look into"
+_APART = "its number compares texts that are read apart: no row of attention or states belongs to all of them"
+_NO_RULE = "its number compares texts that are read apart, for which no backward rule is known"
+_TWO_STACKS = "its number compares texts that are read apart, each of them by two stacks"
+_LARGEST = "a vector has the largest value of each feature over all tokens: no row of attention predicts it"
+_NOT_OF_LAYERS = "its number is the difference of several passes' numbers, which no one chain of layers makes"
 _OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy)
-_OF_ONE_PASS = (*_OF_ATTENTION, StepLogits, HiddenStates)
+_OF_ONE_PASS = (ReadableAttention, ReplaceableAttention, StepLogits, HiddenStates)
+_POOLINGS: dict[Pooled, Pooling] = {"mean": "mean", "cls": "first", "lasttoken": "last"}
+"""The states that a vector is made of, where they are the same in every text."""
 
 
 @torch.inference_mode()
@@ -65,7 +73,19 @@ def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], st
     found = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
     if isinstance(use.head, ClassHead) and use.head.activation is not None:
         found[Anatomy] = f"its number goes through {use.head.activation} at the end, which is no part of a layer"
-    return found if use.join is None else found | dict.fromkeys(_OF_ONE_PASS, _APART)
+    return found if use.join is None else _of_reads(model, use.head) | found
+
+
+def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]:
+    """What a model lacks whose texts are read apart."""
+    found: dict[type[Capability], str] = {**dict.fromkeys(_OF_ONE_PASS, _APART), BackwardRules: _NO_RULE}
+    if not isinstance(head, VectorHead):
+        found[Anatomy] = _NOT_OF_LAYERS
+    if model.config.is_encoder_decoder:
+        return found | dict.fromkeys((AttentionLayers, Anatomy), _TWO_STACKS)
+    if isinstance(head, VectorHead) and head.vectors.pooled == "max":
+        return found | dict.fromkeys((AttentionLayers, Anatomy), _LARGEST)
+    return found
 
 
 def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
@@ -125,8 +145,8 @@ def capabilities_of(
 
     `right` records for which layers re-running was found to be exact.
     """
-    core, readout = passes.network.core, passes.network.readout
-    attention = TappedAttention(passes, _pooling(passes, WordEmbeddings in withheld))
+    core, readout, single = passes.network.core, passes.network.readout, passes.single
+    attention = TappedAttention(single, _pooling(passes, WordEmbeddings in withheld))
     found: list[Capability] = [passes]
     if HiddenStates not in withheld:
         found.append(LayerMeans(passes.network, passes.budget))
@@ -135,19 +155,29 @@ def capabilities_of(
     if ReadableAttention not in withheld:
         found.append(attention)
     if AttentionLayers not in withheld:
-        two = core.config.is_encoder_decoder
-        found.append(TwoStacks(passes.network, attention) if two else OneStack(attention))
+        found.append(_layers(passes, attention))
     if ReplaceableAttention not in withheld:
         found.append(Reruns(passes, attention.prediction_rows, right))
     if BackwardRules not in withheld:
         found.append(RuledPasses(passes))
     if Anatomy not in withheld:
-        found.append(ModelAnatomy(core, readout, passes.head, passes.logits, attention.prediction_rows))
+        anatomy = ModelAnatomy(core, readout, passes.head, single.logits, attention.prediction_rows)
+        found.append(anatomy if passes.reads is None else AnatomyOfReads(anatomy, passes, passes.reads))
     return tuple(found)
+
+
+def _layers(passes: ForwardPasses, attention: TappedAttention) -> AttentionLayers:
+    if passes.reads is not None:
+        return SeveralReads(passes, passes.reads, attention)
+    return (
+        TwoStacks(passes.network, attention) if passes.network.core.config.is_encoder_decoder else OneStack(attention)
+    )
 
 
 def _pooling(passes: ForwardPasses, ungraded: bool) -> Pooling | None:
     """The states that the head reads; None if gradients must decide. `ungraded`: there are no gradients."""
     if passes.network.readout is not None:
         return "last"
+    if isinstance(passes.head, VectorHead):
+        return _POOLINGS.get(passes.head.vectors.pooled)
     return known_pooling(passes.network.core) if ungraded else None

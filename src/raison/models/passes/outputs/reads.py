@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.dims import Embeddings, Logits
-from raison.core.inputs.encoding import KINDS
+from raison.core.inputs.encoding import KINDS, Encoding
 from raison.models.passes.batching import TokenBatch
 
 Output = Float[Tensor, "rows width"]
@@ -40,6 +40,50 @@ class Difference(Join):
         return first - second
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Apart:
+    """The first reads of all rows, then the second ones, as a batch; `places` are their tokens in the rows."""
+
+    batch: TokenBatch
+    places: Int[Tensor, "reads own"]
+    count: int
+
+    @property
+    def present(self) -> Bool[Tensor, "rows positions"]:
+        """All reads of a row side by side, each as wide as the widest: where their tokens are."""
+        width = torch.arange(self.places.shape[1])
+        return self._beside(width < self.batch.lengths[:, None])
+
+    @property
+    def tokens(self) -> Int[Tensor, "rows positions"]:
+        """The row's token at each of these positions; -1 for padding."""
+        return self._beside(self.places).masked_fill(~self.present, -1)
+
+    def of_reads(self, embeds: Embeddings | None) -> Float[Tensor, "reads own hidden"] | None:
+        """The rows' embeddings as those of the reads."""
+        if embeds is None:
+            return None
+        index = self.places.to(embeds.device)[:, :, None].expand(-1, -1, embeds.shape[2])
+        return embeds.repeat(self.count, 1, 1).gather(1, index)
+
+    def encoding(self, whole: Encoding, number: int) -> Encoding:
+        """One read of every text, as a batch of its own; texts and units stay those of the whole."""
+        rows = slice(number * len(whole), (number + 1) * len(whole))
+        places, lengths = self.places[rows], self.batch.lengths[rows]
+        inside = torch.arange(places.shape[1]) < lengths[:, None]
+        return replace(
+            whole,
+            input_ids=self.batch.ids[rows],
+            type_ids=self.batch.type_ids[rows],
+            attention_mask=inside,
+            offsets=whole.offsets.gather(1, places[:, :, None].expand(-1, -1, 2)),
+            unit_ids=whole.unit_ids.gather(1, places).masked_fill(~inside, -1),
+        )
+
+    def _beside(self, reads: Tensor) -> Tensor:
+        return torch.cat(reads.chunk(self.count), 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Reads:
     """Rows of several reads. `placeholder` is what remains of a read whose tokens are all deleted."""
@@ -48,9 +92,20 @@ class Reads:
     placeholder: int
 
     def logits(self, batch: TokenBatch, embeds: Embeddings | None, read: Read) -> Logits:
-        """Differentiable: one pass for each read, of all rows."""
+        """Differentiable: all reads of all rows in one pass."""
+        apart = self.apart(batch)
+        return self.join.number(read(apart.batch, apart.of_reads(embeds)).split(len(batch.ids)))
+
+    def apart(self, batch: TokenBatch) -> "Apart":
+        """The reads of all rows."""
         cuts = [self._cut(batch, number) for number in range(self.join.reads)]
-        return self.join.number([read(own, _at(embeds, places)) for own, places in cuts])
+        width = max(places.shape[1] for _, places in cuts)
+        ids, types, places = (
+            torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1])) for part in parts])
+            for parts in zip(*((own.ids, own.type_ids, places) for own, places in cuts), strict=True)
+        )
+        lengths = torch.cat([own.lengths for own, _ in cuts])
+        return Apart(replace(batch, ids=ids, type_ids=types, lengths=lengths), places, self.join.reads)
 
     def evaluated(self, batch: TokenBatch, run: Callable[[TokenBatch], Output]) -> Logits:
         """The same without gradients: what several rows have in common is read once."""
@@ -80,13 +135,6 @@ class Reads:
         ids[lengths == 0, 0] = self.placeholder
         types = batch.type_ids.gather(1, places) % KINDS
         return replace(batch, ids=ids, type_ids=types, lengths=lengths.clamp_min(1)), places
-
-
-def _at(embeds: Embeddings | None, places: Int[Tensor, "rows own"]) -> Float[Tensor, "rows own width"] | None:
-    if embeds is None:
-        return None
-    index = places.to(embeds.device)[:, :, None].expand(-1, -1, embeds.shape[2])
-    return embeds.gather(1, index)
 
 
 def _table(rows: Sequence[tuple[Tensor, Tensor]]) -> TokenBatch:
