@@ -10,9 +10,9 @@ import raison
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings
+from raison.judging import estimate
 from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier
-from raison.studies.kinds.audit import cost
 from raison.studies.runner import run
 from tests import work
 from tests.contracts.test_metrics import PERTURBING, expected
@@ -45,7 +45,7 @@ def met(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return found
 
     monkeypatch.setattr(Classifier, "masked_logits", noted)
-    monkeypatch.setattr(cost, "measure_speed", timed)
+    monkeypatch.setattr(estimate, "measure_speed", timed)
     return seen
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.rows import Source, readable_texts
+from raison.cli.rows import Source, judged_rows
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 
@@ -28,20 +28,24 @@ def audit(
     estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate the cost.")] = False,
     units: options.Units = None,
     language: options.Language = None,
+    template: options.Template = None,
     plots: options.Plots = True,
     json: options.Json = False,
 ) -> None:
-    """Test which methods can be trusted on this model, and write a report with a recommendation."""
+    """Test which methods can be trusted on this model, and write a report with a recommendation.
+
+    Of a language model that writes, data are questions with their sources (docs/cite.md).
+    """
     from raison.cli.output import plots_where_possible
     from raison.methods import CATALOGUE
     from raison.studies.kinds.audit.work import audit as run
     from raison.studies.kinds.audit.work import estimate_audit
-    from raison.studies.plans import load_named_model
+    from raison.studies.plans import load_judged
     from raison.studies.reports import write
 
     chosen = options.named(options.split_calls(methods), CATALOGUE) or None
-    model = load_named_model(entry)
-    data = readable_texts(model, source, settings.truncate)
+    model = load_judged(entry)
+    data = judged_rows(model, source, settings, template)
     folder = Path("runs") / f"audit-{_plain_name(model.name)}-{_plain_name(data.name)}" if out is None else out
     if estimate:
         told = estimate_audit(model, data.texts, chosen, settings=settings)

@@ -25,6 +25,7 @@ from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
+from raison.text.answers import same_answer
 from raison.text.sourced import SourceTemplate, find
 
 PROBE = AskedRow(0, "What is it?", {"1": "It is a test."}, "A test.")
@@ -122,6 +123,22 @@ def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path 
     if not found:
         raise InputError("there is no text: give a list of at least one question with its sources.")
     return Answers(tuple(found), tuple((one,) for one in gold) if all(gold) else ())
+
+
+def own_answers(writer: Writer, answers: Answers) -> Answers:
+    """Those of the answers with which the model itself begins, but for case, articles, punctuation and white space."""
+    own = [number for number, answered in enumerate(answers.answers) if _is_own(writer, answered)]
+    gold = tuple(answers.gold[number] for number in own) if answers.gold else ()
+    return Answers(tuple(answers.answers[number] for number in own), gold)
+
+
+def _is_own(writer: Writer, answered: Answered) -> bool:
+    try:
+        own = writer.continuation(answered.source.prompt, len(answered.output.ids))
+    except InputError:
+        # It ends the text right after the prompt.
+        return False
+    return same_answer(own.text, answered.output.text)
 
 
 def standing_for(writer: Writer) -> LanguageModel:

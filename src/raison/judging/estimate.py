@@ -90,8 +90,8 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     `speed` is the model's, if known.
     """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
-    tokens = _Tokens.read(plan, encoding)
-    speed = _speed(plan, encoding) if speed is None else speed
+    tokens = Tokens.read(plan, encoding)
+    speed = speed_of(plan, encoding) if speed is None else speed
     costs = {
         row.label: [_row_cost(row, units, tokens.of(row.method, text)) for text, units in enumerate(encoding.units)]
         for row in plan.rows
@@ -125,7 +125,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     )
 
 
-def _speed(plan: Plan, encoding: Encoding) -> Speed:
+def speed_of(plan: Plan, encoding: Encoding) -> Speed:
     """Measured on texts of typical length. To a server nothing is sent.
 
     Where a method asks for the gradients of a statement's tokens, these are those of one token.
@@ -162,14 +162,14 @@ def probes(encoding: Encoding) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tokens:
+class Tokens:
     """The backward passes at each point of each text: one, or one for every token of a statement."""
 
     model: LanguageModel
     lengths: Sequence[int]
 
     @classmethod
-    def read(cls, plan: Plan, encoding: Encoding) -> "_Tokens":
+    def read(cls, plan: Plan, encoding: Encoding) -> "Tokens":
         model = plan.model
         if not isinstance(model, Statements):
             return cls(model, ())
@@ -253,7 +253,7 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
         if asked and encoding.spans is None:
             wordings = model.encode(list(dict.fromkeys(asked.values())), encoding.unit, not model.offers(OtherWordings))
             # At most the whole answer is explained.
-            tokens = _Tokens.read(replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings)
+            tokens = Tokens.read(replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings)
             for row, (length, units_of) in enumerate(zip(wordings.lengths, wordings.units, strict=True)):
                 costs = [
                     one.method.total_cost(len(units_of)).of_tokens(tokens.of(one.method, row)).times(len(one.seeds))

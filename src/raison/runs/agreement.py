@@ -15,6 +15,7 @@ from raison.core.results.scores import Summary
 from raison.jobs.store import read_record, unreadable, write_record
 from raison.numerics.measures.agreement import AGREEMENTS
 from raison.numerics.statistics.bootstrap import mean_interval
+from raison.runs.run import Run
 
 FILE = "agreement.json"
 MEASURES = ("spearman", "top_k_overlap", "cosine")
@@ -67,20 +68,24 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, li
     return {"pairs": pairs}
 
 
+def rows_of(run: Run) -> dict[str, Sequence[Explanation]]:
+    """The explanations of the rows as the methods give them, under their first seed: a selected map is no method's own.
+
+    Rows without the explanations of all texts are left out.
+    """
+    rows = [row.keys[0] for row in run.header.rows if row.selected_by is None]
+    return {row: run.explanations(row, seed) for row, seed in rows if run.explains(row, seed)}
+
+
+def agreement_of(run: Run) -> tuple[PairAgreement, ...]:
+    """Means over the texts of a run; () where it holds no explanations."""
+    return tuple(_means(pair) for pair in agreement(rows_of(run))["pairs"])
+
+
 def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
     """Means of what a run's folder holds; () where nothing was written. Raises DataError if it cannot be read."""
     try:
-        return tuple(
-            PairAgreement(
-                pair["first"],
-                pair["second"],
-                _summary(pair["spearman"]),
-                _summary(pair["top_k_overlap"]),
-                _summary(pair["cosine"]),
-                cosines=tuple(value for value in pair["cosine"] if value is not None),
-            )
-            for pair in pairs_in(folder)
-        )
+        return tuple(_means(pair) for pair in pairs_in(folder))
     except (KeyError, TypeError, ValueError) as error:
         raise unreadable(folder / FILE, repr(error)) from None
 
@@ -98,6 +103,17 @@ def add_pairs(folder: Path, pairs: Iterable[AgreementPair]) -> None:
     """Write these pairs to a run's folder and replace those of the same rows. Raises DataError."""
     known = {frozenset((pair["first"], pair["second"])): pair for pair in (*pairs_in(folder), *pairs)}
     write_record(folder / FILE, {"pairs": [*known.values()]})
+
+
+def _means(pair: AgreementPair) -> PairAgreement:
+    return PairAgreement(
+        pair["first"],
+        pair["second"],
+        _summary(pair["spearman"]),
+        _summary(pair["top_k_overlap"]),
+        _summary(pair["cosine"]),
+        cosines=tuple(value for value in pair["cosine"] if value is not None),
+    )
 
 
 def _summary(values: Sequence[float | None]) -> Summary:

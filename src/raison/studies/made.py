@@ -30,6 +30,7 @@ from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.data.files import sha256_of
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.loading import zoo
 from raison.paths import cache_folder
@@ -81,9 +82,10 @@ def card_of(entry: StudyModel) -> dict[str, Any]:
 def described(entry: StudyModel, model: LanguageModel | Writer) -> dict[str, Any]:
     """What figures and tables say of a model: name, accuracies where they are known, numbers of parameters."""
     counts: dict[str, int] = {}
-    if isinstance(model, Classifier):
-        whole = sum(parameter.numel() for parameter in model.core.parameters())
-        table = sum(parameter.numel() for parameter in model.embedding_table.parameters())
+    reader = model.reader if isinstance(model, Statements) else model
+    if isinstance(reader, Classifier):
+        whole = sum(parameter.numel() for parameter in reader.core.parameters())
+        table = sum(parameter.numel() for parameter in reader.embedding_table.parameters())
         counts = {"parameters": whole, "parameters_without_words": whole - table}
     return {"name": model.name, **counts, "accuracy": card_of(entry).get("accuracy", {})}
 

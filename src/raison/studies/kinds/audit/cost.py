@@ -1,26 +1,29 @@
 """What an audit will take, before it runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import torch
+
+from raison.core.capabilities.other_wordings import OtherWordings
 from raison.core.method import Cost, Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.explaining.attribution import Batch, prepare
+from raison.explaining.attribution import Batch, explanations_of, prepare
 from raison.explaining.evidence import BatchRow, is_harmless
-from raison.explaining.measuring import create_metrics
-from raison.judging.estimate import estimate_plan, probes
+from raison.explaining.wordings import worded
+from raison.judging.estimate import Tokens, estimate_plan, probes, speed_of
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.blackbox.function import BlackBox
-from raison.models.adapters.checks.throughput import Speed, measure_speed
+from raison.models.adapters.checks.throughput import Speed
 from raison.models.adapters.classifier import Classifier
-from raison.models.stack.blocks import find_blocks
-from raison.studies.kinds.audit.results import FAITHFULNESS, HARMLESS
+from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS, RANDOM
 from raison.studies.kinds.audit.spec import Suite
-from raison.text.edits import edit
 from raison.trust.attack_cost import attack_seconds
 from raison.trust.attacks import undifferentiable
+from raison.trust.randomisation import count_blocks
 from raison.trust.substitution import kept_tries
 
 COUNTED = 4
@@ -51,51 +54,61 @@ class AuditCost:
 def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
     """Count the passes of an audit that is planned, time some of them and a few steps of its attacks."""
     methods = tuple(CATALOGUE.create(name) for name in suite.methods)
-    job = _Audited(model, suite, methods)  # type: ignore[arg-type]
+    plans = suite.comparisons(model)
     encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)
-    speed = measure_speed(job.model, encoding.select(probes(encoding)))
-    lengths = [(len(units), length) for units, length in zip(encoding.units, encoding.lengths, strict=True)]
+    speed = speed_of(plans[FAITHFULNESS], encoding)
+    job = _Audited(model, suite, methods, Tokens.read(plans[FAITHFULNESS], encoding), speed)
+    sizes = [_Size(*each) for each in zip(range(len(encoding)), encoding.unit_counts, encoding.lengths, strict=True)]
     parts = {
-        "faithfulness": estimate_plan(suite.comparisons(model)[FAITHFULNESS], speed).seconds,
-        "harmless changes": _changing(job, speed),
+        "faithfulness": estimate_plan(plans[FAITHFULNESS], speed).seconds,
+        "harmless changes": _changing(job),
     }
     if isinstance(model, BlackBox):
         # Nothing else is tried on a function.
         return AuditCost(parts)
-    return AuditCost(
-        parts
-        | {
-            "randomised blocks": _randomising(job, lengths[: suite.plan.randomised], speed),
-            "attacks": _attacking(job),
-            "exchanged words": _exchanging(job, lengths, speed),
-        }
-    )
+    parts["randomised blocks"] = _randomising(job, sizes[: suite.plan.randomised])
+    if suite.answers is not None:
+        # What is written is not attacked.
+        return AuditCost(parts)
+    return AuditCost(parts | {"attacks": _attacking(job), "exchanged words": _exchanging(job, sizes)})
+
+
+class _Size(NamedTuple):
+    """A text by its number: its units and its tokens."""
+
+    text: int
+    units: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Audited:
     """What is audited."""
 
-    model: Classifier
+    model: LanguageModel
     suite: Suite
     methods: tuple[Method, ...]
+    tokens: Tokens
+    speed: Speed
+
+    def seconds(self, made: Method, size: _Size) -> float:
+        """What one explanation of a text takes."""
+        return self.speed.seconds(made.total_cost(size.units).of_tokens(self.tokens.of(made, size.text)), size.length)
 
 
-def _randomising(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+def _randomising(job: _Audited, sizes: Sequence[_Size]) -> float:
     """Every method once on the model as it is, and once for each number of blocks.
 
     Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
     """
-    model = job.model
-    blocks, plan = len(find_blocks(model.core)), job.suite.plan.randomisation
+    blocks, plan = count_blocks(job.model), job.suite.plan.randomisation
     states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
     seconds = 0.0
     for made in job.methods:
         # As raison.trust.randomisation leaves out, told by the count of passes instead of a run.
         if Property.TRAINED not in made.properties and made.total_cost(1) != Cost():
             shared = (blocks + 1) / (2 * blocks) if _only_masks(made) else 1.0
-            once = sum(speed.seconds(made.total_cost(units), length) for units, length in lengths)
-            seconds += once * (1 + states * shared)
+            seconds += sum(job.seconds(made, size) for size in sizes) * (1 + states * shared)
     return seconds
 
 
@@ -105,7 +118,7 @@ def _only_masks(method: Method) -> bool:
 
 
 def _attacking(job: _Audited) -> float:
-    model = job.model
+    model: Classifier = job.model  # type: ignore[assignment]
     left_out = undifferentiable(model, job.methods)
     methods = [method for method in job.methods if label_of(method) not in left_out]
     attacked = min(job.suite.plan.attacked, len(job.suite.texts))
@@ -118,35 +131,40 @@ def _attacking(job: _Audited) -> float:
     return seconds * sum(encoding.lengths)
 
 
-def _changing(job: _Audited, speed: Speed) -> float:
+def _changing(job: _Audited) -> float:
     """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
-    (metric,) = create_metrics([HARMLESS])
+    plan, settings = job.suite.comparisons(job.model)[CHANGES], job.suite.settings
+    (metric,) = plan.judges
     assert isinstance(metric, HarmlessChange)
-    batch = prepare(job.model, job.suite.texts[: job.suite.plan.changed], job.suite.settings)
-    encoding = batch.encoding
-    asked = [(text, edit(name, given)) for text, given in enumerate(encoding.texts) for name in metric.edits]
-    wordings_of = [
-        (text, edited.given(encoding.units[text], encoding.unit)) for text, edited in asked if edited is not None
-    ]
-    seconds = _explaining(job, batch, range(len(encoding)), speed)
-    if not wordings_of:
+    batch = prepare(job.model, plan.texts, settings)
+    blanks = explanations_of(
+        batch, CATALOGUE.create(RANDOM), torch.zeros(len(plan.texts), max(batch.encoding.unit_counts))
+    )
+    asked = [(text, one) for text, blank in enumerate(blanks) for one in metric.rewordings(blank)]
+    seconds = _explaining(job, batch, {text: text for text in range(len(plan.texts))})
+    model, texts = worded(job.model, [one for _, one in asked])
+    found = [(text, texts[one]) for text, one in asked if one in texts]
+    if not found:
         return seconds
-    wordings = prepare(job.model, [wording for _, wording in wordings_of], replace(job.suite.settings, truncate=True))
-    rows = [
-        row
-        for row, (text, _) in enumerate(wordings_of)
+    own = replace(settings, truncate=not model.offers(OtherWordings))
+    wordings = prepare(model, [wording for _, wording in found], own)
+    harmless = {
+        row: text
+        for row, (text, _) in enumerate(found)
         if is_harmless(BatchRow(batch, text), BatchRow(wordings, row), batch.target.row(text, 1), metric.tolerance)
-    ]
-    return seconds + _explaining(job, wordings, rows, speed)
+    }
+    return seconds + _explaining(job, wordings, harmless)
 
 
-def _explaining(job: _Audited, batch: Batch, rows: Iterable[int], speed: Speed) -> float:
-    """Some texts by every method."""
+def _explaining(job: _Audited, batch: Batch, texts: Mapping[int, int]) -> float:
+    """Some rows by every method, given the text of each."""
     units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
-    return sum(speed.seconds(made.total_cost(units[row]), lengths[row]) for row in rows for made in job.methods)
+    return sum(
+        job.seconds(made, _Size(text, units[row], lengths[row])) for row, text in texts.items() for made in job.methods
+    )
 
 
-def _exchanging(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed) -> float:
+def _exchanging(job: _Audited, sizes: Sequence[_Size]) -> float:
     """Each text is explained once, and in every round as often as a try keeps the prediction.
 
     How many do is counted in a first round of some texts, which is the same for all methods.
@@ -154,9 +172,7 @@ def _exchanging(job: _Audited, lengths: Sequence[tuple[int, int]], speed: Speed)
     plan, attacked = job.suite.plan.substitution, job.suite.plan.attacked
     kept = kept_tries(job.model, job.suite.texts[: min(attacked, COUNTED)], job.suite.settings, plan)
     explained = 1 + plan.swaps * sum(kept) / len(kept)
-    return explained * sum(
-        speed.seconds(made.total_cost(units), length) for made in job.methods for units, length in lengths[:attacked]
-    )
+    return explained * sum(job.seconds(made, size) for made in job.methods for size in sizes[:attacked])
 
 
 def _told(seconds: float) -> str:

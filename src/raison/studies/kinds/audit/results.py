@@ -26,6 +26,7 @@ from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against, difference
 from raison.report.style import phrases
+from raison.runs.agreement import PairAgreement, agreement_of
 from raison.runs.checked import check_schema
 from raison.runs.heads import Count, ModelHead
 from raison.runs.judging import FEWEST, Side, finding_of
@@ -107,12 +108,14 @@ class EstimateHead:
 class AuditHead(StudyHead):
     """What an audit was asked. `unable` says of usual methods that are not in it why, `about` what the model is.
 
-    `number` is what a model of one number calls it, "" for classes. Older versions wrote what jobs took (`spent`) into
+    `number` is what a model of one number calls it, "" for classes. `others` counts answers that were left out because
+    the language model does not give them itself. Older versions wrote what jobs took (`spent`) into
     the header, and no name.
     """
 
     name: str = ""
     number: str = ""
+    others: Annotated[int, Setting(least=0)] = 0
     digest: str = ""
     model: str
     data: str
@@ -140,18 +143,23 @@ class Audit(Written):
     reason: str
     trust: TrustRun
     changes: Comparison | None
+    agreement: tuple[PairAgreement, ...] = ()
     spent: float = 0.0
     """Seconds, of all processes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: the advice, and every verdict with its evidence."""
         methods = [asdict(one) for one in self.methods]
-        return plain_values({"recommended": self.recommended, "reason": self.reason, "methods": methods})
+        alike = [{name: value for name, value in asdict(pair).items() if name != "cosines"} for pair in self.agreement]
+        told = {"recommended": self.recommended, "reason": self.reason, "methods": methods, "agreement": alike}
+        return plain_values(told)
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
         """What was not tested, a method or a method in a part, and why."""
         listed, asked = list(self.header.unable.items()), self.trust.header
+        if self.header.others:
+            listed.append((f"{self.header.others} more answers", "the model does not give them itself"))
         if asked.randomisation is not None:
             listed += [(f"{method}, randomised", why) for method, why in asked.randomisation.left_out.items()]
         if asked.attacks is not None:
@@ -196,7 +204,8 @@ def read(folder: Path) -> Audit:
         raise DataError(f"{folder} holds no audit: it has no {HEADER}.")
     check_schema(header, folder / HEADER, SCHEMA)
     head, text = read_written(AuditHead, header, "the head of an audit", folder / HEADER), study_text(folder)
-    table = comparison(read_run(folder / FAITHFULNESS))
+    run = read_run(folder / FAITHFULNESS)
+    table = comparison(run)
     changes = comparison(read_run(folder / CHANGES)) if (folder / CHANGES).is_dir() else None
     trust = read_trust_run(folder, head.trust)
     judged = [
@@ -217,7 +226,8 @@ def read(folder: Path) -> Audit:
     judged.sort(key=lambda one: (one.method != recommended, order[one.light], -one.score.mean))
     spent = sum(line["seconds"] for line in RecordStore(folder / SPENT).read().records)
     spent += sum(head.spent.values())
-    return Audit(folder, head, text, table, tuple(judged), recommended, reason, trust, changes, spent)
+    alike = agreement_of(run)
+    return Audit(folder, head, text, table, tuple(judged), recommended, reason, trust, changes, alike, spent)
 
 
 def places(_results: Audit, _claim: Claim) -> list[str]:

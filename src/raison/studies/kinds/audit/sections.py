@@ -9,6 +9,7 @@ from raison.report.figures.data import Front
 from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
 from raison.report.pages.shown import Shown, shown_texts
 from raison.report.style import phrases
+from raison.report.tables.alike import agreements
 from raison.report.tables.records import (
     Advice,
     Answer,
@@ -81,7 +82,7 @@ _CHANGES = (
 )
 _STILL = (
     ": those that move it by at most a twentieth of how far the whole text moves it, and that leave two ranked "
-    "documents in their order"
+    "documents in their order. Of an answer with sources one source is changed so, or two change places"
 )
 _ATTACKED = " The prediction is kept where the score stays where it is, as under harmless changes."
 
@@ -218,6 +219,7 @@ def _figures(results: Audit) -> Iterator[Part]:
     ]
     if attacks:
         yield Plots(tuple(attacks), _ATTACKS, "Attacks")
+    yield from agreements(results.agreement)
 
 
 def _rules(number: str) -> tuple[Part, ...]:

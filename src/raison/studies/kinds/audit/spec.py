@@ -17,7 +17,7 @@
 Without methods those of METHODS that the model allows. [texts] has how many texts are tried for what (AuditPlan).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +27,7 @@ from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.settings.tables import FLAT, Table
+from raison.explaining.answers import Answers
 from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
 from raison.explaining.measuring import create_metrics
@@ -37,6 +38,7 @@ from raison.studies import parts
 from raison.studies.entries import PREDICTED, About, StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT
+from raison.studies.kinds.audit.subject import Subject
 from raison.trust import calls
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.randomisation import Randomisation
@@ -63,6 +65,8 @@ METHODS = (
 
 The usual ones, and the best at few passes by the records of studies/catalogue_sst2 (docs/trust.md has the numbers).
 """
+WRITTEN = ("occlusion", "context_cite", "kernel_shap", "input_x_gradient", "attention_rollout", "mp_pi")
+"""The same of a language model that writes."""
 _RANDOMISATION = Randomisation(orders=("cascading",))
 _ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
@@ -112,7 +116,10 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """An audit that can be run on these texts; `unable` says why usual methods are not in it."""
+    """An audit that can be run on these texts; `unable` says why usual methods are not in it.
+
+    `answers` are those of a language model that writes; `others` counts those that it does not give itself.
+    """
 
     texts: tuple[Given, ...]
     methods: tuple[str, ...]
@@ -120,6 +127,8 @@ class Suite:
     settings: Settings
     plan: AuditPlan
     data: str
+    answers: Answers | None = None
+    others: int = 0
 
     @property
     def trial(self) -> Trial:
@@ -162,14 +171,15 @@ def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
     return Audited(file.methods, file.settings, file.texts, model, data)
 
 
-def suite_of(model: LanguageModel, texts: Sequence[Given], asked: Audited, data: str) -> Suite:
+def suite_of(subject: Subject, asked: Audited, data: str) -> Suite:
     """Check what is asked for of a model and texts, which are called `data`."""
+    model, texts, settings, methods = subject.model, subject.texts, subject.settings, asked.methods
     if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
-    settings, methods = asked.settings, asked.methods
     if settings.target is not None:
         raise InputError("an audit explains what the model predicts: leave target out.")
-    wanted = [CATALOGUE.create(name) for name in (METHODS if methods is None else methods)]
+    usual = WRITTEN if subject.answers is not None else METHODS
+    wanted = [CATALOGUE.create(name) for name in (usual if methods is None else methods)]
     for method in wanted if methods is not None else ():
         check_method(model, method)
     longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
@@ -180,4 +190,5 @@ def suite_of(model: LanguageModel, texts: Sequence[Given], asked: Audited, data:
     if not chosen:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
     settings = replace(settings, of=asked_of(model, settings.of))
-    return Suite(tuple(texts), tuple(dict.fromkeys(chosen)), unable, settings, asked.plan, data)
+    names = tuple(dict.fromkeys(chosen))
+    return Suite(tuple(texts), names, unable, settings, asked.plan, data, subject.answers, subject.others)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from raison.combining import advice
-from raison.core.errors import DataError, InputError, RaisonError
-from raison.core.inputs.parts import Given, Spans, written
+from raison.core.errors import DataError, RaisonError
+from raison.core.inputs.parts import Spans, written
 from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import Settings, check_model
+from raison.explaining.answers import Answers, Rows
+from raison.explaining.attribution import Settings
 from raison.explaining.ranking import fitting
-from raison.explaining.texts import SIDES, Reading, Side, Texts, read_names, read_texts
+from raison.explaining.texts import Reading, Side, Texts, read_names
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
@@ -26,6 +27,7 @@ from raison.judging.work import jobs_of
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.identity import files_identity, identity_of
+from raison.models.loading.load import as_classifier
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs.run import open_run
@@ -37,10 +39,12 @@ from raison.studies.kind import EstimateTable, Kind
 from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import SPENT, TRUST, Audit, read
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
+from raison.studies.kinds.audit.subject import Subject, subject_of
 from raison.studies.made import described
-from raison.studies.plans import load_named_model
+from raison.studies.plans import load_judged
 from raison.studies.rows import load_rows
 from raison.studies.runner import execute
+from raison.text.sourced import SourceTemplate
 from raison.trust.results import head_of
 from raison.trust.trial import Bench, entry_of
 
@@ -57,7 +61,7 @@ class Examined(kind.Examined):
     @cached_property
     def model(self) -> LanguageModel:
         """What is audited."""
-        return fitting(load_named_model(self.study.spec.model), self.suite.texts) if self.given is None else self.given
+        return _loaded(self.study.spec.model, self.suite) if self.given is None else self.given
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process loads the model anew, where it is told how."""
@@ -65,9 +69,17 @@ class Examined(kind.Examined):
         return known if self.study.spec.model is None else known | {"given": None}
 
 
+def _loaded(entry: StudyModel, suite: Suite) -> LanguageModel:
+    found = load_judged(entry)
+    if suite.answers is None:
+        return fitting(as_classifier(found), suite.texts)
+    assert isinstance(found, Writer), "the model wrote these answers"
+    return suite.answers.of(found)
+
+
 def audit(
-    model: LanguageModel,
-    texts: Texts,
+    model: LanguageModel | Writer,
+    texts: Texts | Rows | Answers,
     methods: str | Iterable[str] | None = None,
     *,
     out: str | Path,
@@ -80,6 +92,7 @@ def audit(
     progress: bool = True,
     sharing: Sharing = ALONE,
     entry: StudyModel | None = None,
+    template: SourceTemplate | str | Path | None = None,
 ) -> Audit:
     """Explain texts with several methods, test every explanation, and say which method can be trusted.
 
@@ -90,8 +103,9 @@ def audit(
 
     Args:
         texts: any sequence of texts, as in `explain`; of rows, `text` names the column. `units` and `language` are
-            those of `explain`.
-        methods: a name or call, or any sequence of them; by default those of `METHODS` that the model allows.
+            those of `explain`. Of a language model that writes: rows of questions as in `compare`, put to it by
+            `template`; answers that it does not give itself are left out, and nothing is attacked.
+        methods: a name or call, or any sequence of them; by default the usual ones that the model allows.
         plan: how much is tried.
         settings: what is explained; the class is the predicted one, of a model of one number the number.
         data: what the texts are called in the report.
@@ -103,37 +117,18 @@ def audit(
         UnsupportedError: a method by name that the model does not allow, a model without blocks that can be told apart.
         DataError: `out` holds something else.
     """
-    _check(model)
     folder = Path(out)
     refuse_others(folder, AUDIT)
-    given, settings = _read(Reading(None, units, text, language), texts, settings or Settings())
-    model = fitting(model, given)
-    study = _called(methods, plan, settings, data, folder)
+    subject = subject_of(model, texts, Reading(None, units, text, language), settings, template)
+    study = _called(methods, plan, subject.settings, data, folder)
     study = replace(study, spec=replace(study.spec, model=entry))
-    suite = suite_of(model, given, study.spec, data)
-    execute(_examined(study, model, suite, None, read_marker(folder, AUDIT)), folder, progress, sharing=sharing)
+    suite = suite_of(subject, study.spec, data)
+    begun = _examined(study, subject.model, suite, None, read_marker(folder, AUDIT))
+    execute(begun, folder, progress, sharing=sharing)
     audited = read(folder)
-    _remember(model, audited)
+    if suite.answers is None:
+        _remember(subject.model, audited)
     return audited
-
-
-def _check(model: object) -> None:
-    """Raise InputError unless the model is one whose explanations can be audited."""
-    if isinstance(model, Writer):
-        raise InputError(
-            f"audit randomises and attacks models that classify texts, and {model.name} writes: compare and evaluate "
-            "judge explanations of what it wrote, or load it with a prompt (raison.load(name, prompt=...))."
-        )
-    check_model(model)
-
-
-def _read(reading: Reading, texts: Texts, settings: Settings) -> tuple[list[Given], Settings]:
-    """The texts, and the settings with what receives a score in them."""
-    if reading.units is None and reading.language is None:
-        return read_texts(texts, reading.column), settings
-    unit = settings.unit if reading.language is not None or reading.units in SIDES else None
-    given, known = replace(reading, unit=unit).several(texts)
-    return given, replace(settings, unit=known)
 
 
 def _remember(model: LanguageModel, audited: Audit) -> None:
@@ -148,22 +143,21 @@ def _remember(model: LanguageModel, audited: Audit) -> None:
 
 
 def estimate_audit(
-    model: LanguageModel,
-    texts: Texts,
+    model: LanguageModel | Writer,
+    texts: Texts | Rows | Answers,
     methods: str | Iterable[str] | None = None,
     *,
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
+    template: SourceTemplate | str | Path | None = None,
 ) -> Any:
     """Count an audit's passes, time some of them and a few steps of its attacks. Runs the model for some seconds.
 
     Raises what `audit` raises before it begins.
     """
-    _check(model)
-    study = _called(methods, plan, settings, "", Path())
-    given = read_texts(texts)
-    model = fitting(model, given)
-    return cost_of(model, suite_of(model, given, study.spec, ""))
+    subject = subject_of(model, texts, Reading(), settings, template)
+    study = _called(methods, plan, subject.settings, "", Path())
+    return cost_of(subject.model, suite_of(subject, study.spec, ""))
 
 
 def _called(
@@ -180,10 +174,14 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     spec = study.spec
     try:
         data = load_rows(spec.data, limit)
-        texts = data.parted if spec.settings.unit == PART else data.texts
-        model = fitting(load_named_model(spec.model), texts)
-        suite = suite_of(model, texts, spec, data.name)
-        examined = _examined(study, model, suite, limit, None)
+        model = load_judged(spec.model)
+        if isinstance(model, Writer):
+            subject = subject_of(model, data, Reading(), spec.settings, spec.data.template)
+        else:
+            texts = data.parted if spec.settings.unit == PART else data.texts
+            subject = Subject(fitting(model, texts), texts, spec.settings)
+        suite = suite_of(subject, spec, data.name)
+        examined = _examined(study, subject.model, suite, limit, None)
     except RaisonError as error:
         raise StudyError(study.path, [str(error)]) from None
     # It is loaded again where it is used, in this process or in another one.
@@ -223,7 +221,8 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "unable": dict(suite.unable),
         "unit": suite.settings.unit,
         "of": suite.settings.of,
-        "number": model.classes[0] if model.outputs == "number" else "",
+        "number": _number(model),
+        "others": suite.others,
         "parameters": about.get("parameters", 0),
         "blocks": about["blocks"],
         "plan": asdict(suite.plan),
@@ -231,6 +230,11 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "trust": trust | entry_of(suite.trial, works, model, suite.texts),
         "about": about,
     }
+
+
+def _number(model: LanguageModel) -> str:
+    """What a number is called; "" for classes."""
+    return {"number": model.classes[0], "statement": "log-probability of the answer"}.get(model.outputs, "")
 
 
 def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:

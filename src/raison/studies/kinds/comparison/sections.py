@@ -16,6 +16,7 @@ from raison.report.pages.texts import write_texts
 from raison.report.style import phrases
 from raison.report.style.colours import peak
 from raison.report.style.phrases import interval
+from raison.report.tables.alike import agreements
 from raison.report.tables.records import (
     ARROWS,
     Cell,
@@ -41,7 +42,6 @@ from raison.studies.kinds.comparison.results import StudyRuns
 LEVEL = 0.05
 """Adjusted p-values below this tell two methods apart."""
 TEXTS = "texts"
-_MEASURES = {"spearman": "Spearman", "top_k_overlap": "overlap of the top 20 %", "cosine": "cosine"}
 _FRONTS = (
     "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other one beats in "
     "both. Hollow: maps chosen by the plot's own metric; those that another metric chose are left out. A backward pass "
@@ -57,9 +57,6 @@ _SELECTIONS = (
     "Rows: the metric that chose each text's map. Columns: the metric that judges it. Below a value: its difference "
     "from choosing by the judge itself, with the 95 % interval. A row of random maps chosen the same way is the "
     "control: what choosing alone gains."
-)
-_AGREEMENTS = (
-    "Means over texts; a text on which a measure is undefined is left out. Columns are numbered as the rows are."
 )
 _SPREADS = (
     "Cosine of two methods' scores of a text: median (dot), quartiles (thick), 5th and 95th percentile (thin) over "
@@ -253,33 +250,6 @@ def _matrix(chosen: Selection) -> Iterator[tuple[str, tuple[Cell, ...]]]:
 def _gap_line(gap: Difference, places: int) -> str:
     """A difference and its interval in one line."""
     return f"{phrases.signed(gap.mean, places)} {interval(gap.low, gap.high, places)}".strip()
-
-
-def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
-    """Matrices of how alike the methods' scores are; nothing without pairs."""
-    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-    if pairs:
-        yield Heading("How alike the methods explain")
-    for measure, title in _MEASURES.items() if pairs else ():
-        means: dict[tuple[str, str], Summary] = {}
-        for pair in pairs:
-            summary = {"spearman": pair.spearman, "top_k_overlap": pair.top_k_overlap, "cosine": pair.cosine}[measure]
-            means[pair.first, pair.second] = means[pair.second, pair.first] = summary
-        rows = tuple(
-            (f"{number} {row}", tuple(_alike(means.get((row, column)), row, column) for column in names))
-            for number, row in enumerate(names, 1)
-        )
-        shades = tuple(
-            tuple(means[row, column].mean if (row, column) in means else math.nan for column in names) for row in names
-        )
-        yield Table(title, ("", *map(str, range(1, len(names) + 1))), rows, _AGREEMENTS, shades, aside=True)
-
-
-def _alike(summary: Summary | None, row: str, column: str) -> Cell:
-    if summary is None:
-        return Cell("")
-    tip = f"{row} and {column}: 95 % interval {summary.low:.2f} to {summary.high:.2f}"
-    return Cell("n/a" if math.isnan(summary.mean) else phrases.number(summary.mean, 2), tip=tip)
 
 
 def spreads(pairs: Sequence[PairAgreement], run: int) -> Iterator[Spread]:

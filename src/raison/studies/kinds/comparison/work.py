@@ -136,13 +136,8 @@ def _close(examined: Examined, run: GridRun, finished: Run, told: Told) -> None:
 
 
 def _write_agreement(finished: Run, folder: Path) -> None:
-    """Of the rows as the methods give them, under their first seed: a selected map is no method's own.
-
-    Of rows that were taken over without explanations, the pairs that came with them are there already.
-    """
-    rows = [row.keys[0] for row in finished.header.rows if row.selected_by is None]
-    explained = {row: finished.explanations(row, seed) for row, seed in rows if finished.explains(row, seed)}
-    agreement.add_pairs(folder, agreement.agreement(explained)["pairs"])
+    """Of rows that were taken over without explanations, the pairs that came with them are there already."""
+    agreement.add_pairs(folder, agreement.agreement(agreement.rows_of(finished))["pairs"])
 
 
 def estimate(examined: Examined) -> EstimateTable:

@@ -1,0 +1,41 @@
+"""Matrices of how alike the methods of a run explain the same texts."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from raison.core.results.scores import Summary
+from raison.report.style import phrases
+from raison.report.tables.records import Cell, Heading, Part, Table
+from raison.runs.agreement import PairAgreement
+
+_MEASURES = {"spearman": "Spearman", "top_k_overlap": "overlap of the top 20 %", "cosine": "cosine"}
+_AGREEMENTS = (
+    "Means over texts; a text on which a measure is undefined is left out. Columns are numbered as the rows are."
+)
+
+
+def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
+    """Matrices of how alike the methods' scores are; nothing without pairs."""
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    if pairs:
+        yield Heading("How alike the methods explain")
+    for measure, title in _MEASURES.items() if pairs else ():
+        means: dict[tuple[str, str], Summary] = {}
+        for pair in pairs:
+            summary = {"spearman": pair.spearman, "top_k_overlap": pair.top_k_overlap, "cosine": pair.cosine}[measure]
+            means[pair.first, pair.second] = means[pair.second, pair.first] = summary
+        rows = tuple(
+            (f"{number} {row}", tuple(_alike(means.get((row, column)), row, column) for column in names))
+            for number, row in enumerate(names, 1)
+        )
+        shades = tuple(
+            tuple(means[row, column].mean if (row, column) in means else math.nan for column in names) for row in names
+        )
+        yield Table(title, ("", *map(str, range(1, len(names) + 1))), rows, _AGREEMENTS, shades, aside=True)
+
+
+def _alike(summary: Summary | None, row: str, column: str) -> Cell:
+    if summary is None:
+        return Cell("")
+    tip = f"{row} and {column}: 95 % interval {summary.low:.2f} to {summary.high:.2f}"
+    return Cell("n/a" if math.isnan(summary.mean) else phrases.number(summary.mean, 2), tip=tip)
