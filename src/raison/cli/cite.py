@@ -1,8 +1,9 @@
 """raison cite."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,7 +21,9 @@ from raison.studies.entries import MaxCost, MaxRequests, MaxTokens, PriceIn, Pri
 if TYPE_CHECKING:
     from raison.core.results.citations import Citations
     from raison.data.asked import AskedRow
+    from raison.judging.citing import CiteEstimate
 
+Told = TypeVar("Told")
 Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]
 Sources = Annotated[
     list[Path] | None,
@@ -97,12 +100,14 @@ def cite(
     data: Data = None,
     answer: Answer = None,
     html: Html = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate passes, time and memory.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show on which sources each statement of a language model's answer rests; with --out, for whole files."""
     in_files = InFiles(reading, files, sharing)
     if data and files.out is not None:
-        refuse_beside_data({"QUESTION": question, "--source": source, "--answer": answer, "--html": html})
+        given = {"QUESTION": question, "--source": source, "--answer": answer, "--html": html}
+        refuse_beside_data(given | {"--estimate": estimate or None})
         show_files(cite_files(data, citing, in_files), json)
         return
     in_files.refuse_without_data("give --data and --out DIR")
@@ -111,6 +116,9 @@ def cite(
     from raison.studies.plans import load_entry
 
     writer = load_entry(citing.entry)
+    if estimate:
+        _tell_cost([_estimated(writer, row, citing, file) for row in rows], json)
+        return
     found = [_cited(writer, row, citing, file) for row in rows]
     if html is not None:
         _write_page(found, html)
@@ -156,6 +164,16 @@ def _rows(question: str | None, sources: list[Path], data: Path | None, answer: 
 def _cited(writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> "Citations":
     from raison.explaining.cite import cite as run
 
+    return _of_row(run, writer, row, citing, data)
+
+
+def _estimated(writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> "CiteEstimate":
+    from raison.judging.citing import estimate_cite as run
+
+    return _of_row(run, writer, row, citing, data)
+
+
+def _of_row(run: Callable[..., Told], writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> Told:
     try:
         settings = citing.options() | ({"max_new_tokens": None} if row.answer is not None and data is not None else {})
         return run(writer, row.question, row.sources, answer=row.answer, **settings)
@@ -163,6 +181,17 @@ def _cited(writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> "
         if data is None:
             raise
         raise DataError(f"line {row.number} of {data}: {error}") from None
+
+
+def _tell_cost(found: "list[CiteEstimate]", json: bool) -> None:
+    """Of each question, and the time of all."""
+    if json:
+        typer.echo(dump([asdict(one) for one in found], 1) if len(found) > 1 else dump(asdict(found[0]), 1))
+        return
+    for one in found:
+        typer.echo(one.text())
+    if len(found) > 1:
+        typer.echo(f"about {sum(one.seconds for one in found):,.0f} s for all {len(found)} questions")
 
 
 def _show(c: "Citations") -> None:

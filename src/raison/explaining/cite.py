@@ -38,7 +38,7 @@ LINEAR = ("context_cite", "lime")
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
+class How:
     """How statements are scored."""
 
     method: Method
@@ -97,7 +97,7 @@ def cite(
     started = time.perf_counter()
     if not isinstance(writer, Writer):
         raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
-    how = _How(method_of(method, within, draws), within, removal, seed, draws)
+    how = How(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)
     result = _cited(writer, found, told(writer, found, telling), how)
@@ -119,7 +119,7 @@ def method_of(method: str | Method, within: Within, draws: int) -> Method:
     return CATALOGUE.create(AUTO[within] if method == "auto" else method)
 
 
-def _cited(writer: Writer, found: Asked, answer: Told, how: _How) -> Citations:
+def _cited(writer: Writer, found: Asked, answer: Told, how: How) -> Citations:
     answered, source = answer.answered, found.source
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
@@ -159,7 +159,7 @@ def _cited(writer: Writer, found: Asked, answer: Told, how: _How) -> Citations:
     )
 
 
-def _explained(model: Statements, how: _How, unit: Granularity) -> list[Explanation]:
+def _explained(model: Statements, how: How, unit: Granularity) -> list[Explanation]:
     [answered] = model.answers.values()
     targets: list[One] = [*answered.statements]
     settings = Settings(unit, targets, how.of, how.removal, how.seed)
@@ -181,7 +181,7 @@ def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, flo
 
 
 def _scores(
-    model: Statements, how: _How, explained: Sequence[Explanation]
+    model: Statements, how: How, explained: Sequence[Explanation]
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float | None, ...], ...]]:
     """Scores of the sources, and of the sentences that the method looked at."""
     [answered] = model.answers.values()

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 
 from raison.core.results.citations import Check, Light, Origin
 from raison.models.adapters.writing.forced_answer import ForcedAnswer
+from raison.models.tokens.sourced import Sourced
 from raison.text.duplicates import near_duplicates
 
 LEAST: Final = 0.1
@@ -55,10 +56,8 @@ def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: 
     it has (SIMILAR).
     """
     source = answer.answered.source
-    groups = near_duplicates([one.text for one in source.sources])
+    groups, owns, random = _removed(source, draws)
     homes, count = np.array(source.of_source), len(source.sources)
-    owns = np.stack([np.isin(homes, group) for group in groups])
-    random = _random_keeps(owns, draws.count, np.random.default_rng(draws.seed))
     asked = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), ~owns, random])
     values = answer.log_probabilities(asked, statements, removal)
     drops = values[0] - values[1:]
@@ -73,6 +72,20 @@ def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: 
         checks.append(found)
         origins.append(_origin(found, heard, float(whole[statement])))
     return Lit(tuple(checks), tuple(origins))
+
+
+def passes_of(source: Sourced, draws: Draws) -> int:
+    """The masked prompts that `lit` runs: whole, without sources, without each source, and without random text."""
+    _, owns, random = _removed(source, draws)
+    return 2 + len(owns) + len(random)
+
+
+def _removed(source: Sourced, draws: Draws) -> tuple[tuple[tuple[int, ...], ...], Keeps, Keeps]:
+    """The near-duplicates of each source, their pieces, and random keeps."""
+    groups = near_duplicates([one.text for one in source.sources])
+    homes = np.array(source.of_source)
+    owns = np.stack([np.isin(homes, group) for group in groups])
+    return groups, owns, _random_keeps(owns, draws.count, np.random.default_rng(draws.seed))
 
 
 def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:

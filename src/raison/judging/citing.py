@@ -1,0 +1,145 @@
+"""The cost of citing, estimated before it runs."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from raison.core.capabilities.asked_again import AskedAgain
+from raison.core.errors import InputError
+from raison.core.inputs.unit import PART, Granularity
+from raison.core.method import Cost, Method
+from raison.core.registry import name_of
+from raison.explaining.attribution import Settings, check
+from raison.explaining.cite import DRAWS, How, Within, method_of
+from raison.explaining.lights import Draws, passes_of
+from raison.explaining.sourcing import Question, Sources, asked
+from raison.explaining.telling import Spans, Telling, told
+from raison.explaining.token_by_token import looks_inside
+from raison.judging.estimate import speed_of
+from raison.judging.plan import Plan, plan_rows
+from raison.models.adapters.writing.statements import Statements
+from raison.models.adapters.writing.writer import Writer
+from raison.text.sourced import SourceTemplate
+
+ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
+"""Methods whose next question depends on the answers to the last: each statement may ask others."""
+
+
+@dataclass(frozen=True, slots=True)
+class CiteEstimate:
+    """What citing takes, at most: prompts that several statements or the lights share are run once.
+
+    `passes` are masked prompts with the whole answer after them, of `tokens` tokens at most; `backwards` those with
+    gradients. `seconds` includes the time that the model took to write its answer, which is not counted among passes.
+    Of a model behind a server the time is not estimated, and `requests`, their tokens and their cost are.
+    """
+
+    sources: int
+    sentences: int
+    statements: int
+    tokens: int
+    passes: int
+    backwards: int
+    seconds: float
+    model_bytes: int
+    batch_bytes: int
+    requests: int = 0
+    request_tokens: int = 0
+    request_cost: float = 0.0
+
+    def text(self) -> str:
+        """In words."""
+        of_tokens = f"at most {self.passes:,} passes of {self.tokens:,} tokens"
+        gradients = f", {self.backwards:,} of them with gradients" if self.backwards else ""
+        if self.requests:
+            return (
+                f"at most {self.requests:,} requests of {self.request_tokens:,} tokens, cost {self.request_cost:,.4g}; "
+                "none of them was sent, and a server's time is not estimated"
+            )
+        memory = f"weights {self.model_bytes / 2**20:,.0f} MiB, a full batch {self.batch_bytes / 2**20:,.0f} MiB"
+        return f"{of_tokens}{gradients}, about {self.seconds:,.1f} s here; {memory}"
+
+
+def estimate_cite(
+    writer: Writer,
+    question: Question,
+    sources: Sources | None = None,
+    *,
+    answer: str | None = None,
+    statements: Spans | None = None,
+    template: SourceTemplate | str | Path | None = None,
+    method: str | Method = "auto",
+    within: Within = "sentence",
+    removal: str = "delete",
+    seed: int = 0,
+    max_new_tokens: int | None = None,
+    draws: int = DRAWS,
+) -> CiteEstimate:
+    """Count the passes of `raison.cite` with the same arguments, and time a few of them.
+
+    Without an answer the model writes it first, because its statements and tokens decide the cost; a server is asked
+    nothing, and needs the answer. Raises what `raison.cite` raises before it runs.
+    """
+    if not isinstance(writer, Writer):
+        raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
+    how = How(method_of(method, within, draws), within, removal, seed, draws)
+    telling = Telling(answer, statements, max_new_tokens)
+    found = asked(writer, question, sources, template)
+    started = time.perf_counter()
+    answered = told(writer, found, telling).answered
+    writing = time.perf_counter() - started
+    model = Statements(writer, [answered])
+    check(model, how.method)
+    unit: Granularity = "sentence" if within == "sentence" else PART
+    plan = Plan(
+        model,
+        (answered.texts,),
+        (),
+        plan_rows([how.method], (), (seed,)),
+        (),
+        Settings(unit, None, how.of, removal, seed),
+        "",
+    )
+    encoding = model.encode([answered.texts], unit)
+    cost = _cost(model, how)
+    speed = speed_of(plan, encoding)
+    prices = model.ask(AskedAgain).prices(encoding) if model.offers(AskedAgain) else []
+    price = prices[0].times(cost.forwards) if prices else None
+    [length] = encoding.lengths
+    return CiteEstimate(
+        sources=len(answered.source.sources),
+        sentences=len(answered.source.sentences),
+        statements=len(answered.statements),
+        tokens=length,
+        passes=cost.forwards,
+        backwards=cost.backwards,
+        seconds=writing + speed.seconds(cost, length),
+        model_bytes=speed.model_bytes,
+        batch_bytes=speed.batch_bytes,
+        requests=0 if price is None else price.requests,
+        request_tokens=0 if price is None else price.tokens,
+        request_cost=0.0 if price is None else price.cost,
+    )
+
+
+def _cost(model: Statements, how: How) -> Cost:
+    """Passes of all statements, of scores of whole sources where sentences do not add up to them, and of the lights."""
+    [answered] = model.answers.values()
+    source, method = answered.source, how.method
+    units = len(source.sentences) if how.within == "sentence" else len(source.sources)
+    cost = _of_units(model, method, units)
+    if name_of(method) == "hierarchical_occlusion":
+        # Whatever is opened, each source and each unit is left out at most once.
+        cost = Cost(min(cost.forwards, 1 + len(source.sources) + units))
+    elif how.within == "sentence" and not how.adds_up:
+        cost += _of_units(model, method, len(source.sources))
+    # The whole prompt and the one without sources are read in any case.
+    return cost + Cost(passes_of(source, Draws(how.draws, how.seed)) if how.draws else 2)
+
+
+def _of_units(model: Statements, method: Method, units: int) -> Cost:
+    [answered] = model.answers.values()
+    cost, statements = method.total_cost(units), len(answered.statements)
+    if looks_inside(model, method):
+        return cost.of_tokens(sum(len(tokens) for tokens in answered.tokens(answered.statements)))
+    return cost.times(statements) if name_of(method) in ADAPTIVE else cost
