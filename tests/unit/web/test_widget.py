@@ -1,7 +1,9 @@
 """The widget's Python side: settings both ways, answers to the component's messages, HTML where nothing runs."""
 
+import json
 import subprocess
 import sys
+from base64 import b64decode
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import raison
 from raison.core.errors import RaisonError
+from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.output_layout import visible
 from raison.web.component.sources import module, style
 from tests.tiny import build_language_model
@@ -88,6 +91,8 @@ def test_a_model_that_writes_is_shown_by_its_answer() -> None:
     assert told == widget.explanation.to_dict()
     view = asked(widget, heard, "view/output", {"explanation": told})["answer"]
     assert [token["text"] for token in view["tokens"]] == [visible(token.text) for token in e.tokens]
+    file = asked(widget, heard, "view/file", {"results": [told], "kind": "json"})["answer"]
+    assert GenerationExplanation.from_dict(json.loads(b64decode(file["content"]))) == widget.explanation
     widget.output = " a plot"
     assert widget.explanation.output == " a plot"
     assert widget.explanation._repr_html_() == widget._repr_mimebundle_()[0]["text/html"]

@@ -12,11 +12,12 @@ from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.texts import Reading
 from raison.models.adapters.writing.writer import Writer
+from raison.web.component.taken import taken
 from raison.web.component.written import output_seen, span_seen, token_seen
 
 _FIELDS = ("model", "text", "method", "unit", "of", "output", "max_new_tokens", "contrast")
 
-VIEWS = {"view/output": output_seen, "view/span": span_seen, "view/token": token_seen}
+VIEWS = {"view/output": output_seen, "view/span": span_seen, "view/token": token_seen, "view/file": taken}
 """What is asked of an explained answer, by the names of the questions."""
 
 Asked = str | tuple[tuple[str, str], ...]
