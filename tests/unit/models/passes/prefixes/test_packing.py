@@ -201,6 +201,18 @@ def test_several_packs_run_no_beginning_twice(name: str, prefix: int, nodes: int
         torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=2e-5, rtol=2e-5)
 
 
+@pytest.mark.parametrize("name", ["llama", "qwen3_mix"])
+def test_in_double_precision_nothing_but_rounding_is_left(name: str) -> None:
+    """What single precision leaves is its own rounding, not an approximation."""
+    base = BASES[name]().double()
+    reader = PackedReader(base, TokenBudget(7))
+    head, rows, reads = _sequences(2, 5)
+    found = reader.states(head, rows, reads)
+    assert reader.packs
+    for states, row, wanted in zip(found, rows, reads, strict=True):
+        torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=1e-12, rtol=1e-12)
+
+
 def test_a_row_longer_than_a_pack_is_run_once_with_its_beginnings() -> None:
     base = BASES["llama"]()
     reader = PackedReader(base, TokenBudget(5))
