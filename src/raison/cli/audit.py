@@ -1,6 +1,7 @@
 """raison audit."""
 
 import json as json_module
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,7 @@ def audit(
     chosen = options.named(options.split_calls(methods), CATALOGUE) or None
     model = load_judged(entry)
     data = judged_rows(model, source, settings, template)
+    settings = replace(settings, target=data.target)
     folder = Path("runs") / f"audit-{_plain_name(model.name)}-{_plain_name(data.name)}" if out is None else out
     if estimate:
         told = estimate_audit(model, data.texts, chosen, settings=settings)

@@ -47,7 +47,7 @@ def compare(
         unit=settings.unit,
         units=units,  # type: ignore[arg-type]
         language=language,
-        target=settings.target,
+        target=data.target,
         of=settings.of,
         removal=settings.removal,
         seed=asked.seeds,

@@ -1,6 +1,6 @@
 """Texts of a data set that the model can read; the others are reported."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +9,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale
 from raison.core.settings.fields import Setting
+from raison.core.targets.choices import TargetSpec
 from raison.data import Column, Dataset, Row, Wanted, named
 from raison.data import load as load_data
 from raison.data.columns import DelimiterSetting
@@ -37,6 +38,10 @@ class Source:
     limit: Annotated[int | None, Setting("Use only the first N rows.", least=1)] = None
     text_column: Annotated[Column | None, Setting("Column of the text: its name, or its number from 0.")] = None
     pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
+    contrast_column: Annotated[
+        Column | None,
+        Setting("Column of what each text's explanation is against: another class."),
+    ] = None
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
     skip_bad: Annotated[bool, Setting("Skip and name rows that cannot be read.")] = False
@@ -45,10 +50,11 @@ class Source:
     def wanted(self) -> Wanted:
         """The columns. Raises InputError."""
         if self.pair_column is None:
-            return Wanted(text=self.text_column, delimiter=self.delimiter)
+            return Wanted(text=self.text_column, delimiter=self.delimiter, contrast=self.contrast_column)
         if self.text_column is None:
             raise InputError("--pair-column needs --text-column: name both texts of the pair.")
-        return Wanted(pair=(self.text_column, self.pair_column), delimiter=self.delimiter)
+        pair = (self.text_column, self.pair_column)
+        return Wanted(pair=pair, delimiter=self.delimiter, contrast=self.contrast_column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Readable:
     texts: list[Given]
     rationales: list[tuple[Rationale, ...]] | None
     name: str
+    target: TargetSpec = None
+    """What is explained: of a column of contrasts, a pair for each text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,7 @@ class Rows:
     texts: "list[Given] | Answers"
     rationales: list[tuple[Rationale, ...]] | None
     name: str
+    target: TargetSpec = None
 
 
 def judged_rows(
@@ -83,21 +92,24 @@ def judged_rows(
 
     reading = Reading(settings.unit)
     if not isinstance(model, Writer):
-        found = readable_texts(model, source, settings.truncate)
-        return Rows(judged(model, found.texts, reading, template), found.texts, found.rationales, found.name)
+        found = readable_texts(model, source, settings)
+        given = judged(model, found.texts, reading, template)
+        return Rows(given, found.texts, found.rationales, found.name, found.target)
     if source.wanted != Wanted() or source.skip_bad:
         raise InputError("questions have the columns question, sources, answer and gold: leave columns and skips out.")
     data = load_data(source.data, split=source.split, limit=source.limit)
     answers = answers_of(model, data, template)
-    return Rows(judged(model, answers, reading), answers, None, data.name)
+    return Rows(judged(model, answers, reading), answers, None, data.name, settings.target)
 
 
-def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Readable:
-    """The texts that the model can read, cut if `truncate`.
+def readable_texts(model: "LanguageModel", source: Source, settings: "Settings") -> Readable:
+    """The texts that the model can read, cut if the settings say so, and explained against what their column says.
 
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """
+    from raison.explaining.attribution import prepare
     from raison.explaining.ranking import fitting
+    from raison.explaining.texts import against
 
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
     for line in dataset.broken:
@@ -105,7 +117,12 @@ def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Re
     rows: list[Row] = []
     for row in dataset.rows:
         try:
-            fitting(model, [row.text]).encode([row.text], "token", truncate)
+            reader = fitting(model, [row.text])
+            if row.contrast is None:
+                reader.encode([row.text], "token", settings.truncate)
+            else:
+                asked = replace(settings, unit="token", target=[against(reader, settings.target, row.contrast)])
+                prepare(reader, [row.text], asked)
         except InputError as error:
             message = f"row {row.number} of {source.data}: {error}"
             if not source.skip_bad:
@@ -116,7 +133,10 @@ def readable_texts(model: "LanguageModel", source: Source, truncate: bool) -> Re
     if not rows:
         raise DataError(f"no row of {source.data} can be used.")
     rationales = [row.rationales for row in rows] if all(row.rationales for row in rows) else None
-    return Readable([row.given for row in rows], rationales, dataset.name)
+    target = settings.target
+    if source.contrast_column is not None:
+        target = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
+    return Readable([row.given for row in rows], rationales, dataset.name, target)
 
 
 def read(

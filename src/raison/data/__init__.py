@@ -67,6 +67,7 @@ def load(
             asked.pair,
             asked.label,
             rationale=asked.rationale,
+            contrast=asked.contrast,
             delimiter=asked.delimiter,
             limit=limit,
             skip_bad=skip_bad,

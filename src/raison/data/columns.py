@@ -61,6 +61,8 @@ class Wanted:
     label: Annotated[Column | None, Setting("The label's column.", words=COLUMN)] = None
     rationale: Annotated[Column | None, Setting(words=COLUMN)] = None
     delimiter: DelimiterSetting = None
+    contrast: Annotated[Column | None, Setting(words=COLUMN)] = None
+    """Of what each text's explanation is against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ class Layout:
     """Where a file keeps its texts, labels, rationales, answers (of a pair's first text in its second) and units.
 
     `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
-    `header` tells that the first record is no row. `width` is the number of cells of a row, None for mappings.
+    `contrast` has what a row's explanation is against. `header` tells that the first record is no row. `width` is the
+    number of cells of a row, None for mappings.
     """
 
     texts: tuple[tuple[Column, ...], ...]
@@ -78,6 +81,7 @@ class Layout:
     rationale: Column | None = None
     answers: Column | None = None
     units: Column | None = None
+    contrast: Column | None = None
 
     def described(self, first: LineRecord) -> str:
         """What is taken as text and as label, by the names in the first record where it is a header."""
@@ -100,7 +104,8 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     if isinstance(first, dict):
         names = list(dict.fromkeys(name for record in head for name in record.cells))
         layout = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
-        layout = replace(layout, units=_unit_column(head, names))
+        contrast = None if wanted.contrast is None else _existing(wanted.contrast, names)[0]
+        layout = replace(layout, units=_unit_column(head, names), contrast=contrast)
         return replace(layout, answers=_answer_column(head, names) if len(layout.texts) == 2 else None)
     if wanted.rationale is not None:
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
@@ -113,8 +118,11 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
             None if layout.label is None else names.index(str(layout.label)),
             header=True,
             width=len(names),
+            contrast=None if wanted.contrast is None else names.index(_existing(wanted.contrast, names)[0]),
         )
     layout = _headerless(lines, wanted, comma_separated)
+    if wanted.contrast is not None:
+        layout = replace(layout, contrast=_numbered(wanted.contrast, layout.width or 0)[0])
     return replace(layout, header=_heads_numbers(lines, layout.label))
 
 
@@ -176,7 +184,9 @@ def is_header(names: list[str], wanted: Wanted) -> bool:
 
 
 def _asked(wanted: Wanted) -> list[Column]:
-    return [column for column in (wanted.text, *(wanted.pair or ()), wanted.label) if column is not None]
+    return [
+        column for column in (wanted.text, *(wanted.pair or ()), wanted.label, wanted.contrast) if column is not None
+    ]
 
 
 def _parts(column: Column) -> tuple[str, ...]:

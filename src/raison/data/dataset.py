@@ -10,6 +10,7 @@ from raison.core.targets.answer import Answer
 from raison.data.asked import AskedRow
 
 Label = str | int | None
+Contrast = str | int | tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Row:
     `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has one
     entry per annotator, empty for one who marked nothing; () if the text was not annotated. `answers` are those of a
     pair (question, context), of which the first is learned; () if there is none. `units` are the parts of the text that
-    the source names; () if there is none. `asked` is the question with its sources, of which the text is the title.
+    the source names; () if there is none. `contrast` is what its explanation is against: a class, or words of an output
+    (one, or one for each token). `asked` is the question with its sources, of which the text is the title.
     """
 
     text: Text
@@ -28,6 +30,7 @@ class Row:
     rationales: tuple[Rationale, ...] = ()
     answers: tuple[Answer, ...] = ()
     units: tuple[Unit, ...] = ()
+    contrast: Contrast | None = None
     asked: AskedRow | None = None
 
     @property

@@ -22,6 +22,7 @@ def load_file(
     label: Column | None = None,
     *,
     rationale: Column | None = None,
+    contrast: Column | None = None,
     delimiter: str | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
@@ -36,13 +37,14 @@ def load_file(
     Otherwise columns are found by their content, or named by number, counted from 0. `text="title+description"` joins
     columns. `limit` stops after so many rows. Labels that are all whole numbers become int. `rationale` names a column
     of .jsonl or .parquet with a list of [start, end] or [start, end, segment] (one annotator), or a list of such lists;
-    lists in a column called rationale or rationales are found.
+    lists in a column called rationale or rationales are found. `contrast` names the column of what each text's
+    explanation is against.
 
     Raises DataError if the file or a column is missing, if its columns cannot be identified for certain, and at the
     first broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.
     """
     path = Path(path)
-    wanted = Wanted(text, pair, label, rationale, delimiter)
+    wanted = Wanted(text, pair, label, rationale, delimiter, contrast)
     try:
         records, separated = records_of(path, encoding, wanted)
         read = rows_from(records, str(path), wanted, limit, skip_bad)

@@ -11,7 +11,7 @@ from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
 from raison.data.answers import parse_answers
 from raison.data.columns import Column, Layout, Wanted, layout_of
-from raison.data.dataset import BrokenLine, Label, Row
+from raison.data.dataset import BrokenLine, Contrast, Label, Row
 from raison.data.lines import SAMPLE, LineRecord
 from raison.data.spans import parse_rationales, parse_units
 
@@ -111,6 +111,8 @@ def _fault(record: LineRecord, layout: Layout) -> str:
             return f"no text in column '{column}'"
     if not all(text.strip() for text in _texts(cells, layout)):
         return "the text is blank"
+    if layout.contrast is not None and not _is_contrast(_cell(cells, layout.contrast)):
+        return f"nothing to explain against in column '{layout.contrast}'"
     if layout.label is None:
         return ""
     value = _cell(cells, layout.label)
@@ -138,7 +140,20 @@ def _row(record: LineRecord, layout: Layout) -> Row:
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         label = int(value) if whole else str(value).strip()
     answers = () if layout.answers is None else parse_answers(_cell(record.cells, layout.answers), texts[1])
-    return Row(text, label, record.number, _rationales(record, layout, texts), answers, _units(record, layout, text))
+    rationales, units = _rationales(record, layout, texts), _units(record, layout, text)
+    return Row(text, label, record.number, rationales, answers, units, _contrast(record, layout))
+
+
+def _is_contrast(value: object) -> bool:
+    """A word, a number, or a list of these."""
+    if isinstance(value, list):
+        return bool(value) and all(not isinstance(one, list) and _is_contrast(one) for one in value)
+    return bool(value.strip()) if isinstance(value, str) else type(value) is int
+
+
+def _contrast(record: LineRecord, layout: Layout) -> Contrast | None:
+    value = None if layout.contrast is None else _cell(record.cells, layout.contrast)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _units(record: LineRecord, layout: Layout, text: Text) -> tuple[Unit, ...]:

@@ -23,6 +23,10 @@ class Reading:
 
     text_column: Annotated[Column | None, Setting("Column of the text: its name, or its number from 0.")] = None
     pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
+    contrast_column: Annotated[
+        Column | None,
+        Setting("Column of what each text's explanation is against: another class, or a word for a model that writes."),
+    ] = None
     id_column: Annotated[Column | None, Setting("Column of the rows' ids; by default id or idx, or file:line.")] = None
     label_column: Annotated[Column | None, Setting("Column of the rows' own labels, which are kept.")] = None
     delimiter: DelimiterSetting = None
@@ -34,11 +38,16 @@ class Reading:
     def wanted(self) -> Wanted:
         """The columns. Raises DataError."""
         if self.pair_column is None:
-            return Wanted(text=self.text_column, label=self.label_column, delimiter=self.delimiter)
+            return Wanted(
+                text=self.text_column,
+                label=self.label_column,
+                delimiter=self.delimiter,
+                contrast=self.contrast_column,
+            )
         if self.text_column is None:
             raise DataError("pair_column needs text_column: name both texts of the pair.")
         pair = (self.text_column, self.pair_column)
-        return Wanted(pair=pair, label=self.label_column, delimiter=self.delimiter)
+        return Wanted(pair=pair, label=self.label_column, delimiter=self.delimiter, contrast=self.contrast_column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,8 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
     """Each row with its own id and label, "" without one."""
     name, _, split = source.partition(":")
     if name in named():
+        if reading.contrast_column is not None:
+            raise DataError(f"'{name}' is a named data set, whose columns are known: leave out the column names.")
         data = load_named(name, split or reading.split, None, None, skip_bad=True)
         found: list[Entry] = [*data.rows, *data.broken]
         for entry in sorted(found, key=lambda entry: entry.number):

@@ -292,11 +292,9 @@ def _prepared(model: LanguageModel, texts: Sequence[Given], settings: Settings, 
 def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Settings:
     """The settings for some of `count` texts: a list of targets follows its texts. Raises InputError."""
     target = settings.target
-    if not isinstance(target, list):
-        return settings
-    if len(target) != count:
+    if isinstance(target, list) and len(target) != count:
         raise InputError(f"{len(target)} targets for {count} texts: a list names one per text.")
-    return replace(settings, target=[target[row] for row in rows])
+    return settings.of_texts(rows)
 
 
 def _batches(texts: Sequence[Given]) -> list[list[int]]:

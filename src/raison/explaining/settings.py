@@ -1,6 +1,7 @@
 """What is explained and how a model is loaded, as calls, study files and the command line all say it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from raison.core.inputs.unit import Granularity
@@ -56,6 +57,11 @@ class Settings:
     precision: Annotated[
         Precision, Setting("Precision for perturbed texts: float32 (the model's own) or bfloat16 (often faster).")
     ] = "float32"
+
+    def of_texts(self, numbers: Sequence[int]) -> "Settings":
+        """The settings for some of the texts, where a list has a target for each."""
+        target = self.target
+        return replace(self, target=[target[number] for number in numbers]) if isinstance(target, list) else self
 
     def __post_init__(self) -> None:
         check(self)

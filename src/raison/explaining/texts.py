@@ -10,7 +10,9 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import Given, PartedText, Spans, parted, plain
 from raison.core.inputs.unit import PART, Granularity, check_unit, segments
-from raison.data.dataset import Dataset
+from raison.core.model import LanguageModel
+from raison.core.targets.choices import One
+from raison.data.dataset import Contrast, Dataset
 from raison.text.segment import sentence_spans, word_spans
 
 Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
@@ -265,3 +267,16 @@ def _column(given: Any, column: str) -> Iterable[Any]:
     if found is None:
         raise InputError(f"there is no column '{column}' in all rows; the first has {', '.join(names) or 'none'}.")
     return cast("Iterable[Any]", found)
+
+
+def against(model: LanguageModel, target: object, contrast: Contrast) -> One:
+    """The pair (this, not that) that a column's contrast makes of a target; None is the predicted class.
+
+    Digits are a class's number where no class is called so. Raises InputError.
+    """
+    if isinstance(contrast, tuple):
+        raise InputError(f"the contrast {contrast!r:.60} is a list, which is for models that write: name one class.")
+    if target is not None and (isinstance(target, tuple | list) or not isinstance(target, str | int)):
+        raise InputError("a column says what each text is explained against: name one class as the target, or none.")
+    named = isinstance(contrast, int) or contrast in model.classes or not contrast.isdigit()
+    return target, contrast if named else int(contrast)

@@ -213,8 +213,18 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
     prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
+    _check_pairs(plan)
     _check_annotations(plan)
     return caution_of_texts(_unknown_shares(plan))
+
+
+def _check_pairs(plan: Plan) -> None:
+    """InputError for a text whose predicted class is the one that it is to be explained against."""
+    target = plan.settings.target
+    if isinstance(target, list) and any(isinstance(one, tuple) and one[0] is None for one in target):
+        for start in range(0, len(plan.texts), BATCH):
+            numbers = range(start, min(start + BATCH, len(plan.texts)))
+            prepare(plan.model, [plan.texts[number] for number in numbers], plan.settings_of(numbers))
 
 
 def _check_annotations(plan: Plan) -> None:

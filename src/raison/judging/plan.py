@@ -59,10 +59,7 @@ class Plan:
 
     def settings_of(self, numbers: Sequence[int]) -> Settings:
         """The settings for some of the texts."""
-        target = self.settings.target
-        return (
-            replace(self.settings, target=[target[i] for i in numbers]) if isinstance(target, list) else self.settings
-        )
+        return self.settings.of_texts(numbers)
 
 
 def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple[int, ...]) -> tuple[PlannedRow, ...]:

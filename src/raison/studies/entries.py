@@ -80,6 +80,9 @@ class KnownFeatures:
     seed: int = 0
 
 
+_NO_CONTRAST = {"contrast": "studies explain what a model predicts, against nothing: leave contrast out."}
+
+
 @dataclass(frozen=True, slots=True)
 class StudyData:
     """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
@@ -94,7 +97,7 @@ class StudyData:
     source: str
     split: str = "test"
     limit: Count = None
-    wanted: Annotated[Wanted, FLAT] = Wanted()  # noqa: RUF009
+    wanted: Annotated[Wanted, Table(flat=True, without=_NO_CONTRAST)] = Wanted()  # noqa: RUF009
     known_features: KnownFeatures | None = None
     sample: int | None = None
     longest: Count = None

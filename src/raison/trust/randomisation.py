@@ -137,7 +137,7 @@ def without_parameters(
     if not texts or isinstance(texts, str):
         raise InputError("texts to explain are a list of at least one text.")
     shortest = min(range(len(texts)), key=lambda number: len("".join(plain(texts[number]))))
-    batch = prepare(model, [texts[shortest]], _settings_of(settings, [shortest]))
+    batch = prepare(model, [texts[shortest]], settings.of_texts([shortest]))
     reasons = {}
     for method in chosen:
         if Property.TRAINED in method.properties:
@@ -221,7 +221,7 @@ class _Chunk:
     def _batch(self, rows: tuple[int, ...]) -> Batch:
         if rows not in self.batches:
             texts = [self.texts[row] for row in rows]
-            self.batches[rows] = prepare(self.copies.model, texts, _settings_of(self.settings, rows))
+            self.batches[rows] = prepare(self.copies.model, texts, self.settings.of_texts(rows))
         return self.batches[rows]
 
     def _original(self, rows: tuple[int, ...], method: Method) -> Scores:
@@ -249,9 +249,3 @@ def _created(methods: Sequence[str | Method]) -> list[Method]:
         if labels.count(label) > 1:
             raise InputError(f"the method {label} is named twice.")
     return chosen
-
-
-def _settings_of(settings: Settings, rows: Sequence[int]) -> Settings:
-    """The settings for some of the texts."""
-    target = settings.target
-    return replace(settings, target=[target[row] for row in rows]) if isinstance(target, list) else settings

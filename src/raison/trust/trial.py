@@ -64,7 +64,8 @@ class Trial:
     def request(self, model: LanguageModel, texts: Sequence[Given], work: Work) -> Request:
         """The part of the texts that a kind of work takes, with all methods."""
         part = self.randomisation if work == "randomisation" else self.attacks
-        return Request(model, texts[: part.texts if part is not None else 0], self.methods, self.settings)
+        some = texts[: part.texts if part is not None else 0]
+        return Request(model, some, self.methods, self.settings.of_texts(range(len(some))))
 
 
 def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:

@@ -1,5 +1,6 @@
 """The scalar of the output that is explained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -100,20 +101,12 @@ def resolve_target(
     """
     asked = check_of(of, classes, multi_label)
     if isinstance(spec, tuple):
-        if len(spec) != 2:
-            raise InputError(f"a pair of targets is (this, not that); got {len(spec)} entries.")
-        if len(classes) == 1:
-            raise InputError(
-                f"a pair of targets (this, not that) needs two classes, and this model has one output, '{classes[0]}': "
-                "leave target out."
-            )
-        index, against = (_class_index(item, classes) for item in spec)
-        if index == against:
-            raise InputError(f"the two targets are the same class '{classes[index]}'; name two different ones.")
-        return Target(_repeat(index, logits), _repeat(against, logits), asked, multi_label)
+        return _of_pairs([spec] * len(logits), asked, logits, classes, multi_label)
     if isinstance(spec, list):
         if len(spec) != len(logits):
             raise InputError(f"{len(spec)} targets for {len(logits)} texts: a list names one class per text.")
+        if any(isinstance(item, tuple) for item in spec):
+            return _of_pairs(spec, asked, logits, classes, multi_label)
         chosen = torch.tensor([_class_index(item, classes) for item in spec])
     else:
         chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
@@ -121,6 +114,38 @@ def resolve_target(
     if asked == "margin":
         runner_up = logits.scatter(1, chosen[:, None], -torch.inf).argmax(-1)
     return Target(chosen, runner_up, asked, multi_label)
+
+
+def _of_pairs(
+    spec: Sequence[object], of: Of, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
+) -> Target:
+    """Each text with a pair of its own. Raises InputError."""
+    found = []
+    for number, (item, row) in enumerate(zip(spec, logits, strict=True)):
+        if not isinstance(item, tuple):
+            raise InputError(
+                f"targets[{number}] is {item!r:.60}, and others are pairs: give (this, not that) for each."
+            )
+        found.append(_pair(item, row, classes))
+    index, against = torch.tensor(found).T
+    return Target(index, against, of, multi_label)
+
+
+def _pair(spec: tuple[object, ...], logits: Float[Tensor, " classes"], classes: tuple[str, ...]) -> tuple[int, int]:
+    """The explained class of a text, which None leaves to the model, and the one that it is explained against."""
+    if len(spec) != 2:
+        raise InputError(f"a pair of targets is (this, not that); got {len(spec)} entries.")
+    if len(classes) == 1:
+        raise InputError(
+            f"a pair of targets (this, not that) needs two classes, and this model has one output, '{classes[0]}': "
+            "leave target out."
+        )
+    index = int(logits.argmax()) if spec[0] is None else _class_index(spec[0], classes)
+    against = _class_index(spec[1], classes)
+    if index == against:
+        why = "the model predicts it" if spec[0] is None else "name two different ones"
+        raise InputError(f"the two targets are the same class '{classes[index]}'; {why}.")
+    return index, against
 
 
 def _repeat(index: int, logits: Tensor) -> Tensor:

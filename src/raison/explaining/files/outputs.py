@@ -15,7 +15,7 @@ from raison.data.streams import Item
 from raison.explaining.answers import standing_for
 from raison.explaining.explain import explain
 from raison.explaining.files.rows import How, row_of
-from raison.explaining.generation import Writing
+from raison.explaining.generation import Contrast, Writing
 from raison.explaining.settings import Settings
 from raison.explaining.texts import Reading
 from raison.models.adapters.writing.writer import Writer
@@ -51,6 +51,14 @@ class OutputRows(How[Writer]):
     def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
         return [record_of_output(item, self._explained(model, row_of(item))) for item in items]
 
+    def _contrast(self, row: Row) -> Contrast:
+        """That of the row, or of all. Raises InputError where there are both."""
+        if row.contrast is None:
+            return self.writing.contrast
+        if self.writing.contrast is not None:
+            raise InputError("a column says what each output is explained against: leave contrast= out.")
+        return list(row.contrast) if isinstance(row.contrast, tuple) else row.contrast
+
     def _prompt(self, row: Row) -> Given | Chat:
         text = plain(row.given)
         return Chat(({"role": "user", "content": text},)) if self.chat and isinstance(text, str) else row.given
@@ -72,7 +80,7 @@ class OutputRows(How[Writer]):
             precision=settings.precision,
             output=self.writing.output,
             max_new_tokens=self.writing.max_new_tokens,
-            contrast=self.writing.contrast,
+            contrast=self._contrast(row),
             earlier=self.writing.earlier,
             progress=False,
         )

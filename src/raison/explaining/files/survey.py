@@ -140,4 +140,7 @@ def _digest(items: Sequence[Item]) -> int:
 def _said(entry: Entry) -> object:
     if not isinstance(entry, Row):
         return entry.reason
-    return written(entry.given) if entry.asked is None else entry.asked
+    if entry.asked is not None:
+        return entry.asked
+    said = written(entry.given)
+    return said if entry.contrast is None else (said, entry.contrast)

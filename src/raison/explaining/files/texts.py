@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from raison.core.inputs.parts import Given
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
+from raison.core.targets.choices import TargetSpec
 from raison.data import Row
 from raison.data.streams import Item
 from raison.explaining.explain import explain
 from raison.explaining.files.rows import How, row_of
+from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
-from raison.explaining.texts import Reading, Side
+from raison.explaining.texts import Reading, Side, against
 from raison.runs.files.rows import Record, record_of
 
 
@@ -42,30 +43,35 @@ class TextRows(How[LanguageModel]):
     def check(self, model: LanguageModel, row: Row) -> None:
         units: Any = self.units
         texts, unit = Reading(self.settings.unit, units, None, self.language).several([row.given])
-        model.encode(texts, unit, self.settings.truncate)
+        reader = fitting(model, texts)
+        reader.encode(texts, unit, self.settings.truncate)
+        if row.contrast is not None:
+            against(reader, self.settings.target, row.contrast)
 
     def try_one(self, model: LanguageModel, row: Row) -> None:
-        self._explained(model, [row.given])
+        self._explained(model, [row])
 
     def records(self, model: LanguageModel, items: Sequence[Item]) -> list[Record]:
-        found = self._explained(model, [row_of(item).given for item in items])
+        found = self._explained(model, list(map(row_of, items)))
         return [
             record_of(item, number, explanation)
             for item, explanations in zip(items, found, strict=True)
             for number, explanation in enumerate(explanations)
         ]
 
-    def _explained(self, model: LanguageModel, texts: Sequence[Given]) -> list[list[Explanation]]:
+    def _explained(self, model: LanguageModel, rows: Sequence[Row]) -> list[list[Explanation]]:
         """The explanations of each text, more than one only with target="each"."""
         settings = self.settings
+        pairs: TargetSpec = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
+        target = pairs or settings.target
         found: list[Any] = explain(
             model,
-            list(texts),
+            [row.given for row in rows],
             self.method,
             unit=settings.unit,
             units=self.units,
             language=self.language,
-            target=settings.target,
+            target=target,
             of=settings.of,
             removal=settings.removal,
             seed=settings.seed,

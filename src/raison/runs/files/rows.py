@@ -5,10 +5,11 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Literal
 
 from raison.core.errors import DataError
-from raison.core.inputs.unit import PART
+from raison.core.inputs.unit import PART, segments
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import SCHEMA, Explanation
 from raison.core.results.generation import OTHER, GenerationExplanation
@@ -40,7 +41,8 @@ COLUMNS = (
     Column("line", "int64", "the line in a file, from 1; the row in a data set of the Hub, from 0"),
     Column("id", "string", "the id column's value, or `FILE:LINE`"),
     Column("text", "string", "the text, or the prompt; of a pair the first"),
-    Column("second", "string", "the second text of a pair; missing for one text"),
+    Column("second", "string", "the second text of a pair, or a ranking's first document; missing for one text"),
+    Column("third", "string", "a ranking's second document; missing elsewhere"),
     Column("label", "string", "the row's own label as the data have it; missing without one"),
     Column("units", UNITS, "the units: characters `start` to `end` of text number `segment`, their text, their name"),
     Column("scores", "list<double>", "a score for each unit"),
@@ -75,24 +77,22 @@ COLUMNS = (
     Column("version", "string", "the version of raison"),
 )
 _AS_JSON = ("config", "notes", "answer", "place")
-_OWN = ("row", "number", "source", "line", "id", "second", "label", "prediction", "written")
+_OWN = ("row", "number", "source", "line", "id", "second", "third", "label", "prediction", "written")
 """Columns that are no fields of an explanation."""
 
 
 def record_of(item: Item, number: int, explanation: Explanation) -> Record:
     """The row of an explanation."""
     found: Record = {"answer": None, "place": None} | explanation.to_dict()
-    text = explanation.text
-    if not isinstance(text, str) and len(text) > 2:
-        raise DataError("a ranking of several documents is no row of a file.")
+    text, *others = segments(explanation.text)
     own = {
         "row": item.row,
         "number": number,
         "source": item.source,
         "line": item.line,
         "id": item.id,
-        "text": text if isinstance(text, str) else text[0],
-        "second": None if isinstance(text, str) else text[1],
+        "text": text,
+        **dict(zip_longest(("second", "third"), others)),
         "label": item.label or None,
         "prediction": explanation.prediction,
         "written": None,
@@ -175,7 +175,9 @@ def explanation_of(record: Mapping[str, Any]) -> Explanation:
     try:
         found = {name: value for name, value in record.items() if name not in _OWN}
         found |= {name: None if record[name] is None else json.loads(record[name]) for name in _AS_JSON}
-        text = record["text"] if record["second"] is None else [record["text"], record["second"]]
+        # Files of older versions have no column for a third text.
+        texts = [one for one in (record["text"], record["second"], record.get("third")) if one is not None]
+        text = texts[0] if len(texts) == 1 else texts
         return Explanation.from_dict({"schema": SCHEMA, **found, "text": text})
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"not a row of explanations ({error}).") from None

@@ -125,8 +125,10 @@ def _attacking(job: _Audited) -> float:
     if not methods:
         return 0.0
     encoding = model.encode(list(job.suite.texts[:attacked]), job.suite.settings.unit, job.suite.settings.truncate)
+    chosen = probes(encoding)
+    settings = job.suite.settings.of_texts(chosen)
     seconds = attack_seconds(
-        model, [job.suite.texts[text] for text in probes(encoding)], methods, job.suite.settings, job.suite.plan.attack
+        model, [job.suite.texts[text] for text in chosen], methods, settings, job.suite.plan.attack
     )
     return seconds * sum(encoding.lengths)
 
@@ -136,7 +138,7 @@ def _changing(job: _Audited) -> float:
     plan, settings = job.suite.comparisons(job.model)[CHANGES], job.suite.settings
     (metric,) = plan.judges
     assert isinstance(metric, HarmlessChange)
-    batch = prepare(job.model, plan.texts, settings)
+    batch = prepare(job.model, plan.texts, plan.settings)
     blanks = explanations_of(
         batch, CATALOGUE.create(RANDOM), torch.zeros(len(plan.texts), max(batch.encoding.unit_counts))
     )
@@ -146,7 +148,8 @@ def _changing(job: _Audited) -> float:
     found = [(text, texts[one]) for text, one in asked if one in texts]
     if not found:
         return seconds
-    own = replace(settings, truncate=not model.offers(OtherWordings))
+    same = settings.of_texts([text for text, _ in found])
+    own = replace(same, truncate=not model.offers(OtherWordings))
     wordings = prepare(model, [wording for _, wording in found], own)
     harmless = {
         row: text
@@ -170,7 +173,8 @@ def _exchanging(job: _Audited, sizes: Sequence[_Size]) -> float:
     How many do is counted in a first round of some texts, which is the same for all methods.
     """
     plan, attacked = job.suite.plan.substitution, job.suite.plan.attacked
-    kept = kept_tries(job.model, job.suite.texts[: min(attacked, COUNTED)], job.suite.settings, plan)
+    texts = job.suite.texts[: min(attacked, COUNTED)]
+    kept = kept_tries(job.model, texts, job.suite.settings.of_texts(range(len(texts))), plan)
     explained = 1 + plan.swaps * sum(kept) / len(kept)
     return explained * sum(job.seconds(made, size) for made in job.methods for size in sizes[:attacked])
 

@@ -108,14 +108,14 @@ class EstimateHead:
 class AuditHead(StudyHead):
     """What an audit was asked. `unable` says of usual methods that are not in it why, `about` what the model is.
 
-    `number` is what a model of one number calls it, "" for classes. `others` counts answers that were left out because
-    the language model does not give them itself. Older versions wrote what jobs took (`spent`) into
-    the header, and no name.
+    `number` is what a model of one number calls it. `contrasts`: it is explained against another class of each text.
+    `others` counts left out answers that are not the model's own. Older versions wrote what jobs took (`spent`) here.
     """
 
     name: str = ""
     number: str = ""
     others: Annotated[int, Setting(least=0)] = 0
+    contrasts: bool = False
     digest: str = ""
     model: str
     data: str

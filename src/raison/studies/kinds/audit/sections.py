@@ -243,7 +243,11 @@ def _facts(results: Audit) -> dict[str, object]:
 
 
 def _explained(header: AuditHead) -> str:
-    return f"score ({header.number})" if header.number else f"{header.of} of the predicted class"
+    if header.number:
+        return f"score ({header.number})"
+    return f"{header.of} of the predicted class" + (
+        " against that of each text's other one" if header.contrasts else ""
+    )
 
 
 def _model(header: AuditHead) -> str:

@@ -148,10 +148,12 @@ class Suite:
             CHANGES: ((HARMLESS,), self.plan.changed),
         }
         rows = plan_rows([CATALOGUE.create(method) for method in self.methods], (), (self.settings.seed,))
-        return {
-            name: Plan(model, self.texts[:texts], (), rows, tuple(create_metrics(metrics)), self.settings, self.data)
-            for name, (metrics, texts) in wanted.items()
-        }
+        found = {}
+        for name, (metrics, count) in wanted.items():
+            texts = self.texts[:count]
+            settings = self.settings.of_texts(range(len(texts)))
+            found[name] = Plan(model, texts, (), rows, tuple(create_metrics(metrics)), settings, self.data)
+        return found
 
 
 def tools() -> Works:
@@ -171,13 +173,25 @@ def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
     return Audited(file.methods, file.settings, file.texts, model, data)
 
 
+def _is_predicted(target: object) -> bool:
+    """Whether what is explained is the prediction, alone or against another class."""
+    pairs = target if isinstance(target, list) else [target]
+    return target is None or all(isinstance(one, tuple) and len(one) == 2 and one[0] is None for one in pairs)
+
+
 def suite_of(subject: Subject, asked: Audited, data: str) -> Suite:
     """Check what is asked for of a model and texts, which are called `data`."""
     model, texts, settings, methods = subject.model, subject.texts, subject.settings, asked.methods
     if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
-    if settings.target is not None:
-        raise InputError("an audit explains what the model predicts: leave target out.")
+    target = settings.target
+    if isinstance(target, list) and len(target) != len(texts):
+        raise InputError(f"{len(target)} targets for {len(texts)} texts: a list names one per text.")
+    if not _is_predicted(target) or (target is not None and subject.answers is not None):
+        raise InputError(
+            "an audit explains what the model predicts: leave target out, or give a pair (None, other class) for each "
+            "text."
+        )
     usual = WRITTEN if subject.answers is not None else METHODS
     wanted = [CATALOGUE.create(name) for name in (usual if methods is None else methods)]
     for method in wanted if methods is not None else ():
