@@ -1,6 +1,7 @@
 """What is known of how far a map can be trusted: an audit of its model, or else its method; and its own numbers."""
 
 from dataclasses import asdict, dataclass
+from typing import TypeGuard
 
 from raison.core.errors import RaisonError
 from raison.core.method import Method, Property
@@ -63,7 +64,7 @@ def method_of(e: Explanation) -> Method | None:
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in e.config.items()}
     try:
         return CATALOGUE.get(e.method)(**settings)
-    except (TypeError, RaisonError):
+    except (TypeError, ValueError, AttributeError, RaisonError):
         return None
 
 
@@ -97,9 +98,22 @@ def _facts(e: Explanation) -> tuple[Fact, ...]:
 
 def _sampling(e: Explanation) -> str:
     method = method_of(e)
-    errors = e.notes.get("standard_error")
-    if isinstance(errors, list) and errors:
+    if errors := [one for one in _listed(e, "standard_error") if _is_number(one)]:
         return f"up to {max(errors):.2g} (the largest standard error of a score)"
+    pairs = [one for one in _listed(e, "intervals") if isinstance(one, list) and len(one) == 2]
+    if widths := [high - low for low, high in pairs if _is_number(low) and _is_number(high)]:
+        widest = max(widths)
+        return f"up to {widest / 2:.2g} to either side (half the widest 95 % interval of a score)"
     if method is not None and Property.RANDOM not in method.properties:
         return "none: the method does not sample"
     return "not measured by this method"
+
+
+def _listed(e: Explanation, note: str) -> list[object]:
+    """A note that is a list. Notes may come from anywhere: what is no list or no number is not told."""
+    value = e.notes.get(note)
+    return value if isinstance(value, list) else []
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float)
