@@ -1,10 +1,11 @@
 """Explaining a file is killed (SIGKILL) at random moments, in every engine, and gone on with: is each row there once?
 
-    python benchmarks/kills.py [--local 70] [--workers 20] [--ray 10] [--seed 0]
+    python benchmarks/kills.py [--local 60] [--workers 16] [--shard 14] [--ray 10] [--seed 0]
 
 One round of an engine is one file: started, killed after a random part of its time, started again until it is complete.
 Then its rows are compared with those of a run that nothing interrupted, all columns but the seconds. `local` kills the
-one process; `workers` one of two processes, or the one that started them; `ray` an actor, or the driver.
+one process; `workers` one of two processes, or the one that started them; `shard` one of two processes with a share
+each; `ray` an actor, or the driver. Counts are added to those of earlier runs (results/kills.json).
 """
 
 import argparse
@@ -17,24 +18,30 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import raison
 from raison.core.model import LanguageModel
 from raison.data.streams import Reading
-from raison.runs.files.folder import read
+from raison.explaining.files import survey
+from raison.runs.files.folder import SUMMARY, read
 from tests.tiny import TINY
 
 RESULTS = Path(__file__).parent / "results"
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
-ROWS = 4500
-"""More than as many shards as there are at least, so that shards have several parts."""
+ROWS, TOGETHER = 700, 8
+"""Of a part; as many parts as two for each shard, so that a shard is left half done."""
 PARTS = {"workers": b"raison.jobs.workers", "ray": b"ray::MapWorker"}
 """What the command line of a process says that does the jobs, by the engine that starts it."""
+PARENT = 0.3
+"""How often a kill is one of the process that started the others."""
+NAMES = {"workers": ("the parent", "a worker"), "ray": ("the driver", "an actor")}
 
 
 @dataclass
@@ -79,10 +86,23 @@ class Told:
     """What came of an engine."""
 
     engine: str
-    kills: int = 0
+    killed: dict[str, int] = field(default_factory=dict)
+    """How often which of its processes was killed."""
     whole: int = 0
     wrong: int = 0
+    lost: int = 0
+    """Rows that a file lacks."""
+    doubled: int = 0
+    """Rows beyond those that a file should have."""
     busy: int = 0
+
+    @property
+    def kills(self) -> int:
+        return sum(self.killed.values())
+
+    def count(self, name: str, is_killed: bool) -> None:
+        if is_killed:
+            self.killed[name] = self.killed.get(name, 0) + 1
 
 
 def local(bench: Bench, kills: int) -> Told:
@@ -102,10 +122,11 @@ def local(bench: Bench, kills: int) -> Told:
                 os._exit(status)
         return child
 
-    def run(out: Path) -> bool:
+    told = known("local")
+
+    def run(out: Path) -> None:
         child = start(out)
-        end, delay = None, bench.chance.uniform(0, 0.6 * bench.seconds)
-        until = time.monotonic() + delay
+        end, until = None, time.monotonic() + bench.chance.uniform(0, 0.6 * bench.seconds)
         while end is None and time.monotonic() < until:
             pid, status = os.waitpid(child, os.WNOHANG)
             end = status if pid else None
@@ -113,53 +134,89 @@ def local(bench: Bench, kills: int) -> Told:
         if end is None:
             os.kill(child, signal.SIGKILL)
             _, end = os.waitpid(child, 0)
+            told.count("the process", end == signal.SIGKILL)
         if end not in (0, signal.SIGKILL):
             raise RuntimeError(f"the work failed with {end}")
-        return bool(end)
 
-    return rounds(bench, Told("local"), kills, run)
+    return rounds(bench, told, kills, run)
+
+
+def started(bench: Bench, out: Path, more: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """The command, in a process of its own."""
+    words = ["explain", "--data", str(bench.place / "texts.csv"), "--model", str(bench.place / "model")]
+    words += ["--method", "random", "--out", str(out), "--json", *more]
+    code = f"from raison.explaining.files import survey; survey.ROWS = {TOGETHER}; "
+    code += f"from raison.cli import main; import sys; sys.argv[1:] = {words!r}; main()"
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def shards(bench: Bench, kills: int) -> Told:
+    """Two processes with a share each, of which one is killed; the other one goes on."""
+    told = known("shard")
+
+    def run(out: Path) -> None:
+        for left in out.glob(".lock-*"):
+            # Of a killed process: the next is to be killed at its work, not before.
+            left.unlink()
+        both = [started(bench, out, ["--shard", f"{number}/2"]) for number in (1, 2)]
+        victim = bench.chance.choice(both)
+        lock = out / f".lock-{both.index(victim) + 1}"
+        while victim.poll() is None and not lock.exists():
+            time.sleep(0.05)
+        until = time.monotonic() + bench.chance.uniform(0, bench.seconds)
+        while victim.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        victim.kill()
+        said = [process.communicate()[1] for process in both]
+        told.count("a shard's process", victim.returncode == -signal.SIGKILL)
+        for process, errors in zip(both, said, strict=True):
+            if process.returncode not in (0, -signal.SIGKILL):
+                raise RuntimeError(errors.decode()[-2000:])
+
+    return rounds(bench, told, kills, run)
 
 
 def apart(engine: str) -> Callable[[Bench, int], Told]:
     """The same of an engine with processes of its own: one of them is killed, or the one that started them."""
 
     def several(bench: Bench, kills: int) -> Told:
-        told = Told(engine)
+        told = known(engine)
         more = ["--workers", "2", *(["--engine", "ray"] if engine == "ray" else [])]
 
-        def run(out: Path) -> bool:
-            words = ["explain", "--data", str(bench.place / "texts.csv"), "--model", str(bench.place / "model")]
-            words += ["--method", "random", "--out", str(out), "--json", *more]
-            code = f"from raison.cli import main; import sys; sys.argv[1:] = {words!r}; main()"
-            process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            target = process.pid if bench.chance.random() < 0.5 else None
-            killed = _killed(process, target, engine, bench)
+        def run(out: Path) -> None:
+            process = started(bench, out, more)
+            killed = False
+            for name in _killed(process, engine, bench):
+                told.count(name, True)
+                killed = True
             _, said = process.communicate()
             if b"another process is at work" in said:
                 told.busy += 1
                 time.sleep(1)
-                return bool(killed)
-            if process.returncode not in (0, -signal.SIGKILL) and not killed:
+            elif process.returncode not in (0, -signal.SIGKILL) and not killed:
                 raise RuntimeError(said.decode()[-2000:])
-            return bool(killed or process.returncode)
 
         return rounds(bench, told, kills, run)
 
     return several
 
 
-def _killed(process: "subprocess.Popen[bytes]", target: int | None, engine: str, bench: Bench) -> bool:
-    """Kill the process, or one of those that it started, at a random moment of their work; False if it ended before."""
-    while process.poll() is None and not (workers := _workers(process.pid, engine)):
+def _killed(process: "subprocess.Popen[bytes]", engine: str, bench: Bench) -> Iterator[str]:
+    """Kill two of those that do the jobs, or one and the one that started them, while there is work."""
+    while process.poll() is None and not _workers(process.pid, engine):
         time.sleep(0.05)
-    until = time.monotonic() + bench.chance.uniform(0, 3 * bench.seconds)
-    while process.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
-    workers = _workers(process.pid, engine)
-    if process.poll() is not None or (target is None and not workers):
-        return False
-    os.kill(target or bench.chance.choice(workers), signal.SIGKILL)
-    return True
+    for _ in range(2):
+        until = time.monotonic() + bench.chance.uniform(0, 2 * bench.seconds)
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        workers = _workers(process.pid, engine)
+        if process.poll() is None and bench.chance.random() < PARENT:
+            process.kill()
+            yield NAMES[engine][0]
+            return
+        if process.poll() is None and workers:
+            os.kill(bench.chance.choice(workers), signal.SIGKILL)
+            yield NAMES[engine][1]
 
 
 def _workers(parent: int, engine: str) -> list[int]:
@@ -181,40 +238,60 @@ def _workers(parent: int, engine: str) -> list[int]:
     return found
 
 
-def rounds(bench: Bench, told: Told, kills: int, run: Callable[[Path], bool]) -> Told:
-    """Files one after the other, each started until it is complete. `run` says whether it was stopped."""
-    while told.kills < kills:
+def rounds(bench: Bench, told: Told, kills: int, run: Callable[[Path], None]) -> Told:
+    """Files one after the other, each started until it is complete."""
+    begun = told.kills
+    while told.kills - begun < kills:
         out = bench.place / f"{told.engine}-{told.whole + told.wrong}"
-        while run(out):
-            told.kills += 1
-        if bench.found(out) == bench.expected:
-            told.whole += 1
-        else:
-            told.wrong += 1
+        while not (out / SUMMARY).exists():
+            run(out)
+        found, expected = (Counter(map(_line, rows)) for rows in (bench.found(out), bench.expected))
+        told.lost += (expected - found).total()
+        told.doubled += (found - expected).total()
+        told.whole += found == expected
+        told.wrong += found != expected
         print(told, flush=True)
         write(told)
     return told
 
 
+def _line(row: dict[str, object]) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+def known(engine: str) -> Told:
+    """What earlier runs found of an engine, to which further kills are added."""
+    return Told(**_found().get(engine, {"engine": engine}))
+
+
+def _found() -> dict[str, dict[str, Any]]:
+    path = RESULTS / "kills.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def write(told: Told) -> None:
     """Put what is known so far of an engine into the table."""
-    path = RESULTS / "kills.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    known[told.engine] = asdict(told)
-    path.write_text(json.dumps(known, indent=1) + "\n")
+    path, found = RESULTS / "kills.json", _found()
+    found[told.engine] = asdict(told)
+    path.write_text(json.dumps(found, indent=1) + "\n")
     lines = ["# Kills at random moments", "", *(__doc__ or "").split("\n\n")[2].split("\n"), ""]
-    lines += ["| engine | kills | files completed with every row once | files with a lost, doubled or other row |"]
-    lines += ["| --- | ---: | ---: | ---: |"]
-    lines += [f"| {one['engine']} | {one['kills']} | {one['whole']} | {one['wrong']} |" for one in known.values()]
+    lines += ["| engine | kills | of | files complete | rows lost | rows doubled or other |"]
+    lines += ["| --- | ---: | --- | ---: | ---: | ---: |"]
+    for one in found.values():
+        of = ", ".join(f"{name} {count}" for name, count in one["killed"].items())
+        total, whole = sum(one["killed"].values()), f"{one['whole']} of {one['whole'] + one['wrong']}"
+        lines.append(f"| {one['engine']} | {total} | {of} | {whole} | {one['lost']} | {one['doubled']} |")
+    lines += ["", f"{sum(sum(one['killed'].values()) for one in found.values())} kills in all."]
     path.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name, count in (("local", 70), ("workers", 20), ("ray", 10), ("seed", 0), ("rows", ROWS)):
+    for name, count in (("local", 60), ("workers", 16), ("shard", 14), ("ray", 10), ("seed", 0), ("rows", ROWS)):
         parser.add_argument(f"--{name}", type=int, default=count)
     asked = parser.parse_args()
-    engines = {"local": local, "workers": apart("workers"), "ray": apart("ray")}
+    survey.ROWS = TOGETHER
+    engines = {"local": local, "workers": apart("workers"), "shard": shards, "ray": apart("ray")}
     with tempfile.TemporaryDirectory() as place:
         bench = Bench(Path(place), random.Random(asked.seed), asked.rows)
         found = [engines[name](bench, getattr(asked, name)) for name in engines if getattr(asked, name)]
