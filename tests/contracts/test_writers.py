@@ -28,6 +28,10 @@ CHEAP = {
     "sequential_integrated_gradients": {"steps": 2},
     "discretized_integrated_gradients": {"steps": 3},
     "shapley_sampling": {"samples": 20},
+    "resampled": {"method": "integrated_gradients(steps=2)", "baselines": 2},
+    "reagent": {"runs": 1, "min_steps": 2, "max_steps": 4},
+    "gradient_shap": {"samples": 4},
+    "smooth_grad": {"samples": 3},
 }
 REFUSED = {
     *("alti", "decompx", "globenc"),
@@ -184,7 +188,7 @@ def test_what_is_refused(generator: Generator) -> None:
     assert found == REFUSED
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("method", CATALOGUE.names)
 def test_methods(generator: Generator, method: str) -> None:
     """They explain every token, or say what is lacking; nothing of the caller's is changed, and nothing is random."""
