@@ -95,8 +95,7 @@ def explain_file(
     else:
         _check(model, chosen, target, writing or Writing(), chat)
         how = TextRows(chosen, replace(settings, of=asked_of(model, of)), units, language, select, threshold)
-    together = WRITTEN if isinstance(model, Writer) else None
-    asked = Input(_sources(data), reading or Reading(), together=together)
+    asked = Input(_sources(data), reading or Reading(), together=WRITTEN if isinstance(model, Writer) else None)
     work: FileWork[Any] = begun(model, asked, how, place)
     perform(replace(work, until=ends, load=load), sharing, progress)
     return read(place.path)
