@@ -3,14 +3,11 @@
 import json
 from base64 import b64decode
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from shutil import copytree
 from typing import get_type_hints
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 from starlette.testclient import TestClient
 
 import raison
@@ -20,17 +17,15 @@ from raison.core.settings.reading import dump
 from raison.explaining.explain import Options
 from raison.methods import CATALOGUE
 from raison.report.pages.saving import save
-from raison.runs.overview import overview
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.trust.attacks import EmbeddingAttack
 from raison.web.component.taken import TYPES
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
-from raison.web.server.pages import FILES
 from raison.web.server.served import Served
-from raison.web.server.settings import Access, Limits, Shown
+from raison.web.server.settings import Limits, Shown
 from tests.functions import CLASSES, TEXTS, labels, overlap, rating, weight
-from tests.serving import BERT, LOCAL, WORDS, bert, served_words, serving, without_time, words
+from tests.serving import BERT, WORDS, bert, serving, without_time, words
 from tests.tiny import build_language_model
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -42,8 +37,6 @@ MODELS = {
     "pairs": raison.load(overlap, classes=["overlap"], pairs=True),
     "writer": raison.load(*build_language_model("llama")),
 }
-FILED = ["a good film", "a bad film", "not a film", "quiet film of it", "good or bad"] * 6
-NUMBERED = ["1", "0", "1", "1", "0"] * 6
 ONE = {"model": WORDS, "text": "A good film"}
 
 
@@ -401,177 +394,3 @@ def test_requests_of_other_settings_do_not_join() -> None:
     assert not one.joins(prediction)
     assert one.key != prediction.key
     assert one.joins(AskedExplanation.read(ExplainBody(model=WORDS, text="another"), limits))
-
-
-def test_runs_need_a_folder(client: TestClient) -> None:
-    assert client.get("/api/runs").json() == {"runs": []}
-    missing = client.get("/api/runs/texts", params={"run": "../..", "row": "random"})
-    assert missing.status_code == 404
-    assert missing.json()["error"].startswith("unknown run '../..'")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A comparison, and the explanations of a file."""
-    place = tmp_path_factory.mktemp("runs")
-    lines = [f"{text},{label}" for text, label in zip(FILED, NUMBERED, strict=True)]
-    data = tmp_path_factory.mktemp("data") / "texts.csv"
-    data.write_text("\n".join(["text,label", *lines]))
-    raison.explain_file(MODELS[WORDS], data, place / "files", "occlusion", format="jsonl", progress=False)
-    texts = [*TEXTS, "not a good film", "quiet"]
-    raison.compare(
-        MODELS[WORDS], texts, methods=["occlusion"], metrics=["comprehensiveness"], target=[1, 1, 1, 1, 0],
-        out=place / "deep" / "words", progress=False,
-    )  # fmt: skip
-    return place
-
-
-def test_runs_are_shown_in_slices(folder: Path) -> None:
-    with serving(served_words(shown=Shown(runs=folder))) as client:
-        run = client.get("/api/runs").json()["runs"][0]
-        assert (run["run"], run["texts"], run["explained"], run["labelled"]) == ("deep/words", 5, True, True)
-        assert [row["label"] for row in run["rows"]] == ["occlusion", "random"]
-        row = {"run": "deep/words", "row": "occlusion"}
-        found = client.get("/api/runs/texts", params={**row, "count": 2, "sort": "units", "descending": True}).json()
-        assert (found["texts"], found["matching"], found["start"]) == (5, 5, 0)
-        assert [line["number"] for line in found["rows"]] == [2, 0]
-        wrong = client.get("/api/runs/texts", params={**row, "wrong": True}).json()
-        assert all(line["prediction"] != line["target"] for line in wrong["rows"])
-        assert 0 < wrong["matching"] < 5
-        worded = client.get("/api/runs/texts", params={**row, "word": "BAD", "sort": "comprehensiveness"}).json()
-        assert sorted(line["number"] for line in worded["rows"]) == [0, 1]
-        top = client.get("/api/runs/texts", params={**row, "top": "good", "least": 2}).json()
-        assert all("good" in line["text"] for line in top["rows"])
-        e = client.get("/api/runs/explanation", params={**row, "number": 1})
-        assert Explanation.from_json(e.text).text == "bad"
-        for params, status in (
-            ({**row, "number": 5}, 404),
-            ({**row, "row": "lime", "number": 0}, 404),
-            ({**row, "seed": 9, "number": 0}, 404),
-        ):
-            assert client.get("/api/runs/explanation", params=params).status_code == status
-        assert client.get("/api/runs/texts", params={**row, "sort": "beauty"}).status_code == 422
-        assert client.get("/api/runs/texts", params={**row, "count": 201}).status_code == 422
-
-
-def test_explained_files_are_a_run_of_one_row(folder: Path) -> None:
-    with serving(served_words(shown=Shown(runs=folder))) as client:
-        run = client.get("/api/runs").json()["runs"][1]
-        assert (run["run"], run["texts"], run["data"], run["labelled"]) == ("files", len(FILED), "texts.csv", True)
-        row = {"run": "files", "row": run["rows"][0]["label"]}
-        whole = client.get("/api/runs/texts", params=row).json()
-        predicted = [raison.explain(MODELS[WORDS], text, "occlusion", progress=False) for text in FILED]
-        assert [line["text"] for line in whole["rows"]] == FILED
-        assert [line["label"] for line in whole["rows"]] == [CLASSES[int(number)] for number in NUMBERED]
-        assert [line["prediction"] for line in whole["rows"]] == [e.prediction for e in predicted]
-        right = sum(e.prediction == CLASSES[int(n)] for e, n in zip(predicted, NUMBERED, strict=True))
-        assert (whole["accuracy"]["texts"], whole["accuracy"]["right"]) == (len(FILED), right)
-        low, high = binomtest(right, len(FILED)).proportion_ci(method="wilson")
-        assert (whole["accuracy"]["low"], whole["accuracy"]["high"]) == pytest.approx((low, high))
-        found = client.get("/api/runs/explanation", params={**row, "number": 3})
-        assert Explanation.from_json(found.text).scores == pytest.approx(predicted[3].scores)
-        assert client.get("/api/runs/explanation", params={**row, "number": len(FILED)}).status_code == 404
-        assert client.get("/api/runs/texts", params={**row, "row": "lime"}).status_code == 404
-        words = client.get("/api/runs/words", params=row).json()
-        assert words == json.loads(dump(asdict(overview(predicted))))
-        assert {one["word"] for one in words["shortcuts"]} == {"bad", "not"}
-
-
-@pytest.mark.parametrize("run", ["files", "deep/words"])
-def test_slices_are_what_their_filters_give(folder: Path, run: str) -> None:
-    with serving(served_words(shown=Shown(runs=folder))) as client:
-        row = {"run": run, "row": "occlusion"}
-        slices = client.get("/api/runs/slices", params=row).json()["slices"]
-        whole = client.get("/api/runs/texts", params=row).json()
-        for by in {one["by"] for one in slices}:
-            assert sum(one["texts"] for one in slices if one["by"] == by) == whole["texts"]
-        for one in slices:
-            found = client.get("/api/runs/texts", params={**row, **one["query"]}).json()
-            assert (found["matching"], found["accuracy"]) == (one["texts"], one["accuracy"])
-
-
-@pytest.mark.parametrize("run", ["deep/words", "files"])
-def test_no_link_leads_out_of_the_folder_of_runs(folder: Path, tmp_path: Path, run: str) -> None:
-    shown = tmp_path / "shown"
-    shown.mkdir()
-    (shown / "linked").symlink_to(folder / run, target_is_directory=True)
-    for name in ("part", "deeper"):
-        (shown / name).mkdir()
-    for file in (folder / run).iterdir():
-        (shown / "part" / file.name).symlink_to(file)
-    if run == "files":
-        copytree(folder / run, shown / "deeper", dirs_exist_ok=True)
-        [shard] = (shown / "deeper" / "explanations").iterdir()
-        shard.unlink()
-        shard.symlink_to(folder / run / "explanations" / shard.name)
-    with serving(served_words(shown=Shown(runs=shown))) as client:
-        assert client.get("/api/runs").json() == {"runs": []}
-        for named in ("linked", "part", "deeper", f"../runs0/{run}", str(folder / run), "", ".", "\x00"):
-            for path in ("texts", "slices", "words"):
-                found = client.get(f"/api/runs/{path}", params={"run": named, "row": "occlusion"})
-                assert found.status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("access", "headers", "status"),
-    [
-        (Access(), {}, 200),
-        (Access(), {"host": "127.0.0.1:9000"}, 200),
-        (Access(), {"host": "[::1]:9000"}, 200),
-        (Access(), {"host": "evil.example"}, 403),
-        (Access(), {"host": "evil.example:8000"}, 403),
-        (Access(), {"host": "localhost.evil.example"}, 403),
-        (Access(), {"host": "localhost@evil.example"}, 403),
-        (Access(), {"host": ""}, 403),
-        (Access(), {"host": "10.0.0.7"}, 403),
-        (Access(allow_host=("here.example",)), {"host": "here.example"}, 200),
-        (Access(), {"origin": LOCAL}, 200),
-        (Access(), {"origin": "https://evil.example"}, 403),
-        (Access(), {"origin": "http://localhost:9999"}, 403),
-        (Access(), {"origin": "null"}, 403),
-        (Access(), {"sec-fetch-site": "same-origin"}, 200),
-        (Access(), {"sec-fetch-site": "cross-site"}, 403),
-        (Access(host="0.0.0.0", token="t" * 16), {}, 401),
-        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "Bearer " + "t" * 15}, 401),
-        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "Basic " + "t" * 16}, 401),
-        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "Bearer " + "t" * 16}, 200),
-        (Access(host="0.0.0.0", token="t" * 16), {"authorization": "bearer " + "t" * 16, "host": "10.0.0.7"}, 200),
-        (Access(host="0.0.0.0", token="t" * 16), {"host": "evil.example"}, 403),
-    ],
-)
-def test_only_who_may_come_comes_in(access: Access, headers: dict[str, str], status: int) -> None:
-    with serving(served_words(access=access)) as client:
-        found = client.get("/api/models", headers=headers)
-        assert found.status_code == status
-        assert "access-control-allow-origin" not in found.headers
-        asked = client.post("/api/explain", json=ONE, headers=headers)
-        assert asked.status_code == status
-        if status != 200:
-            assert list(found.json()) == ["error"]
-
-
-def test_no_page_of_another_site_may_ask_whether_it_may(client: TestClient) -> None:
-    wanted = {"origin": "https://evil.example", "access-control-request-method": "POST"}
-    found = client.options("/api/explain", headers=wanted)
-    assert found.status_code == 403
-    assert not [name for name in found.headers if name.startswith("access-control")]
-
-
-def test_the_page_needs_no_token_and_allows_no_script_in_it() -> None:
-    with serving(served_words(access=Access(token="t" * 16))) as client:
-        for path in ("/", *(f"/assets/{name}" for name in FILES), "/healthz"):
-            found = client.get(path)
-            assert found.status_code == 200
-            policy = found.headers["content-security-policy"]
-            assert "default-src 'none'" in policy
-            assert "unsafe" not in policy
-            assert found.headers["x-content-type-options"] == "nosniff"
-        page = client.get("/").text
-        assert "<script>" not in page
-        assert "style=" not in page
-        assert (
-            client.get("/", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}).status_code == 200
-        )
-        for name in ("../app.py", "..%2fapp.py", "index.html", "%2e%2e/guard.py", "nothing.js"):
-            assert client.get(f"/assets/{name}").status_code in (401, 404)
-        assert client.get("/metrics").status_code == 401
