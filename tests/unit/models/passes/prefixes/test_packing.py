@@ -1,107 +1,18 @@
 """Packed passes: equal to each sequence run alone, one token per distinct beginning, and never wrong in silence."""
 
 import copy
-import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import product
 
 import pytest
 import torch
-from torch import Tensor, nn
-from transformers import AutoModel, BloomConfig, LlamaConfig, PreTrainedModel, Qwen3Config
+from transformers import AutoModel, LlamaConfig
 
 from raison.core.errors import InputError
 from raison.models.loading import weights
 from raison.models.passes.batching import TokenBudget
 from raison.models.passes.prefixes import packing
 from raison.models.passes.prefixes.packing import PackedReader
-from tests.tiny import LANGUAGE_MODELS, TINY
-
-
-def _seeded(build: Callable[[], PreTrainedModel]) -> PreTrainedModel:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        model = build()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.dim() > 1:
-                    parameter.copy_(0.3 * torch.randn_like(parameter))
-    return model.eval()
-
-
-def _qwen_mix() -> PreTrainedModel:
-    """Layers with and without a sliding window in one model: it takes one mask per kind."""
-    config = Qwen3Config(
-        hidden_size=32,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        vocab_size=64,
-        max_position_embeddings=128,
-        use_sliding_window=True,
-        sliding_window=4,
-        max_window_layers=1,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    assert set(config.layer_types) == {"full_attention", "sliding_attention"}
-    return _seeded(lambda: AutoModel.from_config(config))
-
-
-def _bloom() -> PreTrainedModel:
-    return _seeded(lambda: AutoModel.from_config(BloomConfig(hidden_size=32, n_head=4, n_layer=2, vocab_size=64)))
-
-
-BASES: dict[str, Callable[[], PreTrainedModel]] = {
-    name: lambda name=name: TINY[name]()[0].base_model for name in LANGUAGE_MODELS
-} | {"qwen3_mix": _qwen_mix}
-
-
-def _sequences(seed: int, prefix: int, count: int = 14) -> tuple[Tensor, list[Tensor], list[list[int]]]:
-    """Random rows that share beginnings, some equal, one the beginning of another, and reads anywhere."""
-    rng = random.Random(seed)
-    head = torch.tensor([rng.randrange(20) for _ in range(prefix)], dtype=torch.long)
-    rows = [[rng.choice((5, 6)) for _ in range(rng.randrange(1, 12))] for _ in range(count)]
-    rows += [rows[0], rows[3], [*rows[1], 7, 8, 9], rows[1][:1]]
-    if prefix:
-        rows.append([])
-    reads = [[rng.randrange(prefix + len(row)) for _ in range(rng.randrange(1, 4))] for row in rows]
-    reads[0] = []
-    reads[-1] = [prefix + len(rows[-1]) - 1] * 2
-    return head, [torch.tensor(row, dtype=torch.long) for row in rows], reads
-
-
-def _alone(base: PreTrainedModel, prefix: Tensor, row: Tensor) -> Tensor:
-    """A sequence run by itself: no cache, no mask, no positions."""
-    with torch.no_grad():
-        return base(input_ids=torch.cat([prefix, row])[None], use_cache=False).last_hidden_state[0]
-
-
-def _check(base: PreTrainedModel, reader: PackedReader, prefix: int, seed: int) -> None:
-    head, rows, reads = _sequences(seed, prefix)
-    found = reader.states(head, rows, reads)
-    assert len(found) == len(rows)
-    for states, row, wanted in zip(found, rows, reads, strict=True):
-        assert states.shape == (len(wanted), base.config.hidden_size)
-        assert not states.requires_grad
-        torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=2e-5, rtol=2e-5)
-
-
-@contextmanager
-def _counted(base: PreTrainedModel) -> Iterator[list[int]]:
-    """How many tokens each pass looks up."""
-    sizes: list[int] = []
-    handle = base.get_input_embeddings().register_forward_hook(
-        lambda _module, args, _output: sizes.append(args[0].numel())
-    )
-    try:
-        yield sizes
-    finally:
-        handle.remove()
+from tests.packs import BASES, alone, bloom, check, counted, seeded, sequences
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -110,7 +21,7 @@ def test_equal_to_each_sequence_alone(name: str, prefix: int) -> None:
     base = BASES[name]()
     reader = PackedReader(base, TokenBudget(2048))
     for seed in range(3):
-        _check(base, reader, prefix, seed)
+        check(base, reader, prefix, seed)
     assert reader.packs
 
 
@@ -124,7 +35,7 @@ def test_a_text_whose_every_token_is_removed_does_not_stop_packing(name: str) ->
     found = reader.states(torch.zeros(0, dtype=torch.long), rows, [[len(row) - 1] for row in rows])
     assert reader.packs
     for states, row in zip(found, rows, strict=True):
-        torch.testing.assert_close(states, _alone(base, row[:0], row)[-1:], atol=2e-5, rtol=2e-5)
+        torch.testing.assert_close(states, alone(base, row[:0], row)[-1:], atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "mistral"])
@@ -132,11 +43,11 @@ def test_a_text_whose_every_token_is_removed_does_not_stop_packing(name: str) ->
 def test_small_packs(name: str, nodes: int) -> None:
     base = BASES[name]()
     reader = PackedReader(base, TokenBudget(nodes))
-    _check(base, reader, 5, 3)
+    check(base, reader, 5, 3)
     assert reader.packs
-    with _counted(base) as sizes:
-        _check(base, reader, 5, 3)
-    packs = sizes[1 : -len(_sequences(3, 5)[1])]
+    with counted(base) as sizes:
+        check(base, reader, 5, 3)
+    packs = sizes[1 : -len(sequences(3, 5)[1])]
     assert len(packs) > 1
     assert max(packs) <= max(nodes, 14)
 
@@ -146,7 +57,7 @@ def test_eager_attention_takes_the_same_mask(name: str) -> None:
     base = BASES[name]()
     base.set_attn_implementation("eager")
     reader = PackedReader(base, TokenBudget(2048))
-    _check(base, reader, 4, 0)
+    check(base, reader, 4, 0)
     assert reader.packs
 
 
@@ -154,19 +65,19 @@ def test_eager_attention_takes_the_same_mask(name: str) -> None:
 def test_half_precision_packs(dtype: torch.dtype) -> None:
     base = BASES["llama"]().to(dtype)
     reader = PackedReader(base, TokenBudget(2048))
-    head, rows, reads = _sequences(0, 4)
+    head, rows, reads = sequences(0, 4)
     found = reader.states(head, rows, reads)
     assert reader.packs
     for states, row, wanted in zip(found, rows, reads, strict=True):
         assert states.dtype == dtype
-        torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=0.15, rtol=0.05)
+        torch.testing.assert_close(states, alone(base, head, row)[wanted], atol=0.15, rtol=0.05)
 
 
 def test_runs_one_token_per_distinct_beginning() -> None:
     base = BASES["llama"]()
     reader = PackedReader(base, TokenBudget(2048))
-    head, rows, reads = _sequences(1, 6)
-    with _counted(base) as sizes:
+    head, rows, reads = sequences(1, 6)
+    with counted(base) as sizes:
         # First the trial, and a comparison for each size of packs: they leave nothing behind but the verdict.
         reader.states(head, rows, reads)
         reader.states(head, rows[:4], reads[:4])
@@ -191,14 +102,14 @@ def test_several_packs_run_no_beginning_twice(name: str, prefix: int, nodes: int
     reads = [[prefix + len(row) - 1, prefix + 2] for row in rows]
     reader.states(head, rows, reads)
     reader.forget()
-    with _counted(base) as sizes:
+    with counted(base) as sizes:
         found = reader.states(head, rows, reads)
     assert reader.packs
     beginnings = {tuple(row.tolist()[:end]) for row in rows for end in range(1, len(row) + 1)}
     assert len(sizes) > 4
     assert sum(sizes) == prefix + len(beginnings) < 0.65 * sum(map(len, rows)) + prefix
     for states, row, wanted in zip(found, rows, reads, strict=True):
-        torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=2e-5, rtol=2e-5)
+        torch.testing.assert_close(states, alone(base, head, row)[wanted], atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3_mix"])
@@ -206,11 +117,11 @@ def test_in_double_precision_nothing_but_rounding_is_left(name: str) -> None:
     """What single precision leaves is its own rounding, not an approximation."""
     base = BASES[name]().double()
     reader = PackedReader(base, TokenBudget(7))
-    head, rows, reads = _sequences(2, 5)
+    head, rows, reads = sequences(2, 5)
     found = reader.states(head, rows, reads)
     assert reader.packs
     for states, row, wanted in zip(found, rows, reads, strict=True):
-        torch.testing.assert_close(states, _alone(base, head, row)[wanted], atol=1e-12, rtol=1e-12)
+        torch.testing.assert_close(states, alone(base, head, row)[wanted], atol=1e-12, rtol=1e-12)
 
 
 def test_a_row_longer_than_a_pack_is_run_once_with_its_beginnings() -> None:
@@ -218,9 +129,9 @@ def test_a_row_longer_than_a_pack_is_run_once_with_its_beginnings() -> None:
     reader = PackedReader(base, TokenBudget(5))
     row = torch.arange(20, 40)
     rows = [row[:end] for end in range(12, 21)]
-    wanted = _alone(base, row[:0], row)
+    wanted = alone(base, row[:0], row)
     reader.states(row[:0], rows, [[len(own) - 1] for own in rows])
-    with _counted(base) as sizes:
+    with counted(base) as sizes:
         found = reader.states(row[:0], rows, [[len(own) - 1] for own in rows])
     assert sizes == [20]
     torch.testing.assert_close(torch.cat(found), wanted[11:], atol=2e-5, rtol=2e-5)
@@ -230,12 +141,12 @@ def test_the_prompt_alone_costs_no_second_pass() -> None:
     base = BASES["gpt2"]()
     reader = PackedReader(base, TokenBudget(2048))
     head, empty = torch.arange(7), torch.zeros(0, dtype=torch.long)
-    with _counted(base) as sizes:
+    with counted(base) as sizes:
         reader.states(head, [empty], [[6]])
         sizes.clear()
         (states,) = reader.states(head, [empty], [[6, 0]])
     assert sizes == []
-    torch.testing.assert_close(states, _alone(base, head, empty)[[6, 0]], atol=2e-5, rtol=2e-5)
+    torch.testing.assert_close(states, alone(base, head, empty)[[6, 0]], atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("read", [-1, 5])
@@ -246,10 +157,10 @@ def test_a_position_that_does_not_exist(read: int) -> None:
 
 def test_linear_bias_families_are_run_plain() -> None:
     """BLOOM makes its position bias from the two-dimensional mask."""
-    base = _bloom()
+    base = bloom()
     reader = PackedReader(base, TokenBudget(60))
     assert not reader.packs
-    _check(base, reader, 5, 0)
+    check(base, reader, 5, 0)
     assert reader.cache(torch.arange(4), 2) is None
 
 
@@ -260,80 +171,6 @@ def test_unknown_attention_is_run_plain() -> None:
     assert not reader.packs
     base.config._attn_implementation_internal = "sdpa"
     assert reader.packs
-
-
-def _wrong_when(base: PreTrainedModel, condition: Callable[[Tensor], bool]) -> None:
-    """The first layer ignores its mask in the passes that the condition picks."""
-
-    def break_mask(_module: nn.Module, _args: object, kwargs: dict[str, object]) -> object:
-        mask = kwargs["attention_mask"]
-        if isinstance(mask, Tensor) and mask.is_floating_point() and condition(mask):
-            kwargs["attention_mask"] = torch.zeros_like(mask)
-        return None
-
-    base.layers[0].register_forward_pre_hook(break_mask, with_kwargs=True)
-
-
-def test_a_wrong_packed_pass_is_noticed_at_once() -> None:
-    base = BASES["llama"]()
-    _wrong_when(base, lambda _mask: True)
-    reader = PackedReader(base, TokenBudget(2048))
-    assert not reader.packs
-    _check(base, reader, 4, 0)
-
-
-def test_a_packed_pass_that_is_wrong_only_when_long_is_noticed_then() -> None:
-    base = BASES["llama"]()
-    _wrong_when(base, lambda mask: mask.shape[-1] > 50)
-    reader = PackedReader(base, TokenBudget(2048))
-    assert reader.packs
-    _check(base, reader, 30, 0)
-    assert not reader.packs
-
-
-def test_a_window_longer_than_the_trial_is_respected() -> None:
-    base = BASES["mistral"]()
-    base.config.sliding_window = 40
-    reader = PackedReader(base, TokenBudget(2048))
-    _check(base, reader, 2, 0)
-    _check(base, reader, 38, 0)
-    assert reader.packs
-
-
-@pytest.mark.parametrize("keys", [0, 50])
-def test_a_packed_pass_that_raises_falls_back(keys: int) -> None:
-    base = BASES["llama"]()
-
-    def refuse(_module: nn.Module, _args: object, kwargs: dict[str, Tensor]) -> None:
-        if (
-            "attention_mask" in kwargs
-            and kwargs["attention_mask"].dim() == 4
-            and kwargs["attention_mask"].shape[3] > keys
-        ):
-            raise ValueError
-
-    base.register_forward_pre_hook(refuse, with_kwargs=True)
-    reader = PackedReader(base, TokenBudget(2048))
-    assert reader.packs == (keys > 0)
-    _check(base, reader, 30, 0)
-    assert not reader.packs
-
-
-@pytest.mark.parametrize("name", ["llama", "bloom"])
-def test_out_of_memory_halves_the_budget(name: str) -> None:
-    base = _bloom() if name == "bloom" else BASES[name]()
-    budget = TokenBudget(200)
-    reader = PackedReader(base, budget)
-    assert reader.packs == (name == "llama")
-    _check(base, reader, 4, 0)
-
-    def small(_module: nn.Module, args: tuple[Tensor], _output: Tensor) -> None:
-        if args[0].numel() > 60:
-            raise torch.OutOfMemoryError
-
-    base.get_input_embeddings().register_forward_hook(small)
-    _check(base, reader, 4, 4)
-    assert budget.tokens < 200
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt2"])
@@ -355,7 +192,7 @@ def test_cache_for_a_differentiable_pass(name: str) -> None:
         ).last_hidden_state
         assert cache.get_seq_length() == 9
         for states_of_row, row in zip(states, rows, strict=True):
-            torch.testing.assert_close(states_of_row, _alone(base, head, row)[6:], atol=2e-5, rtol=2e-5)
+            torch.testing.assert_close(states_of_row, alone(base, head, row)[6:], atol=2e-5, rtol=2e-5)
         (gradient,) = torch.autograd.grad(states.sum(), embeds)
         assert gradient.abs().sum(-1).min() > 0
     assert reader.cache(head[:0], 2) is None
@@ -373,10 +210,10 @@ def test_rotary_angles_that_depend_on_the_longest_sequence() -> None:
         max_position_embeddings=128,
         rope_parameters=rope | {"original_max_position_embeddings": 30, "factor": 4.0},
     )
-    base = _seeded(lambda: AutoModel.from_config(config))
+    base = seeded(lambda: AutoModel.from_config(config))
     reader = PackedReader(base, TokenBudget(2048))
     for prefix in (0, 24, 33):
-        _check(base, reader, prefix, 0)
+        check(base, reader, prefix, 0)
     assert reader.packs
     assert reader.cache(torch.arange(5), 1) is None
 
@@ -384,11 +221,11 @@ def test_rotary_angles_that_depend_on_the_longest_sequence() -> None:
 def test_a_changed_model_and_an_uncached_context() -> None:
     base = BASES["llama"]()
     reader = PackedReader(base, TokenBudget(2048))
-    _check(base, reader, 6, 0)
+    check(base, reader, 6, 0)
     base.layers[0].mlp.up_proj.weight.data.mul_(-1)
-    _check(base, reader, 6, 0)
-    head, rows, reads = _sequences(0, 6)
-    with _counted(base) as sizes:
+    check(base, reader, 6, 0)
+    head, rows, reads = sequences(0, 6)
+    with counted(base) as sizes:
         reader.states(head, rows, reads)
         with reader.uncached():
             reader.states(head, rows, reads)
@@ -400,7 +237,7 @@ def test_the_model_is_left_alone() -> None:
     base = BASES["mistral"]()
     before = copy.deepcopy(base)
     reader = PackedReader(base, TokenBudget(50))
-    _check(base, reader, 5, 0)
+    check(base, reader, 5, 0)
     assert base.config.to_dict() == before.config.to_dict()
     assert base.config._attn_implementation == before.config._attn_implementation
     for one, other in zip(base.parameters(), before.parameters(), strict=True):
@@ -426,6 +263,6 @@ def test_smollm2(monkeypatch: pytest.MonkeyPatch) -> None:
     found = reader.states(head, rows, [[16]] * 8)
     assert reader.packs
     labels = model.lm_head.weight[[2430, 3260]]
-    wanted = torch.cat([_alone(base, head, row)[16:] for row in rows])
+    wanted = torch.cat([alone(base, head, row)[16:] for row in rows])
     assert (torch.cat(found) @ labels.T - wanted @ labels.T).abs().max() < 1e-3
     assert (wanted @ labels.T).std(0).min() > 0.1
