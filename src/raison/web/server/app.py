@@ -21,9 +21,9 @@ from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, describ
 from raison.web.server.calls import Asked, AskedExplanation, AskedPrediction
 from raison.web.server.citing import AskedCitations
 from raison.web.server.guard import GONE, MISTAKEN, Guard
-from raison.web.server.runs import Runs
-from raison.web.server.runs_lines import AbsentError
-from raison.web.server.runs_paths import runs_paths
+from raison.web.server.runs.folders import Runs
+from raison.web.server.runs.lines import AbsentError
+from raison.web.server.runs.paths import runs_paths
 from raison.web.server.served import LeftError, Served
 from raison.web.server.trust import AskedCheck, Trusts
 from raison.web.server.worker import FullError

@@ -12,7 +12,7 @@ from raison.core.errors import UnknownNameError
 from raison.web.server.calls import Asked
 from raison.web.server.counts import Counts
 from raison.web.server.kept import Kept
-from raison.web.server.runs_lines import AbsentError
+from raison.web.server.runs.lines import AbsentError
 from raison.web.server.settings import Access, Limits, Shown
 from raison.web.server.turns import Client, Waiting
 from raison.web.server.worker import Worker

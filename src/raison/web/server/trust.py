@@ -21,7 +21,7 @@ from raison.web.component.checking import checked
 from raison.web.component.trusted import Audited, trusted
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.calls import Asked, AskedExplanation, json_of
-from raison.web.server.runs import below, inside, state_of
+from raison.web.server.runs.folders import below, inside, state_of
 from raison.web.server.settings import Limits
 
 KEPT = 8

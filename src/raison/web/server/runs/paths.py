@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.runs.overview import Overview
-from raison.web.server.runs import Runs
-from raison.web.server.runs_lines import Place, RunFacts
-from raison.web.server.slices import Cut, Slice, Wanted, slice_of
-from raison.web.server.strata import Stratum, strata
+from raison.web.server.runs.folders import Runs
+from raison.web.server.runs.lines import Place, RunFacts
+from raison.web.server.runs.slices import Cut, Slice, Wanted, slice_of
+from raison.web.server.runs.strata import Stratum, strata
 
 Name = Annotated[str, Query(max_length=500)]
 Whole = Annotated[int, Query(ge=0, le=1 << 31)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.successes import share_interval
-from raison.web.server.runs_lines import Line
+from raison.web.server.runs.lines import Line
 
 ORDERS: Mapping[str, Callable[[Line], object]] = {
     "number": lambda line: line.number,

@@ -10,8 +10,8 @@ from pathlib import Path
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.results.explanation import Explanation
 from raison.runs.overview import Overview, overview
-from raison.web.server.runs_held import MARKERS, Held, belonging, held_in
-from raison.web.server.runs_lines import AbsentError, Line, Place, RunFacts
+from raison.web.server.runs.held import MARKERS, Held, belonging, held_in
+from raison.web.server.runs.lines import AbsentError, Line, Place, RunFacts
 
 DEPTH = 4
 """Folders below the named one that are looked through."""

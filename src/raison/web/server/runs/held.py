@@ -16,7 +16,7 @@ from raison.runs.files.rows import explanation_of
 from raison.runs.record import Record
 from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run
-from raison.web.server.runs_lines import (
+from raison.web.server.runs.lines import (
     AbsentError,
     Line,
     MetricFacts,
