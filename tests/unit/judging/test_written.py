@@ -99,10 +99,3 @@ def test_what_cannot_be_judged_says_why():
             raison.evaluate(writer, given, progress=False)
     with pytest.raises(InputError, match="raison.load"):
         raison.evaluate("name", plain)  # type: ignore[arg-type]
-
-
-def test_audits_of_models_that_write_are_refused(tmp_path):
-    writer = Generator(*build_language_model("llama"), "llama")
-    with pytest.raises(InputError, match="llama writes: compare and evaluate"):
-        raison.audit(writer, ["a story", "a plot"], out=tmp_path / "audit")  # type: ignore[arg-type]
-    assert not (tmp_path / "audit").exists()

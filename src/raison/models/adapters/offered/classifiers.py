@@ -14,6 +14,7 @@ from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
+from raison.core.capabilities.other_wordings import OtherWordings
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capabilities.token_predictions import TokenPredictions
@@ -94,6 +95,7 @@ def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capabili
         (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
     )
     found[AskedAgain] = "it gives equal answers to equal questions"
+    found[OtherWordings] = "it was prepared for no texts, and reads any"
     if readout is None or use.border is not None:
         found[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:

@@ -170,7 +170,7 @@ class PackedReader:
         return right, [states[: len(wanted)] for states, wanted in zip(found, reads, strict=True)]
 
     def _read_packed(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
-        walk = Walk(self.base, self._store.get(prefix) if len(prefix) else None)
+        walk = Walk(self.base, self._store.get(prefix) if len(prefix) else None, self._nodes)
 
         def run(group: list[int]) -> Sequence[Tensor]:
             return walk.states([rows[number] for number in group], [reads[number] for number in group])

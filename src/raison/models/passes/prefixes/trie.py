@@ -73,15 +73,16 @@ def leaves(rows: Sequence[Ids]) -> list[int]:
 
 
 def sees(
-    positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], start: int, window: int | None
-) -> Bool[Tensor, "nodes keys"]:
-    """The keys (the prompt's, then the nodes') that each node attends to."""
+    positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], start: int, window: int | None, known: int = 0
+) -> Bool[Tensor, "new keys"]:
+    """The keys (the prompt's, then the nodes') that each node from `known` on attends to."""
     node = torch.arange(len(positions), device=positions.device)
-    lineage = (node[None] <= node[:, None]) & (node[:, None] < ends[None])
-    sees = torch.cat([lineage.new_ones(len(positions), start), lineage], 1)
+    new = node[known:, None]
+    lineage = (node[None] <= new) & (new < ends[None])
+    sees = torch.cat([lineage.new_ones(len(new), start), lineage], 1)
     if window is not None:
         places = torch.cat([torch.arange(start, device=positions.device), positions])
-        sees &= positions[:, None] - places[None] < window
+        sees &= positions[known:, None] - places[None] < window
     return sees
 
 

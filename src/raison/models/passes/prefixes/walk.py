@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from raison.models.passes.prefixes.prefix import Prefix, layers_of
-from raison.models.passes.prefixes.trie import Ids, merge, sees, shared
+from raison.models.passes.prefixes.trie import Ids, Trie, merge, sees, shared
 
 _Masks = dict[str, Tensor] | Tensor | None
 
@@ -19,56 +19,74 @@ class Walk:
     """Last hidden states of sequences behind one prompt, pack by pack.
 
     The keys and values of the last pass are kept. In the order of the alphabet a sequence begins like the one before it
-    further than like any other, so that every distinct beginning is run once, however many packs there are.
+    further than like any other, so that every distinct beginning is run once, however many packs there are. Modules
+    whose forward function was replaced may give what is known without running, and keep no keys: then each pack goes
+    on from the prompt alone.
     """
 
-    def __init__(self, base: PreTrainedModel, prompt: Prefix | None) -> None:
-        """`base` is the transformer without its head."""
+    def __init__(self, base: PreTrainedModel, prompt: Prefix | None, room: int) -> None:
+        """`base` is the transformer without its head, of whose tokens `room` run at a time behind known ones."""
         self._base = base
+        self._room = room
         self._start = 0 if prompt is None else len(prompt)
+        self._goes_on = not any("forward" in vars(module) for module in base.modules())
         self._last = prompt
         # The last sequence, and the places of its tokens in the last pass, those of the prompt first.
         self._row: Ids = ()
         self._places = list(range(self._start))
 
     def states(self, rows: Sequence[Ids], reads: Sequence[Sequence[int]]) -> list[Float[Tensor, "_reads hidden"]]:
-        """The states of each row at positions that count from the prompt's first token: one pass for all rows."""
+        """The states of each row at positions that count from the prompt's first token: one pass for all rows.
+
+        A single row of more tokens than there is room for takes several, so that no mask is quadratic in its length.
+        """
         known = shared(self._row, rows[0])
         places = self._places[: self._start + known]
         stored = self._last.at(places) if self._last is not None and places else None
         trie = merge([rows[0][:known], *rows])
-        found = stored
-        if known < len(trie.tokens):
-            positions = torch.tensor(trie.depths, device=self._base.device) + self._start
-            seen = self._masks(positions, torch.tensor(trie.ends, device=self._base.device), known)
-            found = self._run(stored, trie.tokens[known:], positions[known:], seen)
+        found = self._grown(stored, trie, known) if known < len(trie.tokens) else stored
         assert found is not None, "nothing to read"
         paths = [[*range(self._start), *(self._start + node for node in path)] for path in trie.paths[1:]]
-        self._last, self._row, self._places = found, rows[-1], paths[-1]
+        if self._goes_on:
+            self._last, self._row, self._places = found, rows[-1], paths[-1]
         picks = [path[position] for path, wanted in zip(paths, reads, strict=True) for position in wanted]
         chosen = found.states[torch.tensor(picks, dtype=torch.long, device=found.states.device)]
         return list(chosen.split([len(wanted) for wanted in reads]))
 
+    def _grown(self, stored: Prefix | None, trie: Trie, known: int) -> Prefix:
+        """What was stored, with the nodes from `known` on."""
+        count, device = len(trie.tokens), self._base.device
+        positions = torch.tensor(trie.depths, device=device) + self._start
+        if stored is None and trie.depths == list(range(count)):
+            # A single sequence needs no mask.
+            return self._run(None, trie.tokens, positions, None)
+        ends = torch.tensor(trie.ends, device=device)
+        room = self._room if self._goes_on else count
+        for begin in range(known, count, room):
+            upto = slice(min(begin + room, count))
+            masks = self._masks(positions[upto], ends[upto], begin)
+            stored = self._run(stored, trie.tokens[begin : upto.stop], positions[begin : upto.stop], masks)
+        assert stored is not None, "no new node"
+        return stored
+
     def _run(self, stored: Prefix | None, tokens: list[int], positions: Int[Tensor, " nodes"], masks: _Masks) -> Prefix:
-        """One pass over new nodes: the states, keys and values of what was stored and theirs."""
-        cache = DynamicCache() if stored is None else stored.cache(1)
+        """One pass over new nodes: the states of what was stored and theirs, with keys and values where it goes on."""
+        cache = stored.cache(1) if stored is not None else DynamicCache() if self._goes_on else None
         output = self._base(
             input_ids=torch.tensor([tokens], device=self._base.device),
             attention_mask=masks,
             position_ids=positions[None],
             past_key_values=cache,
-            use_cache=True,
+            use_cache=cache is not None,
         )
         states: Tensor = output[0][0]
-        return Prefix(states if stored is None else torch.cat([stored.states, states]), layers_of(cache))
+        layers = layers_of(cache) if cache is not None and self._goes_on else ()
+        return Prefix(states if stored is None else torch.cat([stored.states, states]), layers)
 
     def _masks(self, positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], known: int) -> _Masks:
-        """What the nodes from `known` on attend to; None for a single sequence, whose mask would be quadratic."""
-        chain = torch.arange(len(positions), device=positions.device)
-        if self._start + known == 0 and bool((positions == chain).all()):
-            return None
+        """What the nodes from `known` on attend to."""
         masks = {
-            kind: self._additive(sees(positions, ends, self._start, width)[known:])
+            kind: self._additive(sees(positions, ends, self._start, width, known))
             for kind, width in (windows(self._base.config.get_text_config()) or {}).items()
         }
         return masks.get("", masks)
