@@ -4,7 +4,8 @@ import json
 import random
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
 from tests.contracts.test_nasty import NASTY
@@ -161,6 +162,12 @@ PATHS = (
     "/api/runs/texts?run=%00&row=%00&seed=-1",
     "/api/runs/texts?run=a&row=b&seed=99999999999999999999",
     "/api/runs/texts?run=a&row=b&word=(((((",
+    "/api/runs/slices?run=..&row=random",
+    "/api/runs/slices?run=linked&row=random",
+    "/api/runs/words?run=%2Fetc&row=passwd",
+    "/api/runs/words?run=linked&row=random&seed=0.5",
+    "/api/runs/explanation?run=linked&row=random&number=1e400",
+    "/api/runs/explanation?run=a&row=b&number=0&number=1&x=y",
     "/api/runs?" + "a=b&" * 500,
     "/docs",
     "/redoc",
@@ -227,7 +234,7 @@ class Hostile:
 
 
 def requests(model: str, count: int, seed: int = 0) -> Iterator[Hostile]:
-    """So many requests, the same ones for a seed."""
+    """So many requests about a classifier, the same ones for a seed."""
     rng = random.Random(seed)
     makers: tuple[Callable[[random.Random, str], Hostile], ...] = (
         _text,
@@ -242,6 +249,35 @@ def requests(model: str, count: int, seed: int = 0) -> Iterator[Hostile]:
     weights = (6, 5, 4, 3, 2, 2, 2, 1)
     for _ in range(count):
         yield rng.choices(makers, weights)[0](rng, model)
+
+
+def about(whole: Mapping[str, dict[str, Json]], count: int, seed: int = 0) -> Iterator[Hostile]:
+    """So many requests: for each path a body that is answered, with one or two of its values exchanged at any depth."""
+    rng = random.Random(seed)
+    paths = sorted(whole)
+    for number in range(count):
+        path = paths[number % len(paths)]
+        body = json.loads(json.dumps(whole[path]))
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            _exchange(body, rng)
+        yield Hostile(f"about {path}", post(path, json.dumps(body).encode()))
+
+
+def _exchange(body: Json, rng: random.Random) -> None:
+    """Another value in the place of one of JSON's, or an entry more or less."""
+    keys = list(body) if isinstance(body, dict) else list(range(len(body))) if isinstance(body, list) else []
+    if not keys:
+        return
+    key = rng.choice(keys)
+    inner = body[key]  # type: ignore[index]
+    if isinstance(inner, dict | list) and inner and rng.random() < 0.7:
+        _exchange(inner, rng)
+    elif rng.random() < 0.15:
+        del body[key]  # type: ignore[attr-defined]
+    elif isinstance(body, dict) and rng.random() < 0.1:
+        body["__proto__"] = deepcopy(rng.choice(VALUES))
+    else:
+        body[key] = deepcopy(rng.choice(VALUES))  # type: ignore[index]
 
 
 def asked(port: int, content: bytes, patience: float = 60.0) -> bytes:

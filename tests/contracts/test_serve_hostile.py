@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+from starlette.testclient import TestClient
 
+import raison
 from raison.core.errors import InputError
 from raison.core.settings.fields import mistakes_in
 from raison.methods import CATALOGUE as METHODS
@@ -15,9 +17,10 @@ from raison.web.server import guard, running
 from raison.web.server.calls import OUTSIDE, check_call
 from raison.web.server.served import Served
 from raison.web.server.settings import Limits, Shown
-from tests.hostile import SECRET, asked, post, requests, wrong
+from tests.hostile import SECRET, about, asked, post, requests, wrong
 from tests.integration.test_serve_live import listening
-from tests.serving import BERT, bert
+from tests.serving import BERT, bert, serving
+from tests.tiny import build_language_model
 
 COUNT = 400
 NAMES = {
@@ -61,6 +64,68 @@ def test_every_hostile_request_is_answered(tmp_path: Path, monkeypatch: pytest.M
     assert statuses["200"] > COUNT / 10
     assert statuses["422"] > COUNT / 10
     assert {"400", "403", "404", "405"} <= set(statuses)
+
+
+def test_every_path_that_takes_a_body_answers_hostile_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 1.0)
+    models = {BERT: bert(), "writer": raison.load(*build_language_model("llama"))}
+    served = Served(models, limits=Limits(characters=6000, seconds=20, new_tokens=8))
+    with serving(served) as client:
+        whole = _bodies(client)
+        offered = client.get("/openapi.json").json()["paths"]
+        taken = {path for path, verbs in offered.items() if "post" in verbs}
+        assert {*whole} == taken
+        for path, body in whole.items():
+            assert client.post(path, json=body).status_code == 200, path
+    troubles, statuses = [], Counter[str]()
+    with listening(Served(models, limits=served.limits)) as port:
+        for hostile in about(whole, COUNT):
+            answer = asked(port, hostile.content)
+            statuses[answer[9:12].decode()] += 1
+            if trouble := wrong(answer):
+                troubles.append(f"{trouble}: {hostile.kind}: {hostile.content[-600:]!r}")
+    assert not troubles, "\n".join(troubles)
+    assert statuses["200"] > COUNT / 10
+    assert statuses["422"] > COUNT / 10
+
+
+def _bodies(client: TestClient) -> dict[str, dict[str, object]]:
+    """For each path a body that it answers."""
+    text = {"model": BERT, "text": "a dull plot", "method": "occlusion"}
+    written = {"model": "writer", "text": "a dull plot", "method": "occlusion", "max_new_tokens": 2}
+    question = {"model": "writer", "question": "who?", "sources": {"b": "the sailor.", "a": "a dull plot."}}
+    question |= {"answer": "the sailor.", "method": "occlusion", "draws": 1}
+    explanation, output, citations = (
+        client.post(path, json=body).json()
+        for path, body in (("/api/explain", text), ("/api/explain", written), ("/api/cite", question))
+    )
+    return {
+        "/api/explain": written,
+        "/api/predict": {"model": "writer", "text": "a dull plot", "max_new_tokens": 2},
+        "/api/cite": question,
+        "/api/check": text,
+        "/api/view": {"explanations": [explanation]},
+        "/api/view/file": {"results": [explanation], "kind": "svg"},
+        "/api/view/trust": {"model": BERT, "explanation": explanation},
+        "/api/view/output": {"explanation": output},
+        "/api/view/span": {"explanation": output, "first": 0, "last": 1},
+        "/api/view/token": {"explanation": output, "token": 0},
+        "/api/view/citations": {"citations": citations},
+    }
+
+
+def test_a_mistake_is_told_in_the_words_of_its_own_path() -> None:
+    with serving(Served({BERT: bert()})) as client:
+        for path, body, line in (
+            ("/api/view/span", {"explanation": {}, "first": -1, "last": 0}, "first cannot be -1: give the number of"),
+            ("/api/view/file", {"results": [], "kid": "svg"}, "kind is missing: give one of "),
+            ("/api/view/file", {"results": [], "kind": "svg", "kid": 1}, "unknown field 'kid'. Did you mean 'kind'?"),
+            ("/api/cite", {"model": BERT, "question": "who?", "draws": -1}, "draws cannot be -1: give a whole number"),
+        ):
+            found = client.post(path, json=body)
+            assert (found.status_code, found.json()["error"][: len(line)]) == (422, line)
+        found = client.get("/api/runs/words?run=a&row=b&sed=1").json()["error"]
+        assert found.startswith("unknown field 'sed'. Did you mean 'seed'?")
 
 
 @pytest.mark.parametrize("catalogue", [METHODS, METRICS])

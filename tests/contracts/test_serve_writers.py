@@ -65,6 +65,13 @@ def test_an_answer_takes_no_more_passes_than_a_prediction_may(client: TestClient
     assert refused.json()["error"].startswith("sequential_integrated_gradients(steps=400) takes up to 22,400 passes")
 
 
+def test_a_pair_is_no_prompt(client: TestClient) -> None:
+    for path in ("/api/explain", "/api/predict"):
+        refused = client.post(path, json={"model": "writer", "text": ["a dull plot", "a story"]})
+        assert refused.status_code == 422
+        assert refused.json()["error"].startswith("text cannot be ('a dull plot', 'a story'): give a prompt")
+
+
 SOURCES = {"b": "the old sailor told a story. it was quiet.", "a": "a dull plot at all."}
 QUESTION = {"model": "writer", "question": "who told a story?", "sources": SOURCES}
 GIVEN = {**QUESTION, "answer": "the sailor told it. a quiet story."}

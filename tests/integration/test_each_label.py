@@ -93,6 +93,8 @@ def test_where_there_are_no_labels_each_is_refused_in_one_line() -> None:
         raison.explain(tagged(), TEXTS[0], "occlusion", target="each", threshold=1.5)
     with pytest.raises(InputError, match="give that target"):
         raison.explain(tagged(), TEXTS[0], "occlusion", target="joy", threshold=0.2)
+    with pytest.raises(InputError, match="give that target"):
+        raison.explain(tagged(), ("a dull plot", ["a story", "a film"]), "occlusion", threshold=0.2)
 
 
 def test_scores_are_told_for_all_labels_and_for_each() -> None:

@@ -276,6 +276,7 @@ def test_contrasts(generator):
         ({"output": OUTPUT, "removal": "msk"}, "unknown removal"),
         ({"output": "story " * 200}, "shorten one of them"),
         ({"max_new_tokens": 200}, "shorten one of them"),
+        ({"output": OUTPUT, "threshold": 0.5}, "target='each'"),
     ],
 )
 def test_bad_settings(generator, settings, said):

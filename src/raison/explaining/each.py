@@ -13,15 +13,20 @@ from raison.core.targets.target import TargetSpec, probabilities, resolve_target
 from raison.explaining.attribution import Batch, Settings, prepare, prepare_encoded
 
 
+def without_threshold(given: float | None) -> None:
+    """Raise InputError for a threshold, which only target="each" has."""
+    if given is not None:
+        raise InputError("threshold= says which labels target='each' explains: give that target, or leave it out.")
+
+
 def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) -> float:
     """The probability from which a label is explained.
 
     Raises InputError for a threshold without target="each", or where the model does not give labels.
     """
     if target != EACH:
-        if given is None:
-            return THRESHOLD
-        raise InputError("threshold= says which labels target='each' explains: give that target, or leave it out.")
+        without_threshold(given)
+        return THRESHOLD
     if model.choosing is None and model.outputs != "labels":
         kind = "one number" if model.outputs == "number" else f"one of {len(model.classes)} classes"
         raise InputError(

@@ -31,7 +31,7 @@ from raison.explaining.attribution import (
     run,
     run_candidates,
 )
-from raison.explaining.each import batch_of_each, threshold_of
+from raison.explaining.each import batch_of_each, threshold_of, without_threshold
 from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
@@ -213,12 +213,14 @@ def within_budget(method: str | Method, budget: int) -> Method:
 
 def _explain(model: LanguageModel | Writer, texts: Asked, reading: Reading, how: _How, writing: Writing) -> _Result:
     if isinstance(model, Writer):
+        without_threshold(how.threshold)
         prompts, unit, single = reading.prompts(texts)
         written = _explain_writing(model, prompts, how.of(unit), writing)
         return written[0] if single else written
     check_unwritten(writing)
     ranked = read_ranked(texts)
     if ranked is not None:
+        without_threshold(how.threshold)
         return _explain_rankings(model, *ranked, reading, how)
     given, unit, single = reading.any(texts)
     # Asked also where it is refused.
@@ -240,7 +242,7 @@ def _explain_rankings(
     given, unit = reading.several(texts)
     settings = replace(how.settings, unit=unit, target=None)
     found = _explain_all(model.ranker, given, replace(how, settings=settings))
-    explained = [named(e, *one) for e, one in zip(found, chosen, strict=True)]
+    explained = [named(e, *pair, scores) for e, (pair, scores) in zip(found, chosen, strict=True)]
     return explained[0] if single else explained
 
 

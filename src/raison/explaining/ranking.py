@@ -29,13 +29,13 @@ def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
 def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
     """Queries, each with several documents, and whether it was one; None for other texts."""
     if _is_one(given):
-        return [_ranked(given)], True
+        return [_ranked(*given)], True
     if isinstance(given, str | Dataset) or not isinstance(given, Sequence) or not any(map(_is_one, given)):
         return None
     for place, one in enumerate(given):
         if not _is_one(one):
             raise InputError(f"texts[{place}] is {one!r:.60}, and others are a query with a list of documents.")
-    return [_ranked(one) for one in given], False
+    return [_ranked(*one) for one in given], False
 
 
 def pairs_of(
@@ -55,9 +55,9 @@ def pairs_of(
     return found
 
 
-def named(e: Explanation, documents: tuple[int, int], scores: Sequence[float]) -> Explanation:
+def named(e: Explanation, first: int, second: int, scores: Sequence[float]) -> Explanation:
     """The explanation in the ranking's own terms."""
-    target = before(*documents)
+    target = before(first, second)
     notes = e.notes | {NOTE: list(scores)}
     return replace(e, target=target, classes=(target,), notes=notes)
 
@@ -71,8 +71,7 @@ def _is_one(given: object) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list)
 
 
-def _ranked(given: tuple[str, list[object]]) -> Ranked:
-    query, documents = given
+def _ranked(query: str, documents: Sequence[object]) -> Ranked:
     for place, document in enumerate(documents):
         if not isinstance(document, str):
             raise InputError(f"document {place} is {document!r:.60}: a document is a string.")

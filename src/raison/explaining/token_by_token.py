@@ -44,12 +44,12 @@ def by_tokens(problem: Problem, method: Method, function: Callable[[Problem, Rng
             ledger.notes[text] |= _noted([part.ledger.notes[row] for row in own])
     tokenwise = Property.TOKENWISE in method.properties
     width = problem.encoding.input_ids.shape[1] if tokenwise else max(problem.encoding.unit_counts)
-    return _summed(found, (len(problem.encoding), width), tokenwise)
+    return _summed(found, len(problem.encoding), width, tokenwise)
 
 
-def _summed(found: Sequence[tuple[TokenRows, Tensor]], shape: tuple[int, int], tokenwise: bool) -> Tensor:
+def _summed(found: Sequence[tuple[TokenRows, Tensor]], texts: int, width: int, tokenwise: bool) -> Tensor:
     """The sums of the rows of each owner; entries past a row's own tokens or units are undefined, and left out."""
-    total = torch.zeros(found[0][1].shape[0], *shape, dtype=torch.float64)
+    total = torch.zeros(found[0][1].shape[0], texts, width, dtype=torch.float64)
     for rows, scores in found:
         counts = rows.encoding.lengths if tokenwise else rows.encoding.unit_counts
         for row, owner in enumerate(rows.owners):

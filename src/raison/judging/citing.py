@@ -17,6 +17,7 @@ from raison.explaining.telling import Spans, Telling, told
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.estimate import speed_of
 from raison.judging.plan import Plan, plan_rows
+from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import SourceTemplate
@@ -82,6 +83,8 @@ def estimate_cite(
     """
     if not isinstance(writer, Writer):
         raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
+    if isinstance(writer, ServedWriter) and answer is None:
+        raise InputError(f"an estimate asks {writer.name} nothing, not even for its answer: give one (answer=).")
     how = How(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)

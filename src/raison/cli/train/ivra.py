@@ -11,7 +11,7 @@ import typer
 from raison.cli.options import But, Model, from_records
 from raison.cli.train.shared import EvenAtChance, LearnedData, SkipBad, command_line
 from raison.core.settings.fields import REQUIRED
-from raison.data import Dataset, Wanted
+from raison.data import Wanted
 from raison.data.lengths import Lengths
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 
@@ -38,13 +38,24 @@ def ivra(
     trained model is saved as a copy; explain it with --method ivra.
     """
     # Imported here: the help page must not wait for torch.
+    from raison.models.loading import weights
     from raison.studies.plans import load_named_model
-    from raison.training.recipes.ivra import train_ivra
+    from raison.training.recipes.ivra import fine_tune, train_ivra
 
     data, dev = texts.read(wanted, skip_bad)
     data, dev = lengths.of(data), None if dev is None else lengths.of(dev)
     settings = replace(settings, above_chance=not even_at_chance)
-    model = load_named_model(replace(entry, name=_started(entry.name, (data, dev), out, settings, plain_epochs)))
+    if entry.name in weights.names():
+        plain = FineTuneSettings(
+            epochs=plain_epochs,
+            rank=settings.rank,
+            texts=settings.texts,
+            validation=settings.validation,
+            seed=settings.seed,
+        )
+        fine_tune(entry.name, data, out / PLAIN, plain, dev)
+        entry = replace(entry, name=str(out / PLAIN))
+    model = load_named_model(entry)
     card = train_ivra(model, data, out, settings, dev, command_line(context, "ivra"))
     typer.echo(f"{out}: on held-out texts {_kept(card.history['scores'])}{_learned(card.provenance)}")
     typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")
@@ -67,19 +78,3 @@ def _learned(provenance: Mapping[str, Any]) -> str:
 
 def _listed(values: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {'undefined' if value is None else f'{value:.4f}'}" for name, value in values.items())
-
-
-def _started(model: str, splits: tuple[Dataset, Dataset | None], out: Path, settings: IvraSettings, epochs: int) -> str:
-    """The model to train: a base is fine-tuned first, once."""
-    from raison.models.loading import weights
-
-    if model not in weights.names():
-        return model
-    from raison.training.recipes.ivra import fine_tune
-
-    folder = out / PLAIN
-    plain = FineTuneSettings(
-        epochs=epochs, rank=settings.rank, texts=settings.texts, validation=settings.validation, seed=settings.seed
-    )
-    fine_tune(model, splits[0], folder, plain, splits[1])
-    return str(folder)

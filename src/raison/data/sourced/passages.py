@@ -59,8 +59,8 @@ def among_others(articles: Sequence[Article], how: Passages, seed: int = 0) -> I
             yield found
 
 
-def readings(articles: Sequence[Article], sources: tuple[int, int], questions: int, seed: int) -> Iterator[Reading]:
-    """Each paragraph once, in groups of one article: so many sources, and the questions that their passages answer.
+def readings(articles: Sequence[Article], fewest: int, most: int, questions: int, seed: int) -> Iterator[Reading]:
+    """Each paragraph once, in groups of one article: `fewest` to `most` sources, and the questions that these answer.
 
     Fewer sources have longer passages. Of more than `questions` questions that many are drawn.
     """
@@ -68,7 +68,7 @@ def readings(articles: Sequence[Article], sources: tuple[int, int], questions: i
         random = Random(f"readings {seed} {article.title}")
         order = random.sample(range(len(article.paragraphs)), len(article.paragraphs))
         while order:
-            count = random.randint(*sources)
+            count = random.randint(fewest, most)
             found = _reading(article, order[:count], max(1, min(3, _TOGETHER // count)), random)
             order = order[count:]
             if found.asked:

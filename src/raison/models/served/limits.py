@@ -49,6 +49,14 @@ class Served:
         refuse(mistakes)
 
 
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """How many tokens a request takes: what the server reads and what it writes."""
+
+    read: int
+    written: int
+
+
 @dataclass(slots=True)
 class Meter:
     """What was spent, under the caller's limits. A request is counted in advance, and corrected by its answer."""
@@ -69,7 +77,7 @@ class Meter:
         """In the currency of the prices."""
         return (self.tokens_in * self.limits.price_in + self.tokens_out * self.limits.price_out) / MILLION
 
-    def reserve(self, characters: int, new_tokens: int) -> int:
+    def reserve(self, characters: int, new_tokens: int) -> Tokens:
         """Count a request with a prompt of so many characters: its expected tokens. Raises SpentError."""
         with self._lock:
             expected = self.expected(characters)
@@ -77,15 +85,15 @@ class Meter:
             self.requests += 1
             self.tokens_in += expected
             self.tokens_out += new_tokens
-            return expected
+            return Tokens(expected, new_tokens)
 
-    def settle(self, reserved: tuple[int, int], used: tuple[int, int], characters: int) -> None:
-        """Correct a count by what the server says that it read and wrote."""
+    def settle(self, reserved: Tokens, used: Tokens, characters: int) -> None:
+        """Correct the count of a request whose prompt had so many characters by what the server says that it took."""
         with self._lock:
-            self.tokens_in += used[0] - reserved[0]
-            self.tokens_out += used[1] - reserved[1]
+            self.tokens_in += used.read - reserved.read
+            self.tokens_out += used.written - reserved.written
             if characters:
-                found = used[0] / characters
+                found = used.read / characters
                 self.rate = max(self.rate, found) if self._known else found
                 self._known = True
 

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from raison.core.errors import AnswerError
 from raison.models.served.address import Address
-from raison.models.served.limits import Meter, Served
+from raison.models.served.limits import Meter, Served, Tokens
 from raison.models.served.store import Store, key_of
 from raison.models.served.transport import RefusedError, Transport
 from raison.paths import cache_folder
@@ -100,14 +100,15 @@ class Server:
             self.meter.reused += 1
             return known
         new = int(body.get("max_tokens", 1)) * int(body.get("n", 1))
-        reserved: list[int] = []
+        reserved: list[Tokens] = []
         found = await self._transport.send(
             path, {"model": self.model, **body}, lambda: reserved.append(self.meter.reserve(len(prompt), new))
         )
         if not isinstance(found, dict):
             raise AnswerError(f"{path} answers a {type(found).__name__} in place of an object.")
         used = _usage(found)
-        self.meter.settle((reserved[-1], new), used or (reserved[-1], new), len(prompt) if used else 0)
+        if used is not None:
+            self.meter.settle(reserved[-1], used, len(prompt))
         if self._store is not None:
             self._store.keep(key, found)
         return found
@@ -129,7 +130,7 @@ class Server:
         return found if isinstance(found, dict) else None
 
 
-def _usage(found: Answer) -> tuple[int, int] | None:
+def _usage(found: Answer) -> Tokens | None:
     """How many tokens the server says that it read and wrote."""
     usage = found.get("usage")
     if not isinstance(usage, dict):
@@ -137,4 +138,4 @@ def _usage(found: Answer) -> tuple[int, int] | None:
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     if any(type(count) is not int or count < 0 for count in counts):
         return None
-    return counts[0], counts[1]  # type: ignore[return-value]
+    return Tokens(*counts)  # type: ignore[arg-type]

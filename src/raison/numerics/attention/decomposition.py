@@ -119,7 +119,7 @@ def through_layer(
     else:
         entering = _normed_vectors(vectors, weights.attention_norm) if weights.norm_first else vectors
         attention = trace.attention[layer][:, read]
-        passed = mixed_vectors(entering, attention, (weights.value, weights.output), choices.scratch)
+        passed = mixed_vectors(entering, attention, weights.value, weights.output, choices.scratch)
         passed += vectors[read]
         bias = _attention_bias(attention, weights)
     widest = 4 * max(len(weights.feed_forward.inner.weight), passed.shape[-1])
@@ -168,14 +168,14 @@ def slope(activation: Activation, x: Float[Tensor, "... hidden"]) -> Float[Tenso
 def mixed_vectors(
     vectors: Float[Tensor, "tokens sources hidden"],
     attention: Float[Tensor, "heads rows tokens"],
-    matrices: tuple[Affine, Affine],
+    value: Affine,
+    output: Affine,
     scratch: int,
 ) -> Vectors:
-    """sum_h sum_j A^h_ij W_O^h W_V^h x_j<-k for every row i and source k, without biases; `matrices` are W_V and W_O.
+    """sum_h sum_j A^h_ij W_O^h W_V^h x_j<-k for every row i and source k, without biases; `value` is W_V, `output` W_O.
 
     All heads at once if they fit into memory; otherwise as many as fit, or one head with as many sources as fit.
     """
-    value, output = matrices
     heads, rows, tokens = attention.shape
     features = len(value.weight) // heads
     sources, hidden = vectors.shape[1:]

@@ -131,7 +131,7 @@ def layout(e: Explanation, shared: float | None = None) -> Layout:
     total = phrases.score(e, sum(e.scores[unit] for unit in others), phrases.decimals(scale))
     verb = "adds" if len(others) == 1 else "add"
     rest = f"{phrases.count(len(others), f'weaker {e.unit}')} {verb} up to {total}" if others else ""
-    return Layout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, phrases.ends(e)), bars, rest)
+    return Layout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, *phrases.ends(e)), bars, rest)
 
 
 def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
@@ -142,11 +142,11 @@ def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
     return Bar(unit, said, level(score, scale) if finite else 0.0, unread, finite, not noise or abs(score) > noise)
 
 
-def ends(e: phrases.Explained, scale: float, meaning: tuple[str, str]) -> Ends:
-    """The ends of a scale with what they mean."""
+def ends(e: phrases.Explained, scale: float, against: str, towards: str) -> Ends:
+    """The ends of a scale, with what the lower and the upper one mean."""
     places = phrases.decimals(scale)
     low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
-    return Ends(meaning[0], low, high, meaning[1])
+    return Ends(against, low, high, towards)
 
 
 def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:

@@ -58,7 +58,7 @@ def output_layout(e: GenerationExplanation) -> OutputLayout:
     scale = max((peak(row) for row in e.scores), default=0.0)
     rows = tuple(_row(e, number, scale) for number in range(len(e.tokens)))
     shown = replace(whole, ends=replace(whole.ends, lowest=meaning[0], highest=meaning[1]))
-    return OutputLayout(e, scale_of(e.signed), _goal(e), shown, ends(e, scale, meaning), rows)
+    return OutputLayout(e, scale_of(e.signed), _goal(e), shown, ends(e, scale, *meaning), rows)
 
 
 def token_layout(shown: OutputLayout, number: int) -> Layout:

@@ -43,7 +43,7 @@ def targets_layout(explanations: Sequence[Explanation]) -> TargetsLayout:
         first,
         scale_of(first.signed),
         f"{phrases.quantity(first.of)} of {len(explanations)} targets",
-        ends(first, scale, ("", "")),
+        ends(first, scale, "", ""),
         tuple(phrases.named(unit, 24) for unit in first.units),
         tuple(
             MatrixRow(phrases.named_target(e), tuple(bar(e, unit, score, scale) for unit, score in enumerate(e.scores)))

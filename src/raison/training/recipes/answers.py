@@ -119,7 +119,7 @@ def _writer(folder: Path, adapter: Path | None = None) -> Generator:
 def _fit(
     writer: Generator, learned: tuple[Article, ...], settings: AnswersSettings, out: Path, identity: str
 ) -> History:
-    groups = sum(1 for _ in readings(learned, (settings.fewest, settings.most), settings.questions, settings.seed))
+    groups = sum(1 for _ in readings(learned, settings.fewest, settings.most, settings.questions, settings.seed))
     batches = ReadingBatches(writer, learned, settings, round(groups * (1 + settings.planted)))
     plan = TrainSettings(
         epochs=settings.epochs,

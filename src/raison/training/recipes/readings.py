@@ -39,7 +39,7 @@ class ReadingBatches:
         """The readings of an epoch in an order that the seed draws."""
         settings = self.settings
         seed = settings.seed * 100_003 + number
-        found = list(readings(self.articles, (settings.fewest, settings.most), settings.questions, seed))
+        found = list(readings(self.articles, settings.fewest, settings.most, settings.questions, seed))
         made_up = round(settings.planted * self.steps / (1 + settings.planted))
         kinds: tuple[tuple[Kind, int], ...] = (("single", made_up - made_up // 2), ("combined", made_up // 2))
         for kind, share in kinds:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from raison.core.errors import DataError, UnknownNameError
+from raison.core.errors import DataError, InputError, UnknownNameError
 from raison.core.inputs.unit import Granularity, check_unit
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import Fields
@@ -104,10 +104,18 @@ def answered(models: Mapping[str, Writer], ask: str, body: Mapping[str, object])
 
 def continued(model: Writer, text: Any, tokens: int | None) -> dict[str, object]:
     """What a model writes after a prompt or a chat, in plain JSON values."""
-    [asked], _, _ = Reading().prompts(text)
-    prompt = model.prompt(cast("Any", asked))
+    asked, _ = one_prompt(Reading(), text)
+    prompt = model.prompt(asked)
     output = model.continuation(prompt, tokens or NEW_TOKENS)
     return {"model": model.name, "outputs": "text", "prompt": prompt.text, "output": output.text}
+
+
+def one_prompt(reading: Reading, text: Any) -> tuple[Any, Granularity]:
+    """A single prompt or chat as a model that writes takes it, and the unit. Raises InputError for anything else."""
+    prompts, unit, single = reading.prompts(text)
+    if not single:
+        raise InputError(f"text cannot be {text!r:.60}: give a prompt, or a list of messages with role and content.")
+    return prompts[0], unit
 
 
 def plain(text: Asked) -> str | list[dict[str, str]]:

@@ -1,9 +1,10 @@
 """The application: its paths, and what it says of errors."""
 
 import contextlib
+import inspect
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -27,8 +28,6 @@ from raison.web.server.runs.paths import runs_paths
 from raison.web.server.served import LeftError, Served
 from raison.web.server.trust import AskedCheck, Trusts
 from raison.web.server.worker import FullError
-
-CITING = "/api/cite"
 
 
 class ErrorBody(BaseModel):
@@ -83,7 +82,7 @@ def _explaining(app: FastAPI, served: Served) -> None:
         served.worker(body.model)
         return await answered(request, AskedExplanation.read(body, served.limits))
 
-    @app.post(CITING, responses={200: {"model": Citations}})
+    @app.post("/api/cite", responses={200: {"model": Citations}})
     async def cite(request: Request, body: CiteBody) -> Response:
         """Which sources a language model's answer rests on: the JSON of Citations."""
         served.worker(body.model)
@@ -150,8 +149,7 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> Response:
-        body = CiteBody if request.url.path == CITING else ExplainBody
-        status, line = _mistake(error.errors()[0], body)
+        status, line = _mistake(error.errors()[0], _asked_of(request))
         return _error(status, line)
 
     @app.exception_handler(FullError)
@@ -175,6 +173,14 @@ def _errors(app: FastAPI) -> None:
 def _error(status: int, line: str, headers: dict[str, str] | None = None) -> Response:
     content = dump({"error": line.replace(MISTAKE, " ")})
     return Response(content, status, headers, "application/json")
+
+
+def _asked_of(request: Request) -> type[BaseModel]:
+    """What the path of a request takes: its body, or the fields of its query."""
+    taken = inspect.signature(request.scope["endpoint"]).parameters.values()
+    (found,) = (one.annotation for one in taken if one.name in ("body", "query"))
+    asked: type[BaseModel] = get_args(found)[0] if get_args(found) else found
+    return asked
 
 
 def _mistake(error: dict[str, Any], body: type[BaseModel]) -> tuple[int, str]:

@@ -19,7 +19,7 @@ from raison.explaining.texts import Reading
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.asked_writing import continued
+from raison.web.component.asked_writing import continued, one_prompt
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled
 from raison.web.server.settings import ANSWER, Limits
 
@@ -107,8 +107,8 @@ class AskedExplanation(Asked):
             return
         reading = Reading(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         if isinstance(model, Writer):
-            [asked], unit, _ = reading.prompts(text)
-            count = len(model.prompt(cast("Any", asked)).units(unit)[0])
+            asked, unit = one_prompt(reading, text)
+            count = len(model.prompt(asked).units(unit)[0])
             # With `earlier`, the answer's tokens are units, too.
             count += (body.max_new_tokens or NEW_TOKENS) if body.earlier else 0
         else:

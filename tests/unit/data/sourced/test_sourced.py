@@ -69,7 +69,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_question_alone() -> None:
 
 
 def test_readings_have_each_paragraph_once_and_only_questions_that_they_answer() -> None:
-    found = list(readings([SHOPS], (2, 4), 8, seed=0))
+    found = list(readings([SHOPS], 2, 4, 8, seed=0))
     assert sorted(name for reading in found for name in reading.sources) == [f"p{n}" for n in range(1, 8)]
     for reading in found:
         assert all(any(has_words(text, answer) for text in reading.sources.values()) for _, answer in reading.asked)

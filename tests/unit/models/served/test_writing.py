@@ -6,6 +6,7 @@ import pytest
 
 import raison
 from raison.core.errors import AnswerError, InputError, UnsupportedError
+from raison.judging.citing import estimate_cite
 from tests.fake_server import OTHERS, WEIGHTS, Fake, distribution, probability, running
 
 LLAMA = {"completions", "chat", "tokenize", "grammar", "bias", "template"}
@@ -36,6 +37,15 @@ def test_every_token_of_an_output_is_scored(fake: Fake) -> None:
     assert e.notes["noise"]["value"] == 0
     assert "scored" in e.notes["served"]
     assert raison.GenerationExplanation.from_json(e.to_json()) == e
+
+
+def test_an_estimate_asks_nothing_not_even_for_the_answer() -> None:
+    with running(Fake(features=LLAMA)) as fake:
+        model = raison.load(fake.base)
+        asked = len(fake.requests)
+        with pytest.raises(InputError, match=r"not even for its answer: give one \(answer=\)"):
+            estimate_cite(model, "which film?", {"a": "a warm film.", "b": "a dull one."})
+        assert len(fake.requests) == asked
 
 
 def test_its_own_output_is_the_likeliest() -> None:

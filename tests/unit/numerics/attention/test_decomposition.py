@@ -99,9 +99,8 @@ def test_products_stay_within_the_scratch_memory() -> None:
     trace = anatomy.traces(model.encode(TEXTS[1:2]))[0]
     weights = anatomy.weights(1)
     vectors = through_layer(None, trace, 0, anatomy.weights(0), Choices())
-    matrices = (weights.value, weights.output)
     with Largest() as bounded:
-        mixed_vectors(vectors, trace.attention[1], matrices, 2 * vectors[:, 0].numel())
+        mixed_vectors(vectors, trace.attention[1], weights.value, weights.output, 2 * vectors[:, 0].numel())
     with Largest() as free:
         through_layer(vectors, trace, 1, weights, Choices())
     # The result itself is as large as the vectors; the feed-forward layer is twice as wide.

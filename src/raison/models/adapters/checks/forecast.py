@@ -69,7 +69,7 @@ def expected(sampled: Callable[[int], Sample], longest: int | None, tokens: int)
         work(samples[0])
         (few, less), (many, more) = ((sample.tokens, _effort(work, sample)) for sample in samples)
         seconds, kept = (
-            _extended((few, float(one)), (many, float(other)), tokens)
+            _extended(_Measured(few, float(one)), _Measured(many, float(other)), tokens)
             for one, other in ((less.seconds, more.seconds), (less.kept, more.kept))
         )
         return Effort(seconds, int(kept))
@@ -146,11 +146,23 @@ def _effort(work: Callable[[Sample], None], sample: Sample) -> Effort:
     return Effort(time.perf_counter() - started, sum(kept.values()))
 
 
-def _extended(first: tuple[int, float], second: tuple[int, float], tokens: int) -> float:
-    """c n + d n^2 through two points, both parts at least 0."""
-    (few, less), (many, more) = first, second
-    if few == many:
-        return more * tokens / many
-    square = max(0.0, (more / many - less / few) / (many - few))
-    linear = max(0.0, more / many - square * many)
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What a text of so many tokens took."""
+
+    tokens: int
+    took: float
+
+    @property
+    def each(self) -> float:
+        """For one token."""
+        return self.took / self.tokens
+
+
+def _extended(short: _Measured, long: _Measured, tokens: int) -> float:
+    """c n + d n^2 through two measurements, both parts at least 0."""
+    if short.tokens == long.tokens:
+        return long.each * tokens
+    square = max(0.0, (long.each - short.each) / (long.tokens - short.tokens))
+    linear = max(0.0, long.each - square * long.tokens)
     return linear * tokens + square * tokens**2

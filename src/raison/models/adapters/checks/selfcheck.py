@@ -184,7 +184,7 @@ def _repeated(model: Classifier, encoding: Encoding) -> Checked:
 
 def _padding(model: Classifier, encoding: Encoding) -> Checked:
     text = encoding.texts[0]
-    twice = f"{text} {text}" if isinstance(text, str) else (text[0], f"{text[1]} {text[1]}")
+    twice = f"{text} {text}" if isinstance(text, str) else (*text[:-1], f"{text[-1]} {text[-1]}")
     longer = model.encode([text, twice], encoding.unit)
     return _difference(model, _logits(model, longer)[:1], _logits(model, encoding))
 
