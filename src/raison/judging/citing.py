@@ -20,6 +20,7 @@ from raison.judging.plan import Plan, plan_rows
 from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
+from raison.models.tokens.answered import Answered
 from raison.text.sourced import SourceTemplate
 
 ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
@@ -93,17 +94,8 @@ def estimate_cite(
     writing = time.perf_counter() - started
     model = Statements(writer, [answered])
     check(model, how.method)
-    unit: Granularity = "sentence" if within == "sentence" else PART
-    plan = Plan(
-        model,
-        (answered.texts,),
-        (),
-        plan_rows([how.method], (), (seed,)),
-        (),
-        Settings(unit, None, how.of, removal, seed),
-        "",
-    )
-    encoding = model.encode([answered.texts], unit)
+    plan = _plan(model, answered, how)
+    encoding = model.encode([answered.texts], plan.settings.unit)
     cost = _cost(model, how)
     speed = speed_of(plan, encoding)
     prices = model.ask(AskedAgain).prices(encoding) if model.offers(AskedAgain) else []
@@ -123,6 +115,13 @@ def estimate_cite(
         request_tokens=0 if price is None else price.tokens,
         request_cost=0.0 if price is None else price.cost,
     )
+
+
+def _plan(model: Statements, answered: Answered, how: How) -> Plan:
+    """One comparison of the method on the answer, whose passes are timed."""
+    unit: Granularity = "sentence" if how.within == "sentence" else PART
+    rows, settings = plan_rows([how.method], (), (how.seed,)), Settings(unit, None, how.of, how.removal, how.seed)
+    return Plan(model, (answered.texts,), (), rows, (), settings, "")
 
 
 def _cost(model: Statements, how: How) -> Cost:
