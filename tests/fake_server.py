@@ -52,7 +52,10 @@ class Fake:
     features: set[str] = field(default_factory=lambda: {"completions", "chat", "tokenize", "grammar", "bias"})
     faults: list[str] = field(default_factory=list)
     changing: float = 0.0
-    melting: bool = False
+    melting: str | None = None
+    """Behind a prompt with this word, the last two tokens are one; "" is in every prompt."""
+    faults_at: dict[str, str] = field(default_factory=dict)
+    """Faults of every completion whose prompt has the word; they are not used up."""
     greed: int = 1
     """Each token of a prompt counts as so many."""
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -158,7 +161,7 @@ class Fake:
 
     def _read(self, prompt: str) -> tuple[list[str], list[float | None]]:
         tokens = pieces(prompt)
-        if self.melting and len(tokens) > 1:
+        if self.melting is not None and self.melting in prompt and len(tokens) > 1:
             tokens[-2:] = ["".join(tokens[-2:])]
         values: list[float | None] = [None]
         for place in range(1, len(tokens)):
@@ -196,7 +199,9 @@ def running(fake: Fake, port: int = 0) -> Iterator[Fake]:
                 return
             fake.requests.append(body)
             with fake.working():
-                fault = fake.faults.pop(0) if fake.faults else ""
+                lasting = [fault for word, fault in fake.faults_at.items() if word in json.dumps(body)]
+                fault = next(iter(lasting or fake.faults[:1]), "")
+                del fake.faults[: 0 if lasting else 1]
                 self._reply(*self._wrong(fault, fake.answer(self.path, body)))
 
         def _wrong(self, fault: str, right: tuple[int, Any]) -> tuple[int, Any]:

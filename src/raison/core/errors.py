@@ -57,6 +57,22 @@ class ServerError(RaisonError):
     """A server refuses what it is asked, or does not answer."""
 
 
+class RefusedError(ServerError):
+    """A server answers with a status that says that it will not do this. `status` is 401, 404, ..."""
+
+    def __init__(self, status: int, told: str) -> None:
+        super().__init__(told)
+        self.status = status
+
+    def __reduce__(self) -> tuple[type["RefusedError"], tuple[int, str]]:
+        """Sent between processes with its status."""
+        return type(self), (self.status, str(self))
+
+
+class UnfitRequestError(RefusedError):
+    """A server refuses one request for what is in it, such as a prompt that is longer than its model reads."""
+
+
 class OutOfMemoryError(RaisonError):
     """Not even one text fits into the device's memory."""
 

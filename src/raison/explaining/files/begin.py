@@ -44,7 +44,7 @@ def until(hours: float | None) -> float | None:
 
 def _try_one(model: M, given: Input, how: How[M]) -> None:
     """Explain a readable row, so that a wrong target or setting is found at once. Raises RaisonError."""
-    unreadable: list[InputError] = []
+    unreadable: list[RaisonError] = []
     failed: list[RaisonError] = []
     for item in given.items():
         if item.row >= READ or len(failed) == TRIED:
@@ -53,7 +53,7 @@ def _try_one(model: M, given: Input, how: How[M]) -> None:
             continue
         try:
             how.check(model, item.entry)
-        except InputError as refused:
+        except OF_A_ROW as refused:
             unreadable.append(refused)
             continue
         try:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from raison.core.errors import InputError, NonFiniteError
+from raison.core.errors import AnswerError, InputError, NonFiniteError, UnfitRequestError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.data import BrokenLine, Row
@@ -14,8 +14,9 @@ from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.folder import Rejected
 from raison.runs.files.rows import Explains, Record
 
-OF_A_ROW = (InputError, NonFiniteError)
-"""Errors that are about a row, not about the model or the method."""
+OF_A_ROW = (InputError, NonFiniteError, AnswerError, UnfitRequestError)
+"""Errors that are about a row, not about the model or the method. A server may give one text an answer that means
+nothing, such as other tokens at the seam; that it is down, or that a limit is reached, concerns all rows."""
 
 M = TypeVar("M", bound=LanguageModel | Writer)
 
@@ -36,7 +37,7 @@ class How(ABC, Generic[M]):
 
     @abstractmethod
     def check(self, model: M, row: Row) -> None:
-        """Raise InputError for a row that the model cannot read."""
+        """Raise an error of OF_A_ROW for a row that the model cannot read."""
 
     @abstractmethod
     def try_one(self, model: M, row: Row) -> None:
@@ -91,7 +92,7 @@ def _against(model: M, item: Item, how: How[M]) -> str:
         return item.entry.reason
     try:
         how.check(model, item.entry)
-    except InputError as error:
+    except OF_A_ROW as error:
         return str(error)
     return ""
 

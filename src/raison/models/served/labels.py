@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from raison.core.errors import AnswerError
+from raison.core.errors import AnswerError, ServerError
 from raison.models.served.answers import Step, Token, choices_of, steps_of, text_of
 from raison.models.served.forced import Wanted
 from raison.models.served.probing import Powers, Tier, next_body
@@ -77,7 +77,7 @@ class LabelReader:
         return self.server.settings.samples * self._longest if self.tier == "text" else 1
 
     async def read(self, text: str, repeat: int = 0) -> Reading:
-        """The labels behind one text. Raises AnswerError where the answer names none, or other tokens come back."""
+        """The labels behind one text. Raises AnswerError where the answer names none or other tokens come back."""
         frame, prompt = self.frame(text)
         if self._whole:
             scores = [await self._forced(frame, prompt, label, repeat) for label in self.labels]
@@ -87,7 +87,7 @@ class LabelReader:
         [choice] = choices_of(await self.server.complete(next_body(frame, self.powers.top), prompt, repeat))[:1]
         steps = steps_of(choice)
         if not steps:
-            raise AnswerError("the server gave log-probabilities when it was loaded, and gives none now.")
+            raise ServerError("the server gave log-probabilities when it was loaded, and gives none now.")
         return await self._next(steps[0], frame, prompt, repeat)
 
     def known(self, text: str, repeat: int) -> bool:

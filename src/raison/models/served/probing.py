@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from raison.core.errors import AnswerError, ServerError
+from raison.core.errors import AnswerError, RefusedError, ServerError
 from raison.models.served.answers import Step, choices_of, steps_of, text_of
 from raison.models.served.forced import Biased, Constrained, Echoed, Forced, PromptScored, Wanted
 from raison.models.served.server import Answer, Server
 from raison.models.served.tokens import Tokens
-from raison.models.served.transport import RefusedError
 
 Tier = Literal["scored", "top-k", "text"]
 """Log-probabilities of any continuation, of the likeliest next tokens, or none at all."""

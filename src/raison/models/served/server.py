@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
-from raison.core.errors import AnswerError
+from raison.core.errors import AnswerError, RefusedError
 from raison.models.served.address import Address
 from raison.models.served.limits import Meter, Served, Tokens
 from raison.models.served.store import Store, key_of
-from raison.models.served.transport import RefusedError, Transport
+from raison.models.served.transport import Transport
 from raison.paths import cache_folder
 
 FILLING = 0.25

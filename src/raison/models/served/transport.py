@@ -7,7 +7,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from raison.core.errors import AnswerError, ServerError
+from raison.core.errors import AnswerError, RefusedError, ServerError, UnfitRequestError
 from raison.models.served.address import KEYS, Address
 
 try:
@@ -20,6 +20,8 @@ LARGEST = 1 << 25
 """Bytes of an answer: the whole distribution over a vocabulary of 250,000 tokens has about as many."""
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 """Statuses after which the same request may be answered."""
+UNFIT = (400, 413, 422)
+"""Statuses that are about what a request contains: the server may answer another one."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 
@@ -30,14 +32,6 @@ class _FailedError(Exception):
 
     why: str
     pause: float = 0.0
-
-
-class RefusedError(ServerError):
-    """The server answered with a status that says that it will not do this. `status` is 400, 404, ..."""
-
-    def __init__(self, status: int, told: str) -> None:
-        super().__init__(told)
-        self.status = status
 
 
 class Transport:
@@ -121,9 +115,8 @@ class Transport:
                 status, f"{self.address.base} redirects to another address (status {status}): load that one."
             )
         if status >= 400:
-            raise RefusedError(
-                status, f"{self.address.base} refuses the request (status {status}{self._said(content)})."
-            )
+            refused = UnfitRequestError if status in UNFIT else RefusedError
+            raise refused(status, f"{self.address.base} refuses the request (status {status}{self._said(content)}).")
         try:
             return json.loads(content)
         except ValueError:

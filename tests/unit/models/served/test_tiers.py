@@ -79,7 +79,7 @@ def test_text_alone_gives_shares_with_their_interval(features: set[str]) -> None
 
 
 def test_words_that_melt_into_the_prompt_are_refused() -> None:
-    with running(Fake(features=VLLM, shape="parallel", melting=True)) as fake:
+    with running(Fake(features=VLLM, shape="parallel", melting="")) as fake:
         model = raison.load(fake.base, prompt="sentiment")
         # The echo failed its trial: the likeliest tokens are what is left.
         assert model.reader.tier == "top-k"

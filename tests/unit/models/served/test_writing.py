@@ -178,7 +178,7 @@ def test_prompt_logprobs_that_make_no_sense(broken: object, match: str, monkeypa
 def test_an_output_that_melts_into_the_prompt_is_an_error(features: set[str]) -> None:
     with running(vllm(features)) as fake:
         model = raison.load(fake.base)
-        fake.melting = True
+        fake.melting = ""
         with pytest.raises(AnswerError, match="melt into"):
             raison.explain(model, PROMPT, output=" great", method="occlusion", progress=False)
 
