@@ -1,6 +1,7 @@
 """Whole files where a model writes, prompts or questions with sources: rows as each alone, whatever stops the work."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from raison.jobs import disk
 from raison.jobs.engine import Shard, Sharing
 from raison.models.adapters.writing.generator import Generator
 from raison.runs.files import summary
-from raison.runs.files.folder import Written
+from raison.runs.files.folder import Written, read
 from raison.runs.files.rows import explanation_of, result_of
 from raison.studies.reports import write as report
 from tests.copying import copying_writer
@@ -178,6 +179,87 @@ def test_a_row_for_each_prompt_as_alone(generator: Generator, prompts: Path, tmp
         assert row["text"].startswith(prompt)
 
 
+RECORDED = (" good end", " dull", " pleasure but")
+
+
+def recorded(place: Path, outputs: tuple[str, ...] = RECORDED) -> Path:
+    rows = [{"text": prompt, "wrote": output} for prompt, output in zip(PROMPTS, outputs, strict=True)]
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return place
+
+
+def recorded_as_table(place: Path) -> Path:
+    place.write_text("text,wrote\n" + "".join(f"{row[0]},{row[1]}\n" for row in zip(PROMPTS, RECORDED, strict=True)))
+    return place
+
+
+def explained(model: object, data: Path, out: Path, **changes: object) -> Written:
+    options = {"reading": Reading(output_column="wrote"), "progress": False, **changes}
+    return raison.explain_file(model, data, out, "occlusion", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("write", "name"), [(recorded, "a.jsonl"), (recorded_as_table, "a.csv")])
+def test_recorded_outputs_are_explained_as_each_alone(
+    generator: Generator, tmp_path: Path, write: Callable[[Path], Path], name: str
+) -> None:
+    found = [result_of(row) for row in explained(generator, write(tmp_path / name), tmp_path / "out").rows()]
+    alone = zip(PROMPTS, RECORDED, strict=True)
+    expected = [raison.explain(generator, prompt, "occlusion", output=output) for prompt, output in alone]
+    assert list(map(timeless, found)) == list(map(timeless, expected))
+
+
+def test_a_row_without_its_recorded_output_is_kept_apart(generator: Generator, tmp_path: Path) -> None:
+    written = explained(generator, recorded(tmp_path / "a.jsonl", (" good", "", " dull")), tmp_path / "out")
+    assert [row["row"] for row in written.rows()] == [0, 2]
+    assert [(one.row, one.reason) for one in written.rejected] == [(1, "no output in column 'wrote'")]
+
+
+def test_recorded_outputs_are_gone_on_with_and_changed_ones_refused(
+    generator: Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = recorded(tmp_path / "a.jsonl")
+    explained(generator, data, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "os", Interruption(6).as_os())
+        with pytest.raises(Cut):
+            explained(generator, data, tmp_path / "out")
+    # The last row, which was not reached.
+    recorded(data, (*RECORDED[:2], " loud"))
+    with pytest.raises(DataError, match="it differs in data"):
+        explained(generator, data, tmp_path / "out")
+    recorded(data)
+    with pytest.raises(DataError, match="it differs in data"):
+        explained(generator, data, tmp_path / "out", reading=None)
+    explained(generator, data, tmp_path / "out")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"writing": Writing(output=" good")}, "leave output= out"),
+        ({"writing": Writing(max_new_tokens=2)}, "max_new_tokens is for the model's own output"),
+        ({"reading": Reading(output_column="wrot")}, "unknown column 'wrot'. Did you mean 'wrote'"),
+    ],
+)
+def test_what_does_not_fit_recorded_outputs(
+    generator: Generator, tmp_path: Path, changes: dict[str, object], match: str
+) -> None:
+    with pytest.raises((InputError, DataError), match=match):
+        explained(generator, recorded(tmp_path / "a.jsonl"), tmp_path / "out", **changes)
+    assert not (tmp_path / "out").exists()
+
+
+def test_recorded_outputs_are_for_a_model_that_writes(tmp_path: Path) -> None:
+    model = raison.load(of_letters, classes=["no", "yes"])
+    with pytest.raises(InputError, match="output_column is for a model that writes"):
+        explained(model, recorded(tmp_path / "a.jsonl"), tmp_path / "out")
+
+
+def of_letters(texts: list[str]) -> list[list[float]]:
+    return [[1 - len(text) / 1000, len(text) / 1000] for text in texts]
+
+
 def test_what_folders_come_to_and_their_pages(
     generator: Generator, questions: Path, prompts: Path, tmp_path: Path
 ) -> None:
@@ -258,3 +340,6 @@ def test_the_commands(
     monkeypatch.setattr("raison.studies.plans.load_entry", lambda entry: generator)
     asked = ("--method", "occlusion", "--max-new-tokens", 1, "--out", tmp_path / "out")
     assert run("explain", "--data", prompts, *asked)["explanations"] == len(PROMPTS)
+    asked = ("--method", "occlusion", "--output-column", "wrote", "--format", "jsonl", "--out", tmp_path / "recorded")
+    assert run("explain", "--data", recorded(tmp_path / "a.jsonl"), *asked)["explanations"] == len(PROMPTS)
+    assert [row["target"] for row in read(tmp_path / "recorded").rows()] == list(RECORDED)

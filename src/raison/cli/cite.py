@@ -38,7 +38,8 @@ Data = Annotated[
         "times, or a pattern.",
     ),
 ]
-Rows = Annotated[Reading, options.But(without=("text_column", "pair_column", "delimiter", "split", "encoding"))]
+_OF_TEXTS = ("text_column", "pair_column", "contrast_column", "output_column", "label_column")
+Rows = Annotated[Reading, options.But(without=(*_OF_TEXTS, "delimiter", "split", "encoding"))]
 Answer = Annotated[str | None, typer.Option(help="The answer to explain; the model's own by default.")]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 

@@ -128,11 +128,22 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
 
 def id_column(found: Layout, first: LineRecord, asked: Column | None) -> Column | None:
     """The column of the rows' own names: the one asked for, or one called id; None without one. Raises DataError."""
+    if asked is not None:
+        return column_of(found, first, asked)
     if not found.header and isinstance(first.cells, list):
-        return None if asked is None else _numbered(asked, found.width or 0)[0]
+        return None
     names = [str(cell).strip() for cell in first.cells]
-    name = _first_of(ID_NAMES, names) if asked is None else _existing(asked, names)[0]
+    name = _first_of(ID_NAMES, names)
     return None if name is None else names.index(name) if found.header else name
+
+
+def column_of(found: Layout, first: LineRecord, asked: Column) -> Column:
+    """The one column that is asked for, as cells of the layout are found. Raises DataError."""
+    if not found.header and isinstance(first.cells, list):
+        return _numbered(asked, found.width or 0)[0]
+    names = [str(cell).strip() for cell in first.cells]
+    name = _existing(asked, names)[0]
+    return names.index(name) if found.header else name
 
 
 def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:

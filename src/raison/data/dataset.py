@@ -21,7 +21,8 @@ class Row:
     entry per annotator, empty for one who marked nothing; () if the text was not annotated. `answers` are those of a
     pair (question, context), of which the first is learned; () if there is none. `units` are the parts of the text that
     the source names; () if there is none. `contrast` is what its explanation is against: a class, or words of an output
-    (one, or one for each token). `asked` is the question with its sources, of which the text is the title.
+    (one, or one for each token). `output` is what a model wrote after the text. `asked` is the question with its
+    sources, of which the text is the title.
     """
 
     text: Text
@@ -31,6 +32,7 @@ class Row:
     answers: tuple[Answer, ...] = ()
     units: tuple[Unit, ...] = ()
     contrast: Contrast | None = None
+    output: str | None = None
     asked: AskedRow | None = None
 
     @property

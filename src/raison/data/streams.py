@@ -9,8 +9,8 @@ from typing import Annotated
 
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
-from raison.data.columns import Column, DelimiterSetting, Wanted, id_column
-from raison.data.dataset import Row
+from raison.data.columns import Column, DelimiterSetting, Wanted, column_of, id_column
+from raison.data.dataset import BrokenLine, Row
 from raison.data.files import KINDS, records_of
 from raison.data.lines import LineRecord
 from raison.data.named import load_named, named
@@ -26,6 +26,10 @@ class Reading:
     contrast_column: Annotated[
         Column | None,
         Setting("Column of what each text's explanation is against: another class, or a word for a model that writes."),
+    ] = None
+    output_column: Annotated[
+        Column | None,
+        Setting("Column of the output to explain, with its leading space, in place of what the model would write."),
     ] = None
     id_column: Annotated[Column | None, Setting("Column of the rows' ids; by default id or idx, or file:line.")] = None
     label_column: Annotated[Column | None, Setting("Column of the rows' own labels, which are kept.")] = None
@@ -99,7 +103,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
     """Each row with its own id and label, "" without one."""
     name, _, split = source.partition(":")
     if name in named():
-        if reading.contrast_column is not None:
+        if reading.contrast_column is not None or reading.output_column is not None:
             raise DataError(f"'{name}' is a named data set, whose columns are known: leave out the column names.")
         data = load_named(name, split or reading.split, None, None, skip_bad=True)
         found: list[Entry] = [*data.rows, *data.broken]
@@ -110,10 +114,14 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
     try:
         laid = laid_out(_records(source, reading), source, reading.wanted)
         own = id_column(laid.layout, laid.first, reading.id_column)
+        asked = reading.output_column
+        output = None if asked is None else column_of(laid.layout, laid.first, asked)
         # A row without a label is explained like any other.
         layout = replace(laid.layout, label=None)
         for record in laid.records:
-            yield _cell(record, own), _cell(record, laid.layout.label), entry_of(record, layout)
+            entry = entry_of(record, layout)
+            entry = entry if output is None else _with_output(entry, record, output)
+            yield _cell(record, own), _cell(record, laid.layout.label), entry
     except LookupError as error:
         raise DataError(f"cannot read {source}: {error}.") from None
     except OSError as error:
@@ -133,7 +141,21 @@ def _records(source: str, reading: Reading) -> Iterator[LineRecord]:
 def _cell(record: LineRecord, column: Column | None) -> str:
     if column is None or record.broken:
         return ""
-    if isinstance(record.cells, list):
-        return str(record.cells[int(column)]).strip() if int(column) < len(record.cells) else ""
-    value = record.cells.get(str(column))
+    value = _value(record, column)
     return "" if value is None else str(value).strip()
+
+
+def _value(record: LineRecord, column: Column) -> object:
+    if isinstance(record.cells, list):
+        return record.cells[int(column)] if int(column) < len(record.cells) else None
+    return record.cells.get(str(column))
+
+
+def _with_output(entry: Entry, record: LineRecord, column: Column) -> Entry:
+    """The entry with what was written after its text; without that, a line that cannot be used."""
+    if not isinstance(entry, Row):
+        return entry
+    value = _value(record, column)
+    if not isinstance(value, str) or not value:
+        return BrokenLine(entry.number, f"no output in column '{column}'")
+    return replace(entry, output=value)

@@ -72,7 +72,8 @@ def explain_file(
         model: from `raison.load`. Of one that writes, a row is a prompt, and what it writes after it is explained.
         data: files (csv, tsv, txt, jsonl, parquet), patterns of files, named data sets, or ids of data sets on the Hub.
         out: a folder for shards of one row per explanation, rejected.jsonl and a manifest; see docs/scale.md.
-        reading: columns, delimiter, split, encoding, and `limit`, the number of rows.
+        reading: columns, delimiter, split, encoding, and `limit`, the number of rows. `output_column` has recorded
+            outputs of a model that writes, each explained after its prompt.
         writing: `output`, `max_new_tokens`, `contrast` and `earlier` of `explain`; with `chat`, a row is a message.
         format: "parquet" (needs pyarrow) or "jsonl".
         budget_hours: begin nothing more after so long; a further start goes on.
@@ -94,6 +95,8 @@ def explain_file(
         how = OutputRows(chosen, settings, writing or Writing(), language, chat)
     else:
         _check(model, chosen, target, writing or Writing(), chat)
+        if reading is not None and reading.output_column is not None:
+            raise InputError("output_column is for a model that writes, and this one predicts: leave it out.")
         how = TextRows(chosen, replace(settings, of=asked_of(model, of)), units, language, select, threshold)
     asked = Input(_sources(data), reading or Reading(), together=WRITTEN if isinstance(model, Writer) else None)
     work: FileWork[Any] = begun(model, asked, how, place)

@@ -59,6 +59,14 @@ class OutputRows(How[Writer]):
             raise InputError("a column says what each output is explained against: leave contrast= out.")
         return list(row.contrast) if isinstance(row.contrast, tuple) else row.contrast
 
+    def _output(self, row: Row) -> str | None:
+        """That of the row, or of all; None where the model writes it. Raises InputError where there are both."""
+        if row.output is None:
+            return self.writing.output
+        if self.writing.output is not None:
+            raise InputError("a column says which output of each row is explained: leave output= out.")
+        return row.output
+
     def _prompt(self, row: Row) -> Given | Chat:
         text = plain(row.given)
         return Chat(({"role": "user", "content": text},)) if self.chat and isinstance(text, str) else row.given
@@ -78,7 +86,7 @@ class OutputRows(How[Writer]):
             seed=settings.seed,
             truncate=settings.truncate,
             precision=settings.precision,
-            output=self.writing.output,
+            output=self._output(row),
             max_new_tokens=self.writing.max_new_tokens,
             contrast=self._contrast(row),
             earlier=self.writing.earlier,

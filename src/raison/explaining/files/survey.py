@@ -129,7 +129,7 @@ def _size(item: Item) -> int:
         return 1
     text, asked = item.entry.text, item.entry.asked
     sources = "" if asked is None else "".join((asked.sources or {}).values())
-    return len(sources) + (len(text) if isinstance(text, str) else sum(map(len, text)))
+    return len(sources) + len(item.entry.output or "") + (len(text) if isinstance(text, str) else sum(map(len, text)))
 
 
 def _digest(items: Sequence[Item]) -> int:
@@ -143,4 +143,5 @@ def _said(entry: Entry) -> object:
     if entry.asked is not None:
         return entry.asked
     said = written(entry.given)
-    return said if entry.contrast is None else (said, entry.contrast)
+    others = [one for one in (entry.contrast, entry.output) if one is not None]
+    return (said, *others) if others else said
