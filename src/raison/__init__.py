@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from raison.models.loading.load import load
     from raison.models.served.limits import Served
     from raison.report.pages.saving import save
-    from raison.report.pages.showing import show
     from raison.report.pages.tracking import log
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
     from raison.text.template import template
+    from raison.web.component.showing import show
     from raison.web.component.widget import Widget as Widget
 
 __all__ = [
@@ -83,7 +83,7 @@ _FUNCTIONS = {
     "Served": "raison.models.served.limits",
     "save": "raison.report.pages.saving",
     "log": "raison.report.pages.tracking",
-    "show": "raison.report.pages.showing",
+    "show": "raison.web.component.showing",
     "template": "raison.text.template",
     "Widget": "raison.web.component.widget",
 }

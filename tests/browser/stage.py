@@ -1,6 +1,6 @@
 """The component on a page of its own, with a model as anywidget gives it, and models of this process that answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from raison.web.component.views import seen
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
 TEXT = "a modest pleasure with ease"
 ADDRESS = "http://raison.test/"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data: blob:; base-uri 'none'"
@@ -93,15 +94,20 @@ def open_stage(
     stage = Stage(page, models)
     facts = [facts_of(name, model).to_dict() for name, model in models.items()]
     initial = {"models": facts, "model_name": next(iter(models)), "method": "occlusion", "unit": "word", **values}
-    page.on("console", lambda said: stage.problems.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: stage.problems.append(str(error)))
-    page.expose_function("initial", lambda: initial)
-    page.expose_function("asked", stage.answer)
-    page.route("**/*", _answer)
+    place(page, initial, stage.answer, stage.problems)
     page.goto(address)
     stage.page.locator(".place-maps article, .warning").first.wait_for()
     stage.settle()
     return stage
+
+
+def place(page: "Page", initial: Mapping[str, Any], answer: Answer, problems: list[str]) -> None:
+    """Make a page show the component at `ADDRESS`, with these values of its model, whose messages are answered."""
+    page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.expose_function("initial", lambda: initial)
+    page.expose_function("asked", answer)
+    page.route("**/*", _answer)
 
 
 def numbers(explanation: Explanation) -> list[str]:

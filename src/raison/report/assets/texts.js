@@ -1,32 +1,41 @@
 "use strict";
 // Without this script the list is whole and in the data's order; with it, it can be filtered, and sorted by a heading.
-const table = document.querySelector("table.texts");
-const rows = [...table.tBodies[0].rows];
-const filter = document.getElementById("filter");
+// A notebook may hold several lists, each of which brings the script.
+for (const table of document.querySelectorAll("table.texts:not([data-live])")) liveTexts(table);
 
-filter.addEventListener("input", () => {
-  const wanted = filter.value.toLowerCase();
-  for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-});
+function liveTexts(table) {
+  table.dataset.live = "";
+  const rows = [...table.tBodies[0].rows];
+  const field = table.closest("article").querySelector(".filter");
+  // Of a cell that holds a map, what is seen while it is folded.
+  const said = (cell) => cell.dataset.said ?? cell.textContent;
 
-function key(row, column) {
-  const text = row.cells[column].dataset.value ?? row.cells[column].textContent.replaceAll(",", "");
-  return text !== "" && !Number.isNaN(Number(text)) ? Number(text) : text;
-}
-
-[...table.tHead.rows[0].cells].forEach((heading, column) => {
-  const button = document.createElement("button");
-  button.textContent = heading.textContent;
-  heading.replaceChildren(button);
-  button.addEventListener("click", () => {
-    const down = heading.getAttribute("aria-sort") === "ascending";
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const sorted = rows.slice().sort((a, b) => {
-      const first = key(a, column);
-      const second = key(b, column);
-      return first < second ? -1 : first > second ? 1 : 0;
-    });
-    table.tBodies[0].append(...(down ? sorted.reverse() : sorted));
+  field.hidden = false;
+  field.querySelector("input").addEventListener("input", (event) => {
+    const wanted = event.target.value.toLowerCase();
+    for (const row of rows) row.hidden = ![...row.cells].some((cell) => said(cell).toLowerCase().includes(wanted));
   });
-});
+
+  function key(row, column) {
+    const cell = row.cells[column];
+    const text = cell.dataset.value ?? said(cell).replaceAll(",", "");
+    return text !== "" && !Number.isNaN(Number(text)) ? Number(text) : text;
+  }
+
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.textContent = heading.textContent;
+    heading.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = heading.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      heading.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const sorted = rows.slice().sort((a, b) => {
+        const first = key(a, column);
+        const second = key(b, column);
+        return first < second ? -1 : first > second ? 1 : 0;
+      });
+      table.tBodies[0].append(...(down ? sorted.reverse() : sorted));
+    });
+  });
+}

@@ -31,7 +31,7 @@ def show(result: Shown | Iterable[Shown]) -> None:
     In a notebook as HTML, elsewhere in the terminal. Raises InputError for what is no result, and for explanations of
     different quantities, which have no common scale.
     """
-    shown = [result] if isinstance(result, Shown) else _all(result)
+    shown = results(result)
     explanations = [one for one in shown if isinstance(one, Explanation)]
     together = len(explanations) > 1 and len(explanations) == len(shown)
     if together:
@@ -43,6 +43,19 @@ def show(result: Shown | Iterable[Shown]) -> None:
     parts = [together_text(explanations)] if together else [_text(one) for one in shown]
     spaced = [line for part in parts for line in (part, Text(""))][:-1]
     Console(highlight=False).print(Group(*spaced))
+
+
+def results(result: Shown | Iterable[Shown]) -> list[Shown]:
+    """What is to be shown. Raises InputError for what is no result, and for nothing."""
+    if isinstance(result, Shown):
+        return [result]
+    shown = list(result) if isinstance(result, Iterable) and not isinstance(result, str) else [result]
+    for place, one in enumerate(shown):
+        if not isinstance(one, Shown):
+            raise InputError(f"results[{place}] is {one!r:.60}: show takes explanations, comparisons and scores.")
+    if not shown:
+        raise InputError("there is nothing to show: give at least one explanation.")
+    return shown
 
 
 def in_notebook() -> bool:
@@ -58,16 +71,6 @@ def display(fragments: list[str]) -> None:
 
     for fragment_ in fragments:
         output.display(output.HTML(fragment_))
-
-
-def _all(results: Iterable[Shown]) -> list[Shown]:
-    shown = list(results) if isinstance(results, Iterable) and not isinstance(results, str) else [results]
-    for place, one in enumerate(shown):
-        if not isinstance(one, Shown):
-            raise InputError(f"results[{place}] is {one!r:.60}: show takes explanations, comparisons and scores.")
-    if not shown:
-        raise InputError("there is nothing to show: give at least one explanation.")
-    return shown
 
 
 def _check_scale(explanations: list[Explanation]) -> None:

@@ -20,7 +20,7 @@ from raison.runs.run import Run
 from raison.runs.summary import MetricInfo, Value
 
 STYLES = ("explanation.css", "page.css", "study.css")
-_HEADS = {
+HEADS = {
     "classes": ("predicted", "probability"),
     "labels": ("labels", "highest"),
     "number": ("output", "score"),
@@ -52,10 +52,10 @@ def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, fold
         write_whole(folder / file_of(number), _page(shown, metrics, values))
     if texts:
         first = next(iter(texts.values()))[0].explanation
-        rows = [_listed(number, shown[0].explanation) for number, shown in texts.items()]
-        heads = ("text", *_HEADS[first.outputs], "explained", "units", "begins")
+        rows = [listed(number, shown[0].explanation) for number, shown in texts.items()]
+        heads = ("text", *HEADS[first.outputs], "explained", "units", "begins")
         body = rendered("texts.html", {"title": title, "heads": heads, "texts": rows})
-        write_whole(folder / "index.html", document(title, body, STYLES, ("texts.js",)))
+        write_whole(folder / "index.html", document(title, body, (*STYLES, "texts.css"), ("texts.js",)))
     return bool(texts)
 
 
@@ -98,7 +98,8 @@ def _scores(one: Shown, metrics: Sequence[MetricInfo]) -> Iterator[str]:
         yield phrases.number(value, 3 if math.isfinite(value) and abs(value) < 100 else 1)
 
 
-def _listed(number: int, e: Explanation) -> ListedText:
+def listed(number: int, e: Explanation) -> ListedText:
+    """A text as the list tells it."""
     explained = phrases.target(e) if e.against is None else f"{phrases.target(e)} over {e.against}"
     said, share, sure = _said(e)
     return ListedText(file_of(number), number + 1, said, share, sure, explained, len(e.units), excerpt(e, 100))

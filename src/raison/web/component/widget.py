@@ -14,6 +14,7 @@ from raison.report.explanations.html import fragment
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.asked_writing import WritingRequest, answered, written
 from raison.web.component.facts import facts_of
+from raison.web.component.messages import reply
 from raison.web.component.sources import module, style
 from raison.web.component.taken import taken
 from raison.web.component.views import seen
@@ -107,17 +108,8 @@ class Widget(anywidget.AnyWidget):
         return written(self._named[request.model], request)
 
     def _asked(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
-        """Answer a message of the component: an id, what is asked, and its body."""
-        try:
-            answer = self._answer(content["ask"], content["body"])
-        except RaisonError as error:
-            self.send({"id": content["id"], "error": str(error)})
-            return
-        except Exception as error:
-            # The page would wait for ever; the kernel's log has the rest.
-            self.send({"id": content["id"], "error": f"this is a mistake of raison: {type(error).__name__}"})
-            raise
-        self.send({"id": content["id"], "answer": answer})
+        """Answer a message of the component."""
+        reply(self.send, self._answer, content)
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "explain":

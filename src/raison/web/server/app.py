@@ -17,13 +17,13 @@ from raison.core.errors import MISTAKE, RaisonError, UnknownNameError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import dump
+from raison.web.rows.lines import AbsentError
 from raison.web.server import facts, pages
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
 from raison.web.server.calls import Asked, AskedExplanation, AskedPrediction
 from raison.web.server.citing import AskedCitations
 from raison.web.server.guard import GONE, MISTAKEN, Guard
 from raison.web.server.runs.folders import Runs
-from raison.web.server.runs.lines import AbsentError
 from raison.web.server.runs.paths import runs_paths
 from raison.web.server.served import LeftError, Served
 from raison.web.server.trust import AskedCheck, Trusts

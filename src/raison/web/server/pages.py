@@ -16,7 +16,7 @@ from raison.web.component.sources import module, style
 from raison.web.component.taken import TYPES, taken
 from raison.web.component.views import seen
 from raison.web.component.written import output_seen, span_seen, token_seen
-from raison.web.server.runs.lines import AbsentError
+from raison.web.rows.lines import AbsentError
 
 MOST = 4
 """Explanations that are shown beside each other."""

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.requests import Request
 
 from raison.core.errors import UnknownNameError
+from raison.web.rows.lines import AbsentError
 from raison.web.server.calls import Asked
 from raison.web.server.counts import Counts
 from raison.web.server.kept import Kept
-from raison.web.server.runs.lines import AbsentError
 from raison.web.server.settings import Access, Limits, Shown
 from raison.web.server.turns import Client, Waiting
 from raison.web.server.worker import Worker

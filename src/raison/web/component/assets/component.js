@@ -10,7 +10,7 @@ import { code, taking } from "./taking.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";
 import { trustView } from "./trust.js";
-import { renderRows } from "./rows.js";
+import { listed, renderRows } from "./rows.js";
 
 const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
 const TYPING = 120;
@@ -269,11 +269,16 @@ class Component {
   }
 }
 
-const FACES = { predict: Component, write: Writing, cite: Citing };
+const FACES = {
+  predict: (model, el) => new Component(model, el),
+  write: (model, el) => new Writing(model, el),
+  cite: (model, el) => new Citing(model, el),
+  rows: listed,
+};
 
 /** Show the component in an element; what is given back takes it away again. A model's `face` is what is asked of it. */
 export function render({ model, el }) {
-  const component = new FACES[model.get("face") ?? "predict"](model, el);
+  const component = FACES[model.get("face") ?? "predict"](model, el);
   return () => {
     component.close();
     component.root.remove();

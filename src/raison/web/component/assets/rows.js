@@ -1,6 +1,6 @@
-// Runs: the texts of a row of a run's table in slices, the map of a text, and what all texts come to.
+// Runs and lists: the texts of a row of a table in slices, the map of a text, and what all texts come to.
 import { button, exchangeContent, make } from "./elements.js";
-import { latest, paused } from "./talk.js";
+import { latest, paused, talker } from "./talk.js";
 import { painted } from "./map.js";
 import { codeOf, taking } from "./taking.js";
 import { dataTable, decimal, upper } from "./tables.js";
@@ -13,8 +13,10 @@ const SHOWN = 160;
 const PLACES = ["run", "filter", "status", "table", "map", "slices", "words"];
 
 class Rows {
-  constructor(ask, el) {
+  /** Where the page is `linked`, its address holds the state. */
+  constructor(ask, el, linked) {
     this.ask = ask;
+    this.linked = linked;
     this.root = make("div", { class: "raison-component" });
     this.places = Object.fromEntries(PLACES.map((name) => [name, make("div", { class: `place-${name}` })]));
     this.places.status.setAttribute("role", "status");
@@ -22,14 +24,15 @@ class Rows {
     this.refresh = latest((stale) => this.follow(stale), () => undefined);
     this.typed = paused(() => this.refresh(), PAUSE);
     el.append(this.root);
-    this.moved = () => this.open();
-    addEventListener("hashchange", this.moved);
+    const moved = () => this.open();
+    if (linked) addEventListener("hashchange", moved);
+    this.close = () => removeEventListener("hashchange", moved);
     this.begin();
   }
 
   async begin() {
     try {
-      this.runs = (await this.ask("runs")).runs;
+      this.runs = (await this.ask("runs", {})).runs;
     } catch (error) {
       return this.fail(error.message);
     }
@@ -39,7 +42,7 @@ class Rows {
 
   /** The state that the address holds, as far as there is such a run. */
   open() {
-    const held = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    const held = this.linked ? Object.fromEntries(new URLSearchParams(location.hash.slice(1))) : {};
     const run = this.runs.find((one) => one.run === held.run);
     this.state = run ? { ...firstOf(run), ...held } : firstOf(this.runs[0]);
     this.restart();
@@ -50,10 +53,7 @@ class Rows {
     this.run = this.runs.find((one) => one.run === this.state.run);
     this.names = { label: [], prediction: [] };
     for (const name of PLACES) if (name !== "run") this.places[name].replaceChildren();
-    exchangeContent(this.places.run, runForm(this.runs, this.state, (state) => {
-      this.state = state;
-      this.restart();
-    }));
+    this.showRuns();
     const place = this.place;
     this.refresh();
     try {
@@ -66,6 +66,14 @@ class Rows {
     } catch (error) {
       if (place === this.place) this.fail(error.message);
     }
+  }
+
+  showRuns() {
+    const form = runForm(this.runs, this.state, (state) => {
+      this.state = state;
+      this.restart();
+    });
+    if (form.childElementCount) exchangeContent(this.places.run, form);
   }
 
   /** The row of a run's table, one object as long as it is the same. */
@@ -119,7 +127,7 @@ class Rows {
     try {
       const slice = await this.ask("runs/texts", { ...wanted, count: COUNT });
       if (stale()) return;
-      history.replaceState(null, "", `#${new URLSearchParams(known(this.state))}`);
+      if (this.linked) history.replaceState(null, "", `#${new URLSearchParams(known(this.state))}`);
       this.showTable(slice);
       await this.showMap(number, stale);
     } catch (error) {
@@ -154,12 +162,14 @@ class Rows {
       text,
       { said: "Label", order: "label", cell: (line) => line.label },
       { said: "Prediction", order: "prediction", cell: (line) => this.predictionCell(line) },
+      { said: "Explained", order: "target", cell: (line) => line.target },
       { said: "Confidence", order: "confidence", number: true, cell: (line) => decimal(line.confidence) },
+      { said: `Top ${this.run.unit}s`, cell: (line) => strongest(line.strongest) },
       { said: "Decided by", order: "top", cell: (line) => line.top && make("bdi", {}, line.top) },
       { said: `${upper(this.run.unit)}s`, order: "units", number: true, cell: (line) => String(line.units) },
       ...this.run.metrics.map(({ label }) => ({ said: label, order: label, number: true, cell: (line) => decimal([line.scores[label]].flat()[0]) })),
     ];
-    const missing = [this.run.labelled ? "" : "Label", ...(this.run.explained ? [] : ["Text", "Confidence", "Decided by"])];
+    const missing = [this.run.labelled ? "" : "Label", ...(this.run.explained ? [] : ["Text", "Confidence", `Top ${this.run.unit}s`, "Decided by"])];
     return columns.filter((column) => !missing.includes(column.said));
   }
 
@@ -188,10 +198,12 @@ class Rows {
     const explanation = await this.ask("runs/explanation", { ...this.place, number });
     const { views } = await this.ask("view", { explanations: [explanation] });
     if (stale()) return;
-    const texts = [explanation.text].flat().map((text) => ["text", text]);
     const article = painted(views[0], `Text ${Number(number) + 1}`, null);
-    const take = taking(codeOf(explanation), [explanation], location.href, this.ask);
-    article.append(take, make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
+    article.append(taking(codeOf(explanation), [explanation], this.linked ? location.href : null, this.ask));
+    if (this.linked) {
+      const texts = [explanation.text].flat().map((text) => ["text", text]);
+      article.append(make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
+    }
     exchangeContent(this.places.map, article);
   }
 
@@ -212,7 +224,24 @@ function known(state) {
   return Object.fromEntries(Object.entries(state).filter(([, value]) => value !== undefined && value !== ""));
 }
 
+/** Units with their scores. */
+function strongest(units) {
+  const parts = units.flatMap(({ text, said }, place) => [place ? ", " : "", make("bdi", { translate: "no" }, text), ` ${said}`]);
+  return parts.length ? make("span", {}, ...parts) : null;
+}
+
 /** Show the runs of a server. `ask(path, values)` gives the answer of a request. */
 export function renderRows({ ask, el }) {
-  return new Rows(ask, el);
+  return new Rows(ask, el, true);
+}
+
+/** A list that a notebook's kernel holds, over its messages. */
+export function listed(model, el) {
+  const talk = talker(model);
+  const rows = new Rows(talk.ask, el, false);
+  const close = () => {
+    rows.close();
+    talk.close();
+  };
+  return { root: rows.root, close };
 }

@@ -10,7 +10,7 @@ export function runForm(runs, state, change) {
   const form = quiet(make("form", { class: "raison row", "aria-label": "Run" }));
   const run = runs.find((one) => one.run === state.run);
   const named = (one) => [one.run, `${one.run} (${one.model}, ${one.data})`];
-  form.append(choice("Run", runs.map(named), state.run, (name) => change(firstOf(runs.find((one) => one.run === name)))));
+  if (runs.length > 1 || state.run) form.append(choice("Run", runs.map(named), state.run, (name) => change(firstOf(runs.find((one) => one.run === name)))));
   const rows = run.rows.flatMap((row) => row.seeds.map((seed) => [`${row.label}\n${seed}`, row.seeds.length > 1 ? `${row.label}, seed ${seed}` : row.label]));
   if (rows.length > 1) {
     form.append(choice("Method", rows, `${state.row}\n${state.seed}`, (value) => {

@@ -10,15 +10,13 @@ from pathlib import Path
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.results.explanation import Explanation
 from raison.runs.overview import Overview, overview
+from raison.web.rows.lines import OVERVIEW, AbsentError, Line, Place, RunFacts
 from raison.web.server.runs.held import MARKERS, Held, belonging, held_in
-from raison.web.server.runs.lines import AbsentError, Line, Place, RunFacts
 
 DEPTH = 4
 """Folders below the named one that are looked through."""
 MOST = 500
 """Runs that are listed."""
-OVERVIEW = 20_000
-"""Texts of which the words are told; of more, the first ones."""
 
 State = tuple[tuple[str, int, int], ...]
 

@@ -16,7 +16,7 @@ from raison.runs.files.rows import explanation_of
 from raison.runs.record import Record
 from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run
-from raison.web.server.runs.lines import (
+from raison.web.rows.lines import (
     AbsentError,
     Line,
     MetricFacts,
@@ -24,7 +24,9 @@ from raison.web.server.runs.lines import (
     RowFacts,
     RunFacts,
     as_classes,
+    line_of,
     shown_text,
+    strongest_of,
     top_of,
 )
 
@@ -135,6 +137,7 @@ class Compared(Held):
             gradients=record.costs.gradients,
             seconds=record.costs.seconds,
             scores={label: plain_value(score) for label, score in zip(metrics, record.scores, strict=True)},
+            strongest=() if e is None else strongest_of(e),
         )
 
 
@@ -167,7 +170,7 @@ class Filed(Held):
         classes: tuple[str, ...] = ()
         for number, record in enumerate(self._records()):
             e = explanation_of(record)
-            lines.append(_filed_line(number, record, e))
+            lines.append(line_of(number, e, record["id"]))
             labels.append(record.get("label") or "")
             classes = e.classes if e.outputs == "classes" else ()
         own = as_classes(labels, classes)
@@ -192,23 +195,6 @@ class Filed(Held):
     def _check(self, place: Place) -> None:
         if (place.row, place.seed) != (self.facts.rows[0].label, 0):
             raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
-
-
-def _filed_line(number: int, record: FileRecord, e: Explanation) -> Line:
-    return Line(
-        number=number,
-        id=record["id"],
-        text=shown_text(e),
-        label=None,
-        prediction=e.prediction,
-        target=e.target,
-        confidence=max(e.probabilities, default=None),
-        units=len(e.units),
-        top=top_of(e),
-        evaluations=e.evaluations,
-        gradients=e.gradients,
-        seconds=e.seconds,
-    )
 
 
 def belonging(folder: Path) -> Sequence[Path]:

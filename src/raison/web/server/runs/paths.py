@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.runs.overview import Overview
+from raison.web.rows.lines import Place, RunFacts
+from raison.web.rows.slices import LONGEST, Cut, Slice, Wanted, slice_of
+from raison.web.rows.strata import Stratum, strata
 from raison.web.server.runs.folders import Runs
-from raison.web.server.runs.lines import Place, RunFacts
-from raison.web.server.runs.slices import Cut, Slice, Wanted, slice_of
-from raison.web.server.runs.strata import Stratum, strata
 
 Name = Annotated[str, Query(max_length=500)]
 Whole = Annotated[int, Query(ge=0, le=1 << 31)]
@@ -57,7 +57,7 @@ class SomeTexts(Row):
     """Some texts of a row: which, in which order, from where on."""
 
     start: Whole = 0
-    count: Annotated[int, Query(ge=1, le=200)] = 50
+    count: Annotated[int, Query(ge=1, le=LONGEST)] = 50
     sort: Name = "number"
     descending: bool = False
     prediction: Name | None = None

@@ -8,17 +8,20 @@ from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.successes import share_interval
-from raison.web.server.runs.lines import Line
+from raison.web.rows.lines import Line
 
 ORDERS: Mapping[str, Callable[[Line], object]] = {
     "number": lambda line: line.number,
     "units": lambda line: line.units,
     "prediction": lambda line: line.prediction,
     "label": lambda line: line.label,
+    "target": lambda line: line.target,
     "confidence": lambda line: line.confidence,
     "top": lambda line: None if line.top is None else line.top.casefold(),
 }
 """What lines are sorted by, besides metrics."""
+LONGEST = 200
+"""Lines of a slice, at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from raison.web.server.runs.lines import Line
-from raison.web.server.runs.slices import Accuracy, accuracy_of
+from raison.web.rows.lines import Line
+from raison.web.rows.slices import Accuracy, accuracy_of
 
 MOST = 30
 """Labels and predictions that have a slice, the most frequent ones."""

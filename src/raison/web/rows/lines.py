@@ -1,5 +1,6 @@
 """What is shown of a run: its facts, and its texts as lines of a table."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -7,7 +8,17 @@ from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.data.dataset import Dataset, Row
 from raison.data.rows import typed_labels
+from raison.report.explanations.layout import largest, strongest
+from raison.report.style.markup import minus
+from raison.report.style.phrases import decimals, named, score
 from raison.runs.words import deciding
+
+OVERVIEW = 20_000
+"""Texts of which the words are told; of more, the first ones."""
+STRONGEST = 3
+"""Units that are named beside a text."""
+WIDTH = 24
+"""Characters of a unit's name."""
 
 
 class AbsentError(Exception):
@@ -24,11 +35,21 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class StrongUnit:
+    """A unit with its score, None for one that is no number, and how that is said."""
+
+    text: str
+    score: float | None
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One text of a row.
 
     `id` is "" where the data name none. `text`, `confidence` and `top`, the unit that decides, are None where the run
-    holds records only; `label` is None where the text's own is not known.
+    holds records only, and `strongest`, the units with the largest scores by size, is empty; `label` is None where the
+    text's own is not known.
     """
 
     number: int
@@ -44,6 +65,7 @@ class Line:
     gradients: float
     seconds: float
     scores: Mapping[str, object] = field(default_factory=dict)
+    strongest: tuple[StrongUnit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +114,35 @@ def top_of(e: Explanation) -> str | None:
     """The unit that decides, as its text."""
     place = deciding(e)
     return None if place is None else e.units[place].text
+
+
+def strongest_of(e: Explanation) -> tuple[StrongUnit, ...]:
+    """The units with the largest scores by size."""
+    found = [(e.units[unit], e.scores[unit]) for unit in strongest(e, STRONGEST)]
+    places = decimals(largest(e))
+    return tuple(
+        StrongUnit(named(unit, WIDTH), one if math.isfinite(one) else None, minus(score(e, one, places)))
+        for unit, one in found
+    )
+
+
+def line_of(number: int, e: Explanation, name: str = "", label: str | None = None) -> Line:
+    """An explanation as a line; `name` is what the data call its text."""
+    return Line(
+        number=number,
+        id=name,
+        text=shown_text(e),
+        label=label,
+        prediction=e.prediction,
+        target=e.target,
+        confidence=max(e.probabilities, default=None),
+        units=len(e.units),
+        top=top_of(e),
+        evaluations=e.evaluations,
+        gradients=e.gradients,
+        seconds=e.seconds,
+        strongest=strongest_of(e),
+    )
 
 
 def as_classes(labels: Sequence[str], classes: tuple[str, ...]) -> list[str | None]:

@@ -1,0 +1,54 @@
+"""A list of explanations in a notebook: its table over messages to the kernel, and plain HTML for where none runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anywidget
+import traitlets
+
+from raison.core.errors import UnknownNameError
+from raison.core.results.explanation import Explanation
+from raison.report.pages.listing import listing
+from raison.web.component.asked import read_explanations
+from raison.web.component.messages import reply
+from raison.web.component.sources import module, style
+from raison.web.component.taken import taken
+from raison.web.component.views import seen
+from raison.web.rows.listed import Listed
+
+
+class Listing(anywidget.AnyWidget):
+    """Texts with their explanations as a table that is sorted, filtered, and opens the map of a text.
+
+    The explanations stay in the kernel, which sends what is looked at, 25 texts at a time.
+    """
+
+    _esm = module()
+    _css = style()
+
+    face = traitlets.Unicode("rows").tag(sync=True)
+
+    def __init__(self, explanations: Sequence[Explanation], labels: Sequence[str | None] | None = None) -> None:
+        """`labels` are the texts' own, None where one is not known."""
+        self._listed = Listed(explanations, labels)
+        super().__init__()
+        self.on_msg(self._asked)
+
+    def _asked(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
+        """Answer a message of the component."""
+        reply(self.send, self._answer, content)
+
+    def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
+        if ask.startswith("runs"):
+            return self._listed.answer(ask, body)
+        if ask == "view":
+            return seen(read_explanations(body))
+        if ask == "view/file":
+            return taken(body)
+        raise UnknownNameError("question", ask, ["runs", "view", "view/file"])
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The live table, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""
+        bundle: Any = super()._repr_mimebundle_(**options)
+        data, metadata = bundle
+        return {**data, "text/html": listing(self._listed.explanations, self._listed.labels)}, metadata

@@ -1,0 +1,96 @@
+"""Shows results where the caller is: many explanations in a notebook as a table, all else as the report does."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
+
+from raison.core.errors import InputError
+from raison.core.results.explanation import Explanation
+from raison.report.pages import showing
+from raison.report.pages.listing import listing
+from raison.report.pages.showing import Shown
+from raison.web.rows.lines import as_classes
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+BESIDE = 4
+"""Explanations that a notebook shows beside each other; more are a table."""
+LABEL = "label"
+"""The column of a frame that holds the texts' own labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """What is shown, and the labels that the caller gave."""
+
+    shown: Sequence[Shown]
+    labels: Sequence[object] | None
+
+
+def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | int] | None = None) -> None:
+    """Show a result, or several: explanations side by side on one scale, others below each other.
+
+    In a notebook more than four explanations are a table of their texts, which is sorted and filtered and opens the map
+    of each text. `labels` are the texts' own labels, which the table shows beside the predictions. A pandas frame with
+    explanations in one of its columns is such a table, too; its column `label` has the labels.
+
+    Outside of a notebook everything is printed in the terminal. Raises InputError for what is no result, for
+    explanations of different quantities side by side, which have no common scale, and for labels of other things.
+    """
+    many = _framed(result) if _is_frame(result) else Many(showing.results(cast("Shown", result)), labels)
+    explanations = [one for one in many.shown if isinstance(one, Explanation)]
+    count = len(explanations)
+    if many.labels is not None and len(many.labels) != count:
+        raise InputError(f"there are {len(many.labels)} labels for {count} explanations: give one for each.")
+    alike = count == len(many.shown)
+    if showing.in_notebook() and alike and (count > BESIDE or many.labels is not None):
+        _display(explanations, _as_classes(explanations, many.labels))
+    else:
+        showing.show(many.shown)
+
+
+def _display(explanations: Sequence[Explanation], labels: Sequence[str | None]) -> None:
+    if find_spec("anywidget") is None:
+        showing.display([listing(explanations, labels)])
+        return
+    from IPython.display import display
+
+    from raison.web.component.listing import Listing
+
+    display(Listing(explanations, labels))
+
+
+def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | None) -> list[str | None]:
+    if labels is None:
+        return [None] * len(explanations)
+    classes = {e.classes for e in explanations if e.outputs == "classes"}
+    told = ["" if _is_missing(label) else str(label) for label in labels]
+    known = as_classes(told, classes.pop()) if len(classes) == 1 else []
+    if any(told) and not any(known):
+        first = next(filter(None, told))
+        raise InputError(f"the labels, such as {first!r:.40}, are not all classes of one model: leave them out.")
+    return known
+
+
+def _is_missing(label: object) -> bool:
+    # A frame's missing values are no numbers.
+    return label is None or label != label
+
+
+def _is_frame(result: object) -> bool:
+    # Only who has a frame has imported pandas.
+    pandas = cast("Any", sys.modules.get("pandas"))
+    return pandas is not None and isinstance(result, pandas.DataFrame)
+
+
+def _framed(frame: Any) -> Many:
+    """The explanations of a frame and its labels. Raises InputError unless one column holds explanations."""
+    columns = {str(name): list(frame[name]) for name in frame.columns}
+    found = [name for name, cells in columns.items() if cells and all(isinstance(one, Explanation) for one in cells)]
+    if len(found) != 1:
+        told = f"explanations in {' and '.join(found)}" if found else "no column of explanations"
+        raise InputError(f"the frame has {told}: show one column, raison.show(frame[name]).")
+    return Many(columns[found[0]], columns.get(LABEL))

@@ -1,0 +1,138 @@
+"""A list of explanations as one run: what its table asks, answered from memory in slices."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import cached_property
+from typing import Any
+
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import plain_values
+from raison.runs.overview import overview
+from raison.web.rows.lines import OVERVIEW, Line, RowFacts, RunFacts, line_of
+from raison.web.rows.slices import LONGEST, Cut, Wanted, slice_of
+from raison.web.rows.strata import strata
+
+_PLACE = ("run", "row", "seed")
+_READ: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("start", "count", "least", "most", "number"), int),
+    **dict.fromkeys(("surer", "unsurer"), float),
+    **dict.fromkeys(("descending", "wrong"), lambda value: {"true": True, "false": False}[value]),
+}
+"""How values are read that are no strings: all are sent as those of an address."""
+
+
+class Listed:
+    """Explanations with their texts' own labels, None where these are not known. Each method is a row.
+
+    A text's number is its place in the list.
+    """
+
+    def __init__(self, explanations: Sequence[Explanation], labels: Sequence[str | None] | None = None) -> None:
+        self.explanations = tuple(explanations)
+        self.labels = (None,) * len(self.explanations) if labels is None else tuple(labels)
+        self._rows = _by_method(self.explanations)
+
+    @cached_property
+    def facts(self) -> RunFacts:
+        """What is known of the whole list."""
+        models, units, quantities = ({getattr(e, name) for e in self.explanations} for name in ("model", "unit", "of"))
+        return RunFacts(
+            run="",
+            model=" ".join(sorted(models)),
+            data="",
+            texts=len(self.explanations),
+            unit=units.pop() if len(units) == 1 else "unit",
+            of=quantities.pop() if len(quantities) == 1 else "",
+            rows=tuple(RowFacts(row, self.explanations[own[0]].method, (0,), None) for row, own in self._rows.items()),
+            metrics=(),
+            explained=True,
+            labelled=any(label is not None for label in self.labels),
+        )
+
+    @cached_property
+    def _all(self) -> tuple[Line, ...]:
+        known = zip(self.explanations, self.labels, strict=True)
+        return tuple(line_of(number, e, label=label) for number, (e, label) in enumerate(known))
+
+    def answer(self, ask: str, body: Mapping[str, object]) -> dict[str, object]:
+        """What `GET /api/...` of the server answers of a run. Raises RaisonErrors."""
+        if ask == "runs":
+            return _plain({"runs": [asdict(self.facts)]})
+        if ask not in _ANSWERS:
+            raise UnknownNameError("question", ask, ["runs", *_ANSWERS])
+        return _ANSWERS[ask](self, body)
+
+    def slice(self, body: Mapping[str, object]) -> dict[str, object]:
+        """Some lines: filtered, sorted, cut."""
+        known = {one.name for kind in (Wanted, Cut) for one in fields(kind)}
+        values = {name: _value(name, value) for name, value in body.items() if name not in _PLACE}
+        for name in values:
+            if name not in known:
+                raise UnknownNameError("field of a slice", name, known)
+        cut = Cut(**{one.name: values[one.name] for one in fields(Cut) if one.name in values})
+        if not 1 <= cut.count <= LONGEST or cut.start < 0:
+            raise InputError(f"a slice has 1 to {LONGEST} texts, from 0 on.")
+        wanted = Wanted(**{one.name: values[one.name] for one in fields(Wanted) if one.name in values})
+        return _plain(asdict(slice_of(self._lines(body), wanted, cut)))
+
+    def strata(self, body: Mapping[str, object]) -> dict[str, object]:
+        """How often the model is right, by label, prediction, length and confidence."""
+        return _plain({"slices": [asdict(one) for one in strata(self._lines(body))]})
+
+    def words(self, body: Mapping[str, object]) -> dict[str, object]:
+        """The words of a row."""
+        return _plain(asdict(overview([self.explanations[number] for number in self._row(body)[:OVERVIEW]])))
+
+    def explanation(self, body: Mapping[str, object]) -> dict[str, object]:
+        """One explanation by its number."""
+        number = _value("number", body.get("number", ""))
+        if not isinstance(number, int) or not 0 <= number < len(self.explanations):
+            raise InputError(f"there is no text {number!r:.40}: there are {len(self.explanations)}, counted from 0.")
+        return self.explanations[number].to_dict()
+
+    def _lines(self, body: Mapping[str, object]) -> list[Line]:
+        return [self._all[number] for number in self._row(body)]
+
+    def _row(self, body: Mapping[str, object]) -> Sequence[int]:
+        """The numbers of the explanations of a row."""
+        row = str(body.get("row"))
+        if row not in self._rows:
+            raise UnknownNameError("row", row[:200], self._rows)
+        return self._rows[row]
+
+
+_ANSWERS: Mapping[str, Callable[[Listed, Mapping[str, object]], dict[str, object]]] = {
+    "runs/texts": Listed.slice,
+    "runs/slices": Listed.strata,
+    "runs/words": Listed.words,
+    "runs/explanation": Listed.explanation,
+}
+
+
+def _by_method(explanations: Sequence[Explanation]) -> dict[str, list[int]]:
+    """Places in the list by methods; settings are named where one method has several."""
+    settings: dict[str, set[str]] = {}
+    for e in explanations:
+        settings.setdefault(e.method, set()).add(_settings(e))
+    rows: dict[str, list[int]] = {}
+    for number, e in enumerate(explanations):
+        label = e.method if len(settings[e.method]) == 1 else f"{e.method}({_settings(e)})"
+        rows.setdefault(label, []).append(number)
+    return rows
+
+
+def _settings(e: Explanation) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in sorted(e.config.items()))
+
+
+def _value(name: str, value: object) -> Any:
+    try:
+        return _READ[name](str(value)) if name in _READ else str(value)
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{name} cannot be {value!r:.40}.") from error
+
+
+def _plain(told: Mapping[str, object]) -> dict[str, object]:
+    values: dict[str, object] = plain_values(told)
+    return values

@@ -1,0 +1,129 @@
+"""A list of explanations: its table in a notebook, and as plain HTML where no kernel runs."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import raison
+from raison.report.explanations.html import page as static_page
+from raison.report.pages.listing import listing
+from tests.browser.conftest import models
+from tests.browser.stage import ADDRESS, place
+from tests.browser.test_look import NARROW, WIDE, axe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")
+
+TEXTS = [*["a modest film", "dull film with ease", "ease of a film", "كان ممل جدا"] * 9, "dull <b> & <i>"]
+LABELS = [*["positive", "negative", "negative", "negative"] * 9, "positive"]
+LOOKS = [{"color_scheme": scheme, "viewport": viewport} for scheme, viewport in (("light", WIDE), ("dark", NARROW))]
+READ = "all => all.map((one) => [one.textContent, one.ariaLabel, getComputedStyle(one).backgroundColor])"
+
+
+def explained() -> list[raison.Explanation]:
+    return raison.explain(models()["words"], TEXTS, "occlusion", progress=False)
+
+
+@pytest.fixture
+def page(browser: "Browser", request: pytest.FixtureRequest) -> "Iterator[Page]":
+    """The widget's table, answered by the widget; in the end without a complaint in its console."""
+    from raison.web.component.listing import Listing
+
+    widget, problems, sent = Listing(explained(), LABELS), [], []
+    widget.send = sent.append
+
+    def answer(message: dict[str, Any]) -> dict[str, Any]:
+        widget._handle_custom_msg(message, [])
+        return sent.pop()
+
+    page = browser.new_context(**getattr(request, "param", {})).new_page()
+    place(page, {"face": widget.face}, answer, problems)
+    page.goto(ADDRESS)
+    page.get_by_label("Wrong only").wait_for()
+    yield page
+    page.context.close()
+    assert not problems
+
+
+@pytest.fixture
+def static(browser: "Browser", request: pytest.FixtureRequest) -> "Iterator[Page]":
+    page = browser.new_context(**getattr(request, "param", {})).new_page()
+    parts = listing(explained(), LABELS)
+    page.set_content(f"<!DOCTYPE html><html lang='en'><title>a notebook</title><main><h1>One</h1>{parts}{parts}</main>")
+    yield page
+    page.context.close()
+
+
+def shown(page: "Page") -> list[str]:
+    return page.locator(".place-table tbody .text-out").all_inner_texts()
+
+
+def says(page: "Page", beginning: str) -> None:
+    page.wait_for_function(f"() => document.querySelector('.place-status').innerText.startsWith('{beginning}')")
+    page.wait_for_function("() => !document.querySelector('.place-table').hasAttribute('aria-busy')")
+
+
+def test_a_list_is_a_table_that_opens_maps(page: "Page") -> None:
+    says(page, "37 of 37 texts, accuracy 0.73")
+    assert shown(page) == TEXTS[:25]
+    page.get_by_role("button", name="Next").click()
+    page.wait_for_function("() => document.querySelectorAll('.place-table tbody tr').length === 12")
+    page.get_by_label("Wrong only").check()
+    says(page, "10 of 37")
+    page.get_by_label("Prediction").select_option("negative")
+    says(page, "1 of 37")
+    assert shown(page) == ["dull <b> & <i>"]
+    assert "dull +0.453" in page.locator("td[data-said='Top words']").inner_text()
+    page.get_by_role("button", name="dull <b> & <i>").press("Enter")
+    page.locator("article .unit").first.wait_for()
+    other = page.context.new_page()
+    other.set_content(static_page(explained()[-1]))
+    assert page.locator("article .unit").evaluate_all(READ) == other.locator("article .unit").evaluate_all(READ)
+    # A notebook's address is not the table's.
+    assert "#" not in page.url
+    assert page.get_by_role("link").count() == 0
+
+
+def test_plain_html_sorts_filters_and_opens_maps(static: "Page") -> None:
+    first = static.locator("article.listing").first
+    rows = first.locator("tbody tr:visible")
+    assert rows.count() == len(TEXTS)
+    first.get_by_label("Show texts with").fill("dull")
+    assert rows.count() == 10
+    first.get_by_role("button", name="No.").click()
+    first.get_by_role("button", name="No.").click()
+    assert rows.first.locator("summary").inner_text() == "dull <b> & <i>"
+    assert "negative ✗" in rows.first.inner_text()
+    rows.first.locator("summary").press("Enter")
+    other = static.context.new_page()
+    other.set_content(static_page(explained()[-1]))
+    assert rows.first.locator(".unit").evaluate_all(READ) == other.locator("article .unit").evaluate_all(READ)
+    # The second list of a notebook has a field and an order of its own.
+    assert static.locator("article.listing").last.locator("tbody tr:visible").count() == len(TEXTS)
+
+
+@pytest.mark.parametrize("page", LOOKS, indirect=True, ids=["wide", "narrow"])
+def test_axe_finds_no_violation_and_nothing_is_cut_off(page: "Page") -> None:
+    page.get_by_role("button", name="dull film with ease").first.click()
+    page.locator("article .unit").first.wait_for()
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.get_by_role("table", name="Sequences of two").first.wait_for()
+    fits(page)
+
+
+@pytest.mark.parametrize("static", LOOKS, indirect=True, ids=["wide", "narrow"])
+def test_nor_does_it_in_plain_html(static: "Page") -> None:
+    static.evaluate("() => document.querySelector('article.listing').remove()")
+    static.locator("summary").first.click()
+    fits(static)
+
+
+def fits(page: "Page") -> None:
+    found = axe.Axe().run(page).response["violations"]
+    assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
