@@ -2,21 +2,30 @@
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoModelForTokenClassification
 from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
+from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import DataError, InputError
+from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.core.targets.target import Target
+from raison.explaining.each import each_target
+from raison.explaining.settings import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.several import are_targets
 from raison.report.explanations.terminal import targets_text
 from raison.report.style.terminal_text import plain
 from tests.functions import labels
-from tests.tiny import build
+from tests.tiny import TAGS, build, build_at_places
 
 NAMES = ("anger", "joy", "love", "fear")
 TEXTS = ["the film is a quiet pleasure", "a dull plot , but the acting is good", "dull"]
@@ -61,6 +70,92 @@ def test_perturbed_texts_are_run_once_for_all_labels(method: str) -> None:
     raison.explain(model, TEXTS[0], method, target=first.target)
     assert len(others) == len(NAMES) - 1
     assert together == run[0]
+
+
+def filling() -> tuple[LanguageModel, str, float]:
+    model = raison.load(*build_at_places("bert", AutoModelForMaskedLM))
+    return model, f"The {model.tokenizer.mask_token} plot is a {model.tokenizer.mask_token} story.", 0.0
+
+
+SEVERAL: dict[str, Callable[[], tuple[LanguageModel, str, float]]] = {
+    "labels": lambda: (tagged(), TEXTS[1], 0.0),
+    "labels of a decoder": lambda: (tagged("gpt2"), TEXTS[1], 0.0),
+    "entities": lambda: (raison.load(*build_at_places("bert", AutoModelForTokenClassification, TAGS)), TEXTS[1], 0.0),
+    "masked words": filling,
+}
+"""Models with several targets in a text, the text, and a threshold that all of them reach."""
+
+
+@dataclass
+class Rows:
+    """Rows of tokens that went forward and back through a model with gradients."""
+
+    forward: int = 0
+    back: int = 0
+
+    def watch(self, model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+        def run(_module: object, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+            given = [one for one in (*args, *kwargs.values()) if isinstance(one, torch.Tensor)]
+            self.forward += max(map(len, given)) if torch.is_grad_enabled() else 0
+
+        plain = torch.autograd.grad
+
+        def gone_back(*args: object, **settings: object) -> tuple[torch.Tensor, ...]:
+            found: tuple[torch.Tensor, ...] = plain(*args, **settings)  # type: ignore[arg-type]
+            self.back += found[0].shape[0]
+            return found
+
+        model.model.base_model.register_forward_pre_hook(run, with_kwargs=True)  # type: ignore[attr-defined]
+        monkeypatch.setattr(torch.autograd, "grad", gone_back)
+
+    def of(self, call: Callable[[], list[Explanation]]) -> tuple[list[Explanation], int, int]:
+        self.forward = self.back = 0
+        found = call()
+        return found, self.forward, self.back
+
+
+@pytest.mark.parametrize("method", ["saliency", "integrated_gradients", "smooth_grad(samples=3)"])
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_gradients_of_all_targets_share_the_forward_passes_of_one(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, text, threshold = SEVERAL[kind]()
+    targets = each_target(model, [text], Settings(), threshold)[0]
+    raison.explain(model, text, method, target=targets[0])  # what a model's first gradients try
+    rows = Rows()
+    rows.watch(model, monkeypatch)
+    each, forward, back = rows.of(lambda: raison.explain(model, text, method, target="each", threshold=threshold))
+    assert len(each) == len(targets) > 1
+    for e, target in zip(each, targets, strict=True):
+        [alone], own, once = rows.of(lambda target=target: [raison.explain(model, text, method, target=target)])
+        assert (forward, back) == (own, len(targets) * once)
+        assert e.scores == pytest.approx(alone.scores, abs=1e-6)
+        assert (e.evaluations, e.gradients, e.target) == (alone.evaluations, alone.gradients, alone.target)
+
+
+def test_paths_that_differ_share_no_pass() -> None:
+    """Rows of the same text, each at other embeddings: their gradients are those of each row alone."""
+    model, target = tagged(), Target(torch.tensor([0, 1, 0]), None, "logit")
+    encoding = model.encode([TEXTS[0]], "word").select([0, 0, 0])
+    given = model.ask(WordEmbeddings)
+    embeds = given.embed(encoding)
+    one = torch.ones(1, dtype=torch.float64)
+
+    def path(text: int, positions: torch.Tensor) -> torch.Tensor:
+        return (embeds[text] * (1 + 0.5 * (text == 2))).expand(len(positions), -1, -1)
+
+    gradients, values = given.path_gradients(encoding, path, one, one, target)
+    for text in range(3):
+        own, value = given.path_gradients(
+            encoding.select([text]),
+            lambda _, at, text=text: path(text, at),
+            one,
+            one,
+            target.rows(torch.tensor([text])),
+        )
+        torch.testing.assert_close(gradients[text], own[0], rtol=1e-5, atol=1e-7)
+        assert float(values[text]) == pytest.approx(float(value), rel=1e-6)
+    assert float(values[0]) != pytest.approx(float(values[2]), rel=1e-3)
 
 
 def test_a_function_is_asked_once_for_each_text() -> None:

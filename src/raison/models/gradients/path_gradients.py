@@ -1,9 +1,11 @@
 """Gradients with respect to word embeddings, over many texts and points, in batches of bounded size."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from hashlib import blake2b
 from itertools import groupby
-from operator import itemgetter
 
 import torch
 from jaxtyping import Float, Int
@@ -13,9 +15,14 @@ from raison.core.capabilities.embeddings import Path
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.inputs.encoding import Encoding
 from raison.core.targets.target import Target
-from raison.models.passes.batching import TokenBatch, TokenBudget, placed, run_grouped
+from raison.models.passes.batching import TokenBatch, TokenBudget, groups, placed, run_grouped
+
+DIGESTED = 4096
+"""Tokens of a path that are compared with those of another at a time."""
 
 Forward = Callable[[TokenBatch, Embeddings | None], Logits]
+_Job = tuple[tuple[int, ...], int]
+"""Texts that are one row, and the number of a point."""
 Sums = tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]
 
 
@@ -28,7 +35,10 @@ class PathGradients(ABC):
 
 
 class RowGradients(PathGradients):
-    """Every text and point is a row of its own. Only sums are kept: memory holds one batch of points at a time."""
+    """Every different text and point is a row of its own, and targets of equal texts share its forward pass.
+
+    Only sums are kept: memory holds one batch of points at a time.
+    """
 
     def __init__(self, forward: Forward, budget: TokenBudget) -> None:
         self._forward = forward
@@ -36,39 +46,92 @@ class RowGradients(PathGradients):
 
     def along(self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target) -> Sums:
         lengths = encoding.lengths
-        jobs = [(text, point) for text in range(len(encoding)) for point in range(len(positions))]
         sums: list[Tensor | None] = [None] * len(encoding)
         values = torch.zeros(len(encoding), len(positions), dtype=torch.float64)
+        # Rows with as many targets go back together, so that none takes a backward pass for nothing.
+        for count, alike in sorted(_by_size(_alike(encoding, path, positions)).items()):
+            jobs = [(texts, point) for texts in alike for point in range(len(positions))]
 
-        def run(rows: list[int]) -> tuple[Tensor, Tensor]:
-            return self._gradients(encoding, [jobs[row] for row in rows], path, positions, target)
+            def run(rows: list[int], jobs: list[_Job] = jobs) -> tuple[Tensor, Tensor]:
+                return self._gradients(encoding, [jobs[row] for row in rows], path, positions, target)
 
-        for rows, (scalars, gradients) in run_grouped(self._budget, [lengths[text] for text, _ in jobs], run):
-            for row, scalar, gradient in zip(rows, scalars, gradients, strict=True):
-                text, point = jobs[row]
-                values[text, point] = scalar
-                weighted = weights[point] * gradient[: lengths[text]]
-                known = sums[text]
-                sums[text] = weighted if known is None else known + weighted
+            # A gradient for each target is held.
+            sizes = [count * lengths[texts[0]] for texts, _ in jobs]
+            for rows, (scalars, gradients) in run_grouped(self._budget, sizes, run):
+                for row, own_scalars, own_gradients in zip(rows, scalars, gradients, strict=True):
+                    texts, point = jobs[row]
+                    for text, scalar, gradient in zip(texts, own_scalars, own_gradients, strict=True):
+                        values[text, point] = scalar
+                        weighted = weights[point] * gradient[: lengths[text]]
+                        known = sums[text]
+                        sums[text] = weighted if known is None else known + weighted
         return [found for found in sums if found is not None], values
 
     def _gradients(
-        self, encoding: Encoding, jobs: list[tuple[int, int]], path: Path, positions: Points, target: Target
-    ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows tokens hidden"]]:
-        texts: Int[Tensor, " rows"] = torch.as_tensor([text for text, _ in jobs])
-        lengths = encoding.attention_mask[texts].sum(1)
+        self, encoding: Encoding, jobs: "list[_Job]", path: Path, positions: Points, target: Target
+    ) -> tuple[Float[Tensor, "rows targets"], Float[Tensor, "rows targets tokens hidden"]]:
+        """One forward pass of the rows, and one backward pass for each of their targets, of which all have as many."""
+        texts: Int[Tensor, "rows targets"] = torch.as_tensor([own for own, _ in jobs])
+        firsts = texts[:, 0]
+        lengths = encoding.attention_mask[firsts].sum(1)
         width = int(lengths.max())
         embeds = torch.cat(
             [
                 path(text, positions[[point for _, point in own]])[:, :width]
                 # A text's points lie next to each other: texts of equal length stay in order when jobs are sorted.
-                for text, own in groupby(jobs, key=itemgetter(0))
+                for text, own in groupby(jobs, key=lambda job: job[0][0])
             ]
         )
         embeds = embeds.detach().requires_grad_()
-        ids, types = encoding.input_ids[texts, :width], encoding.type_ids[texts, :width]
-        batch = placed(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)
+        ids, types = encoding.input_ids[firsts, :width], encoding.type_ids[firsts, :width]
+        batch = _read_at(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)
         with torch.enable_grad():
-            scalars = target.rows(texts).scalar(self._forward(batch, embeds))
-            (gradients,) = torch.autograd.grad(scalars.sum(), embeds)
+            logits = self._forward(batch, embeds)
+            # One for each target already where they are read at places of their own.
+            every = logits if batch.reads is not None else logits.repeat_interleave(texts.shape[1], 0)
+            scalars = target.rows(texts.flatten()).scalar(every).reshape(texts.shape)
+            found = [
+                torch.autograd.grad(own.sum(), embeds, retain_graph=number + 1 < texts.shape[1])[0]
+                for number, own in enumerate(scalars.unbind(1))
+            ]
+        gradients = torch.stack(found, 1)
         return scalars.detach().cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
+
+
+def _read_at(batch: TokenBatch, encoding: Encoding, texts: Int[Tensor, "rows targets"]) -> TokenBatch:
+    """The batch with where the predictions of each row's texts are read."""
+    rows, targets = texts.shape
+    if encoding.reading is None or targets == 1:
+        return placed(batch, encoding, texts[:, 0])
+    return replace(placed(batch, encoding, texts.flatten()), reads=torch.arange(rows).repeat_interleave(targets))
+
+
+def _alike(encoding: Encoding, path: Path, positions: Points) -> list[tuple[int, ...]]:
+    """The texts, those together whose tokens are equal, and whose paths are equal at every point."""
+    if encoding.spans is not None and encoding.reading is None:
+        # An answer's place belongs to the row.
+        return [(text,) for text in range(len(encoding))]
+    pairs = zip(encoding.input_ids.tolist(), encoding.type_ids.tolist(), encoding.lengths, strict=True)
+    tokens = [(*ids[:length], *types[:length]) for ids, types, length in pairs]
+    count = Counter(tokens)
+    found: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    for text, own in enumerate(tokens):
+        digest = _digest(path, text, positions, encoding.lengths[text]) if count[own] > 1 else b""
+        found.setdefault((own, digest), []).append(text)
+    return list(map(tuple, found.values()))
+
+
+def _digest(path: Path, text: int, positions: Points, length: int) -> bytes:
+    """A digest of a path's embeddings at all points, of which few are held at a time."""
+    digest = blake2b(digest_size=16)
+    for some in groups([length] * len(positions), DIGESTED):
+        embeds = path(text, positions[some])[:, :length].detach().cpu().contiguous()
+        digest.update(embeds.view(torch.uint8).numpy().data)
+    return digest.digest()
+
+
+def _by_size(alike: list[tuple[int, ...]]) -> dict[int, list[tuple[int, ...]]]:
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for texts in alike:
+        found.setdefault(len(texts), []).append(texts)
+    return found
