@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import BusyError, DataError, RaisonError
+from raison.jobs import shared
 from raison.jobs.crew import Work
 from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.folder import WorkInterrupted
@@ -114,7 +115,8 @@ def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Datas
 @contextmanager
 def _ray(sharing: Sharing) -> Iterator[None]:
     """Ray, started here or connected to, and left as it was found. Raises DataError."""
-    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+    settings = _QUIET | shared.for_started()
+    os.environ.update({name: value for name, value in settings.items() if name not in os.environ})
     try:
         import ray
         import ray.data

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from raison.core.errors import DataError, InputError, RaisonError
+from raison.jobs import shared
 from raison.jobs.crew import Work
 from raison.jobs.engine import Job, Shard, do_share
 from raison.jobs.folder import WorkInterrupted
@@ -102,7 +103,7 @@ def _started(count: int) -> "subprocess.Popen[bytes]":
         [sys.executable, "-c", _CODE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **threads, "TOKENIZERS_PARALLELISM": "false"},
+        env={**os.environ, **threads, **shared.for_started(), "TOKENIZERS_PARALLELISM": "false"},
     )
 
 

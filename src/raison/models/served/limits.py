@@ -1,12 +1,14 @@
 """What asking a server may take: the settings, and the count of what was spent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated
 
 from raison.core.errors import InputError, RaisonError
 from raison.core.settings.fields import Setting, mistakes_in, refuse
+from raison.models.served.tally import Count, Tally
 
 MILLION = 1_000_000
 _FIRST_RATE = 0.5
@@ -48,6 +50,11 @@ class Served:
             mistakes = [*mistakes, InputError("max_cost needs the prices of a million tokens: price_in, price_out.")]
         refuse(mistakes)
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return (self.max_requests, self.max_tokens, self.max_cost) != (None, None, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -59,9 +66,13 @@ class Tokens:
 
 @dataclass(slots=True)
 class Meter:
-    """What was spent, under the caller's limits. A request is counted in advance, and corrected by its answer."""
+    """What was spent, under the caller's limits. A request is counted in advance, and corrected by its answer.
+
+    `tally` counts what all processes of a run spend together, which is what the limits are about.
+    """
 
     limits: Served
+    tally: Tally | None = field(default=None, repr=False)
     requests: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -75,23 +86,20 @@ class Meter:
     @property
     def cost(self) -> float:
         """In the currency of the prices."""
-        return (self.tokens_in * self.limits.price_in + self.tokens_out * self.limits.price_out) / MILLION
+        return self._price(self.tokens_in, self.tokens_out)
 
     def reserve(self, characters: int, new_tokens: int) -> Tokens:
         """Count a request with a prompt of so many characters: its expected tokens. Raises SpentError."""
-        with self._lock:
+        with self._lock, self._of_all() as spent:
             expected = self.expected(characters)
-            self._check(1, expected, new_tokens)
-            self.requests += 1
-            self.tokens_in += expected
-            self.tokens_out += new_tokens
+            self._check(spent, Count(1, expected, new_tokens))
+            self._add(spent, Count(1, expected, new_tokens))
             return Tokens(expected, new_tokens)
 
     def settle(self, reserved: Tokens, used: Tokens, characters: int) -> None:
         """Correct the count of a request whose prompt had so many characters by what the server says that it took."""
-        with self._lock:
-            self.tokens_in += used.read - reserved.read
-            self.tokens_out += used.written - reserved.written
+        with self._lock, self._of_all() as spent:
+            self._add(spent, Count(0, used.read - reserved.read, used.written - reserved.written))
             if characters:
                 found = used.read / characters
                 self.rate = max(self.rate, found) if self._known else found
@@ -99,8 +107,8 @@ class Meter:
 
     def foresee(self, characters: Sequence[int], written: int) -> None:
         """Raises SpentError, before anything is sent, if these prompts, and so many new tokens, go beyond a limit."""
-        with self._lock:
-            self._check(len(characters), sum(map(self.expected, characters)), written)
+        with self._lock, self._of_all() as spent:
+            self._check(spent, Count(len(characters), sum(map(self.expected, characters)), written))
 
     def expected(self, characters: int) -> int:
         """About how many tokens a prompt of so many characters has."""
@@ -109,24 +117,42 @@ class Meter:
     def price(self, characters: int, requests: int, new_tokens: int) -> tuple[int, float]:
         """Tokens and cost of so many requests with a prompt of so many characters, and so many new tokens in each."""
         read, written = requests * self.expected(characters), requests * new_tokens
-        return read + written, (read * self.limits.price_in + written * self.limits.price_out) / MILLION
+        return read + written, self._price(read, written)
 
-    def _check(self, requests: int, read: int, written: int) -> None:
+    @contextmanager
+    def _of_all(self) -> Iterator[Count]:
+        """What all processes of the run have spent."""
+        if self.tally is None:
+            yield Count(self.requests, self.tokens_in, self.tokens_out)
+            return
+        with self.tally.held() as spent:
+            yield spent
+
+    def _add(self, spent: Count, more: Count) -> None:
+        spent.add(more)
+        self.requests += more.requests
+        self.tokens_in += more.tokens_in
+        self.tokens_out += more.tokens_out
+
+    def _price(self, read: int, written: int) -> float:
+        return (read * self.limits.price_in + written * self.limits.price_out) / MILLION
+
+    def _check(self, spent: Count, more: Count) -> None:
         limits = self.limits
-        cost = self.cost + (read * limits.price_in + written * limits.price_out) / MILLION
-        tokens = self.tokens_in + self.tokens_out + read + written
+        read, written = spent.tokens_in + more.tokens_in, spent.tokens_out + more.tokens_out
         found = [
             f"{name} is {most:,}, and {wanted:,.6g} would be reached"
             for name, most, wanted in (
-                ("max_requests", limits.max_requests, self.requests + requests),
-                ("max_tokens", limits.max_tokens, tokens),
-                ("max_cost", limits.max_cost, cost),
+                ("max_requests", limits.max_requests, spent.requests + more.requests),
+                ("max_tokens", limits.max_tokens, read + written),
+                ("max_cost", limits.max_cost, self._price(read, written)),
             )
             if most is not None and wanted > most
         ]
         if found:
             raise SpentError(
-                f"{requests:,} more request{'' if requests == 1 else 's'} of about {read + written:,} tokens "
-                f"{'is' if requests == 1 else 'are'} not sent: {'; '.join(found)}. Raise the limit, explain fewer or "
-                "shorter texts, or take a method of fewer evaluations. Answers so far are kept and cost nothing again."
+                f"{more.requests:,} more request{'' if more.requests == 1 else 's'} of about "
+                f"{more.tokens_in + more.tokens_out:,} tokens {'is' if more.requests == 1 else 'are'} not sent: "
+                f"{'; '.join(found)}. Raise the limit, explain fewer or shorter texts, or take a method of fewer "
+                "evaluations. Answers so far are kept and cost nothing again."
             )

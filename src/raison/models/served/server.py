@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any, final
 
 from raison.core.errors import AnswerError, RefusedError
+from raison.jobs import shared
 from raison.models.served.address import Address
 from raison.models.served.limits import Meter, Served, Tokens
 from raison.models.served.store import Store, key_of
+from raison.models.served.tally import Tally
 from raison.models.served.transport import Transport
 from raison.paths import cache_folder
 
@@ -29,7 +31,8 @@ class Server:
 
     def __init__(self, address: Address, settings: Served, concurrency: int) -> None:
         self.address, self.settings, self.concurrency = address, settings, concurrency
-        self.meter = Meter(settings)
+        tally = Tally(shared.folder(), address.base, repr(settings)) if settings.is_limited else None
+        self.meter = Meter(settings, tally)
         self.model = settings.model or ""
         self._transport = Transport(address, settings.timeout, settings.attempts, concurrency)
         self._store = Store(store_path()) if settings.remember else None

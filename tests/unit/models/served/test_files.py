@@ -1,13 +1,18 @@
 """Whole files by a server: what is wrong with one row's answers keeps no other row from its explanation."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import raison
-from raison.core.errors import RaisonError, ServerError
+from raison.core.errors import DataError, RaisonError, ServerError
+from raison.core.model import LanguageModel
+from raison.explaining.files import survey as surveys
 from raison.explaining.generation import Writing
+from raison.jobs.engine import Sharing
+from raison.models.served.limits import SpentError
 from raison.runs.files.folder import Written, read
 from raison.runs.files.rows import result_of
 from tests.fake_server import Fake, running
@@ -97,3 +102,42 @@ def test_a_server_that_gives_no_more_log_probabilities_stops_the_file(texts: Pat
         fake.top = 0
         with pytest.raises(ServerError, match="gives none now"):
             raison.explain_file(model, texts, texts.parent / "out", "occlusion", progress=False)
+
+
+def loaded(base: str, most: int | None) -> LanguageModel:
+    model = raison.load(base, prompt="sentiment", served=raison.Served(max_requests=most))
+    assert isinstance(model, LanguageModel)
+    return model
+
+
+def test_a_limit_holds_for_all_workers_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, out, most = tmp_path / "many.txt", tmp_path / "out", 60
+    path.write_text("".join(f"Review: a {word} film number {n}\n" for n in range(12) for word in ("warm", "dull")))
+    monkeypatch.setattr(surveys, "ROWS", 1)
+
+    def explained(fake: Fake, most: int | None, workers: int) -> Written:
+        load = partial(loaded, fake.base, most)
+        options = {"format": "jsonl", "progress": False, "sharing": Sharing(workers=workers), "load": load}
+        return raison.explain_file(load(), path, out, "occlusion", **options)
+
+    with running(Fake(pause=0.01)) as fake:
+        with pytest.raises(DataError, match=f"max_requests is {most}"):
+            explained(fake, most, 2)
+        done = read(out).done
+        # A row has at most eight masked texts, which are counted before any of them is sent.
+        assert most - 2 * 16 <= len(fake.requests) <= most
+        written = explained(fake, None, 1)
+    assert 0 < done < len(list(written.rows())) == 24
+
+
+def test_loads_with_equal_limits_count_together_and_others_apart() -> None:
+    with running(Fake()) as fake:
+        first = loaded(fake.base, 60).server.meter  # type: ignore[attr-defined]
+        used = len(fake.requests)
+        assert first.requests == used
+        second = loaded(fake.base, 60).server.meter  # type: ignore[attr-defined]
+        assert (second.requests, second.reused) == (0, used)
+        with pytest.raises(SpentError, match=r"max_requests is 60, and 61 would be reached"):
+            second.foresee([10] * (61 - used), 0)
+        other = loaded(fake.base, 61).server.meter  # type: ignore[attr-defined]
+        other.foresee([10] * 61, 0)

@@ -1,0 +1,25 @@
+"""A temporary folder that a process shares with those that it starts for its work."""
+
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+FOLDER = "RAISON_SHARED"
+"""The environment variable that tells a process the folder of the one that started it."""
+
+
+def folder() -> Path:
+    """The folder. The first process makes it, and removes it when it ends."""
+    given = os.environ.get(FOLDER)
+    return Path(given) if given else Path(_own().name)
+
+
+def for_started() -> dict[str, str]:
+    """What the environment of a process has to say for it to have the same folder."""
+    return {FOLDER: str(folder())}
+
+
+@cache
+def _own() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="raison-")

@@ -1,0 +1,64 @@
+"""What all processes of a run have spent on a server, counted in one file."""
+
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from raison.core.errors import DataError
+from raison.models.served.store import key_of
+
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, requests INTEGER, tokens_in INTEGER, tokens_out INTEGER)"
+)
+_FIND = "SELECT requests, tokens_in, tokens_out FROM counts WHERE name = ?"
+_KEEP = "INSERT OR REPLACE INTO counts VALUES (?, ?, ?, ?)"
+
+
+@dataclass(slots=True)
+class Count:
+    """Requests, and the tokens that were read and written."""
+
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def add(self, other: "Count") -> None:
+        """Add another count, which may be below zero."""
+        self.requests += other.requests
+        self.tokens_in += other.tokens_in
+        self.tokens_out += other.tokens_out
+
+
+class Tally:
+    """A count in a file of SQLite, under a name; whoever opens the same folder and name counts together."""
+
+    def __init__(self, folder: Path, *name: object) -> None:
+        self._name = key_of(*name)
+        try:
+            self._file = sqlite3.connect(
+                folder / "tally.sqlite", timeout=60, isolation_level=None, check_same_thread=False
+            )
+            weakref.finalize(self, self._file.close)
+            # It need not outlast the machine.
+            self._file.execute("PRAGMA synchronous=OFF")
+            self._file.execute(_TABLE)
+        except sqlite3.Error as error:
+            raise DataError(
+                f"requests cannot be counted in {folder} ({error}): set TMPDIR to another folder."
+            ) from None
+
+    @contextmanager
+    def held(self) -> Iterator[Count]:
+        """The count so far, for one process at a time; as it is at the end, without an error, it is kept."""
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            found = Count(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
+            yield found
+            self._file.execute(_KEEP, (self._name, *astuple(found)))
+        except BaseException:
+            self._file.execute("ROLLBACK")
+            raise
+        self._file.execute("COMMIT")
